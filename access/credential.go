@@ -1,0 +1,128 @@
+package access
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxTokenBytes is much more than any token that is accepted.
+const maxTokenBytes = 16 << 10
+
+// forwarding are headers by which proxies say that somebody else asks.
+var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+
+// authenticate takes the first of these that there is: a bearer token, a client certificate, loopback. A credential that is
+// no proof is never passed over for a weaker one.
+func (g *Guard) authenticate(r *http.Request) (Subject, error) {
+	if values, ok := r.Header["Authorization"]; ok {
+		if len(values) != 1 {
+			return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)), Hint: "send one header Authorization"}
+		}
+		return g.bearer(r, values[0])
+	}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && g.config.ClientCAs != nil {
+		return g.certificate(r.TLS.PeerCertificates)
+	}
+	if r.TLS != nil || !overLoopback(r) {
+		return Subject{}, &LoginError{Method: Anonymously, Reason: "no credential", Hint: "send a user token (Authorization: Bearer) or a client certificate"}
+	}
+	if !g.config.LocalAdmin {
+		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none on this server", Hint: "send a user token (Authorization: Bearer)"}
+	}
+	for _, header := range forwarding {
+		if r.Header.Get(header) != "" {
+			return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and the request came through a proxy: header " + header,
+				Hint: "a request through a proxy needs a credential of its own"}
+		}
+	}
+	return localAdmin(), nil
+}
+
+// overLoopback: both ends are this machine, so nothing that arrived from elsewhere.
+func overLoopback(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopback(local.String()) && isLoopback(r.RemoteAddr)
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case !strings.EqualFold(scheme, "Bearer"):
+		return Subject{}, &LoginError{Method: ByToken, Reason: "the scheme of Authorization is not Bearer", Hint: "send Authorization: Bearer TOKEN"}
+	case token == "" || len(token) > maxTokenBytes:
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("a token of %d bytes", len(token)), Hint: "the token is empty or too long"}
+	}
+	if g.config.OIDC != nil && issuerOf(token) == g.config.OIDCIssuer {
+		return g.config.OIDC.Verify(r, token)
+	}
+	if g.config.Issuer == nil {
+		return Subject{}, &LoginError{Method: ByToken, Reason: "this server takes no user tokens", Hint: "the token is not valid here"}
+	}
+	return userOf(g.config.Issuer, token)
+}
+
+// issuerOf reads the claim iss of a token without believing it: it only says who is to verify the token.
+func issuerOf(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	return claims.Issuer
+}
+
+// certificate reads the user from a client certificate: its common name, and its organizations as groups. That the peer has
+// the key, the handshake has shown. It is verified with every request, so that it ends when its time is over and not when
+// the connection does.
+func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
+	leaf := chain[0]
+	refuse := func(reason, hint string) (Subject, error) {
+		return Subject{}, &LoginError{Method: ByCertificate, Reason: reason, Hint: hint, Claimed: leaf.Subject.CommonName}
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: g.config.ClientCAs, Intermediates: intermediates, CurrentTime: g.config.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return refuse("client certificate: "+err.Error(), "the client certificate is not valid here")
+	}
+	if leaf.Subject.CommonName == "" {
+		return refuse("the client certificate has no common name", "the client certificate names no user: its common name is empty")
+	}
+	if Reserved(leaf.Subject.CommonName) || slices.ContainsFunc(leaf.Subject.Organization, Reserved) {
+		return refuse("the client certificate has a name that begins with "+ReservedPrefix, "names that begin with "+ReservedPrefix+" are the server's own")
+	}
+	return Subject{
+		Name: leaf.Subject.CommonName, Groups: append(slices.Clone(leaf.Subject.Organization), AuthenticatedGroup),
+		Method: ByCertificate, Credential: leaf.SerialNumber.Text(16) + " until " + leaf.NotAfter.UTC().Format(time.RFC3339),
+	}, nil
+}

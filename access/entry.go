@@ -1,0 +1,93 @@
+package access
+
+import (
+	"time"
+)
+
+// What an Entry tells of.
+const (
+	EventWrite  = "write"
+	EventDelete = "delete"
+	// EventLogin is a credential that is no proof, and a request without one.
+	EventLogin = "login"
+	// EventDenied is a request of somebody known, without the permission for it or against the rules for browsers.
+	EventDenied = "denied"
+	EventIssue  = "issue"
+	EventRotate = "rotate"
+	EventRevoke = "revoke"
+	// EventZone is what happens to a zone: it joined, was disabled, was told to resync, ...
+	EventZone = "zone"
+	// EventBackUp is a copy of everything that a server keeps.
+	EventBackUp = "back-up"
+)
+
+// How it went.
+const (
+	Done   = "done"
+	Denied = "denied"
+	Failed = "failed"
+)
+
+// Entry is one line of the audit log. It must not hold secrets.
+type Entry struct {
+	// Seq and Time are the log's to set. Seq grows by one from line to line of all files.
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	// Event and Outcome are among the constants above.
+	Event   string `json:"event"`
+	Outcome string `json:"outcome"`
+	// User and Groups are who it was, as proven by Method and Credential, which names the credential. For a failed login
+	// User is who the credential claims to be.
+	User       string   `json:"user,omitempty"`
+	Groups     []string `json:"groups,omitempty"`
+	Method     Method   `json:"method,omitempty"`
+	Credential string   `json:"credential,omitempty"`
+	// From is the peer's address.
+	From string `json:"from,omitempty"`
+	// Request is the method and path of an HTTP request, Status what it was answered with.
+	Request string `json:"request,omitempty"`
+	Status  int    `json:"status,omitempty"`
+	// Verb to Name are the Action that it was about; a batch has them in Changes.
+	Verb      string `json:"verb,omitempty"`
+	Type      string `json:"type,omitempty"`
+	Mesh      string `json:"mesh,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Revision is the store's after a write.
+	Revision uint64 `json:"revision,omitempty"`
+	// Missing is the permission that was lacking, Reason why else it was refused or failed.
+	Missing string           `json:"missing,omitempty"`
+	Reason  string           `json:"reason,omitempty"`
+	Changes []ResourceChange `json:"changes,omitempty"`
+	// Details are what else is worth knowing, by name.
+	Details map[string]string `json:"details,omitempty"`
+	// Suppressed is how many refusals before this one were counted only, because there were too many.
+	Suppressed uint64 `json:"suppressed,omitempty"`
+}
+
+// About fills in the action.
+func (e *Entry) About(a Action) {
+	e.Verb, e.Type, e.Mesh, e.Namespace, e.Name = a.Verb, a.Type, a.Mesh, a.Namespace, a.Name
+}
+
+// refused reports whether the entry tells of what did not happen. Those have files of their own, so that nobody who only
+// knocks can push out what was done.
+func (e *Entry) refused() bool { return e.Outcome == Denied }
+
+// maxEntryText bounds texts that come from outside, in bytes.
+const maxEntryText = 512
+
+// bound cuts what a peer may have made long.
+func (e *Entry) bound() {
+	for _, text := range []*string{&e.User, &e.From, &e.Request, &e.Reason, &e.Missing, &e.Type, &e.Mesh, &e.Namespace, &e.Name, &e.Credential} {
+		if len(*text) > maxEntryText {
+			*text = (*text)[:maxEntryText] + "..."
+		}
+	}
+	if len(e.Groups) > maxEntryGroups {
+		e.Groups = e.Groups[:maxEntryGroups:maxEntryGroups]
+	}
+}
+
+// maxEntryGroups bounds how many groups a line names.
+const maxEntryGroups = 32

@@ -1,0 +1,117 @@
+package access
+
+import (
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// Config is what a Guard needs of its owner.
+type Config struct {
+	// Store holds the roles and bindings. Required.
+	Store store.Reader
+	// Audit gets what is done and refused; nil records nothing.
+	Audit *Log
+	// Issuer issues and verifies user tokens; nil accepts none.
+	Issuer *tokens.Issuer
+	// ClientCAs sign the certificates of users; nil accepts none.
+	ClientCAs *x509.CertPool
+	// OIDC verifies the tokens of an identity provider; nil accepts none.
+	OIDC Verifier
+	// OIDCIssuer is the issuer of those tokens, as their claim iss spells it.
+	OIDCIssuer string
+	// LocalAdmin: who comes over loopback, in plaintext and without a credential, is AdminUser.
+	LocalAdmin bool
+	// Limits bound how often somebody may ask.
+	Limits Limits
+	// Now is time.Now when nil.
+	Now func() time.Time
+	// Log is required.
+	Log *slog.Logger
+}
+
+// Verifier tells whom a token stands for. Errors are *LoginError.
+type Verifier interface {
+	Verify(r *http.Request, token string) (Subject, error)
+}
+
+// Guard stands in front of the HTTP API. It is safe for concurrent use.
+type Guard struct {
+	config Config
+	cache  *roleCache
+	users  *limiters
+	// strangers are addresses that have failed to prove who they are.
+	strangers *limiters
+}
+
+// NewGuard returns a guard.
+func NewGuard(c Config) *Guard {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Limits = c.Limits.withDefaults()
+	return &Guard{
+		config: c, cache: &roleCache{store: c.Store},
+		users:     newLimiters(c.Limits.RequestsPerSecond, c.Limits.RequestsBurst, c.Now),
+		strangers: newLimiters(c.Limits.FailuresPerSecond, c.Limits.FailuresBurst, c.Now),
+	}
+}
+
+// Issuer is what issues the server's tokens; nil when there is none.
+func (g *Guard) Issuer() *tokens.Issuer { return g.config.Issuer }
+
+// Audit is the audit log; nil when there is none.
+func (g *Guard) Audit() *Log { return g.config.Audit }
+
+// Roles are the permissions as of now.
+func (g *Guard) Roles() *Roles { return g.cache.roles() }
+
+// Authorize returns a *DeniedError when the subject lacks the permission.
+func (g *Guard) Authorize(s Subject, a Action) error {
+	if g.Roles().Allows(s, a) {
+		return nil
+	}
+	return &DeniedError{Subject: s, Missing: a}
+}
+
+// ErrTooMany: somebody asks more often than the limits allow.
+var ErrTooMany = errors.New("too many requests: slow down, and try again in a second")
+
+// Admit says who makes a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError where nothing
+// or nothing valid proves who it is, ErrTooMany with the subject, as far as it is known. Failures count against their
+// address alone: nobody who proves who they are waits for others.
+func (g *Guard) Admit(r *http.Request) (Subject, error) {
+	if err := checkOrigin(r); err != nil {
+		return Anonymous(), err
+	}
+	s, err := g.authenticate(r)
+	if err != nil {
+		if !g.strangers.allow(addressOf(r)) {
+			return Anonymous(), ErrTooMany
+		}
+		return Anonymous(), err
+	}
+	if s.Method != ByLoopback && !g.users.allow(string(s.Method)+" "+s.Name) {
+		return s, ErrTooMany
+	}
+	return s, nil
+}
+
+// addressOf is what failures are counted by: an IPv4 address, or the network of an IPv6 one.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return r.RemoteAddr
+	}
+	if ip.To4() == nil {
+		return ip.Mask(net.CIDRMask(64, 128)).String()
+	}
+	return ip.String()
+}

@@ -1,0 +1,246 @@
+package access
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the next
+// begins, and the oldest goes when there are too many.
+type journal struct {
+	dir, name string
+	maxBytes  int64
+	maxFiles  int
+
+	mu      sync.Mutex
+	pending *group // guarded by mu: nil when nothing waits
+
+	disk sync.Mutex
+	file *os.File // guarded by disk
+	size int64    // guarded by disk
+}
+
+// group is a set of lines that are written together.
+type group struct {
+	first uint64 // the seq of the first line
+	lines []byte // guarded by mu of the journal until the group is taken
+
+	tried bool  // guarded by disk of the journal
+	err   error // guarded by disk of the journal
+}
+
+const fileSuffix = ".jsonl"
+
+// open continues the newest file. A last line that a crash has cut off is removed. It returns the last seq.
+func (j *journal) open() (last uint64, err error) {
+	names, err := j.files()
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	path := names[len(names)-1]
+	last, size, err := lastLine(path)
+	if err != nil {
+		return 0, fmt.Errorf("audit log %s: %w", path, err)
+	}
+	if last == 0 {
+		last = firstSeq(path) - 1
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	if err = f.Truncate(size); err == nil {
+		_, err = f.Seek(size, io.SeekStart)
+	}
+	if err != nil {
+		return 0, errors.Join(err, f.Close())
+	}
+	j.file, j.size = f, size
+	return last, nil
+}
+
+// lastLine returns the seq of the last whole line and where it ends.
+func lastLine(path string) (last uint64, end int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return last, end, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		var e struct{ Seq uint64 }
+		if json.Unmarshal(line, &e) != nil {
+			return last, end, nil
+		}
+		last, end = e.Seq, end+int64(len(line))
+	}
+}
+
+// files lists the journal's files, oldest first.
+func (j *journal) files() ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(j.dir, j.name+"-*"+fileSuffix))
+	slices.Sort(names)
+	return names, err
+}
+
+// firstSeq reads the number in the name of a file.
+func firstSeq(path string) uint64 {
+	name := strings.TrimSuffix(filepath.Base(path), fileSuffix)
+	n, _ := strconv.ParseUint(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
+	return max(n, 1)
+}
+
+// add queues a line, whose seq follows that of the line before; call write with the group that it returns.
+func (j *journal) add(seq uint64, line []byte) *group {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pending == nil {
+		j.pending = &group{first: seq}
+	}
+	j.pending.lines = append(append(j.pending.lines, line...), '\n')
+	return j.pending
+}
+
+// write returns once the group is on disk. Whoever of the group comes first writes it for the others.
+func (j *journal) write(g *group) error {
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	if g.tried {
+		return g.err
+	}
+	j.mu.Lock()
+	j.pending = nil // groups are taken whole and in order, so it is g
+	j.mu.Unlock()
+	g.tried = true
+	g.err = j.append(g.lines, g.first)
+	return g.err
+}
+
+// append writes lines behind what is there, durably. What was written in part is taken back.
+func (j *journal) append(lines []byte, first uint64) error {
+	if j.file == nil || j.size >= j.maxBytes {
+		if err := j.rotate(first); err != nil {
+			return err
+		}
+	}
+	_, err := j.file.Write(lines)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err == nil {
+		j.size += int64(len(lines))
+		return nil
+	}
+	if undo := j.file.Truncate(j.size); undo == nil {
+		_, undo = j.file.Seek(j.size, io.SeekStart)
+		return errors.Join(err, undo)
+	}
+	// The next line begins a file of its own.
+	_ = j.file.Close()
+	j.file = nil
+	return err
+}
+
+func (j *journal) rotate(first uint64) error {
+	path := filepath.Join(j.dir, fmt.Sprintf("%s-%020d%s", j.name, first, fileSuffix))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if j.file != nil {
+		_ = j.file.Close()
+	}
+	j.file, j.size = f, 0
+	names, err := j.files()
+	if err != nil {
+		return err
+	}
+	for len(names) > j.maxFiles {
+		if err := os.Remove(names[0]); err != nil {
+			return err
+		}
+		names = names[1:]
+	}
+	return syncFolder(j.dir)
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (j *journal) close() error {
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	return err
+}
+
+// lines yields the whole lines of all files with a seq above after, oldest first, until yield returns false.
+func (j *journal) lines(after uint64, yield func(Entry) bool) error {
+	names, err := j.files()
+	if err != nil {
+		return err
+	}
+	for i, path := range names {
+		if i+1 < len(names) && firstSeq(names[i+1]) <= after+1 {
+			continue
+		}
+		if more, err := readFile(path, after, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil // it went while we were reading
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		var e Entry
+		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil || e.Seq <= after {
+			continue
+		}
+		if !yield(e) {
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package access
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits bound how often the HTTP API may be asked. Zero means the default.
+type Limits struct {
+	// RequestsPerSecond and RequestsBurst are for each user; who comes over loopback without a credential is not limited.
+	// Default: 200, and twice as many at once.
+	RequestsPerSecond float64
+	RequestsBurst     int
+	// FailuresPerSecond and FailuresBurst are for each address whose requests prove nothing. Default: 10, and 200 at once.
+	FailuresPerSecond float64
+	FailuresBurst     int
+}
+
+// DefaultRequestsPerSecond is Limits.RequestsPerSecond unless set.
+const DefaultRequestsPerSecond = 200
+
+func (l Limits) withDefaults() Limits {
+	l.RequestsPerSecond = cmp.Or(l.RequestsPerSecond, DefaultRequestsPerSecond)
+	l.RequestsBurst = cmp.Or(l.RequestsBurst, int(2*l.RequestsPerSecond))
+	l.FailuresPerSecond = cmp.Or(l.FailuresPerSecond, 10)
+	l.FailuresBurst = cmp.Or(l.FailuresBurst, 200)
+	return l
+}
+
+// maxLimiters bounds how many names a generation of limiters remembers.
+const maxLimiters = 4096
+
+// limiters keep one rate limiter for each name. They remember the names of the last two generations; a name that has been
+// away for so long begins anew.
+type limiters struct {
+	perSecond rate.Limit
+	burst     int
+	now       func() time.Time
+
+	mu            sync.Mutex
+	current, last map[string]*rate.Limiter // guarded by mu
+}
+
+func newLimiters(perSecond float64, burst int, now func() time.Time) *limiters {
+	return &limiters{perSecond: rate.Limit(perSecond), burst: burst, now: now, current: map[string]*rate.Limiter{}}
+}
+
+// allow takes one from the name's budget and reports whether there was one.
+func (l *limiters) allow(name string) bool { return l.of(name).AllowN(l.now(), 1) }
+
+func (l *limiters) of(name string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one, ok := l.current[name]; ok {
+		return one
+	}
+	one, ok := l.last[name]
+	if !ok {
+		one = rate.NewLimiter(l.perSecond, l.burst)
+	}
+	if len(l.current) >= maxLimiters {
+		l.current, l.last = map[string]*rate.Limiter{}, l.current
+	}
+	l.current[name] = one
+	return one
+}

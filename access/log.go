@@ -1,0 +1,203 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// LogConfig says where an audit log is and how large it may become.
+type LogConfig struct {
+	// Dir is made with mode 0700 when it is missing. Required.
+	Dir string
+	// MaxFileBytes is when the next file begins; DefaultLogFileBytes when zero. MaxFiles is how many there are of each kind;
+	// DefaultLogFiles when zero.
+	MaxFileBytes int64
+	MaxFiles     int
+	// Now is time.Now when nil.
+	Now func() time.Time
+}
+
+// Defaults of LogConfig.
+const (
+	DefaultLogFileBytes = 32 << 20
+	DefaultLogFiles     = 10
+)
+
+// Refusals are written at most so often; above that they are counted.
+const (
+	refusalsPerSecond = 20
+	refusalsBurst     = 1000
+)
+
+// Log is the audit log: JSON lines in files that only the server's user can read. What was done and what was refused stand
+// in files of their own, with one numbering. It is safe for concurrent use; a nil Log records nothing and reads as empty.
+type Log struct {
+	config        LogConfig
+	done, refused *journal
+	limit         *rate.Limiter
+
+	mu         sync.Mutex
+	last       uint64          // guarded by mu: the last seq given out
+	changed    chan struct{}   // guarded by mu: closed when a line was written
+	flying     map[uint64]bool // guarded by mu: lines that have a seq and are not on disk yet
+	suppressed uint64          // guarded by mu
+	broken     error           // guarded by mu: why the last line of what was done could not be written
+}
+
+// OpenLog opens the log, and continues the one that is there.
+func OpenLog(c LogConfig) (*Log, error) {
+	if c.MaxFileBytes == 0 {
+		c.MaxFileBytes = DefaultLogFileBytes
+	}
+	if c.MaxFiles == 0 {
+		c.MaxFiles = DefaultLogFiles
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	l := &Log{config: c, limit: rate.NewLimiter(refusalsPerSecond, refusalsBurst), changed: make(chan struct{}), flying: map[uint64]bool{}}
+	l.done = &journal{dir: c.Dir, name: "done", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
+	l.refused = &journal{dir: c.Dir, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
+	for _, j := range []*journal{l.done, l.refused} {
+		last, err := j.open()
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		l.last = max(l.last, last)
+	}
+	return l, nil
+}
+
+// Close closes the files.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.done.close(), l.refused.close())
+}
+
+// Record returns once e is on disk; lines that come together share one fsync. Its error wraps ErrAudit: what was done must
+// then not be acknowledged. Refusals above a rate are only counted, and told of in the next line.
+func (l *Log) Record(_ context.Context, e Entry) error {
+	if l == nil {
+		return nil
+	}
+	e.bound()
+	into := l.done
+	if e.refused() {
+		into = l.refused
+	}
+	queued, err := l.queue(&e, into)
+	if err != nil || queued == nil {
+		return err
+	}
+	err = into.write(queued)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.flying, e.Seq)
+	if into == l.done {
+		l.broken = err
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAudit, err)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+// queue numbers the entry and queues its line; nil when it is only counted.
+func (l *Log) queue(e *Entry, into *journal) (*group, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.refused() && !l.limit.AllowN(l.config.Now(), 1) {
+		l.suppressed++
+		return nil, nil
+	}
+	e.Seq, e.Time, e.Suppressed = l.last+1, l.config.Now().UTC(), l.suppressed
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAudit, err)
+	}
+	l.last, l.suppressed = e.Seq, 0
+	l.flying[e.Seq] = true
+	return into.add(e.Seq, line), nil
+}
+
+// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
+// into the log asks first; while it is not ready, each call tries again.
+func (l *Log) Ready(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	broken := l.broken
+	l.mu.Unlock()
+	if broken == nil {
+		return nil
+	}
+	return l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " + broken.Error()})
+}
+
+// LogQuery selects entries. Empty fields select all.
+type LogQuery struct {
+	// After is the seq that comes before the first entry.
+	After uint64
+	Since time.Time
+	User  string
+	// Type is that of the thing, or of one of the changed resources.
+	Type, Event, Outcome string
+}
+
+func (q *LogQuery) matches(e *Entry) bool {
+	if e.Time.Before(q.Since) || q.User != "" && e.User != q.User || q.Event != "" && e.Event != q.Event || q.Outcome != "" && e.Outcome != q.Outcome {
+		return false
+	}
+	if q.Type == "" || e.Type == q.Type {
+		return true
+	}
+	for i := range e.Changes {
+		if e.Changes[i].Type == q.Type {
+			return true
+		}
+	}
+	return false
+}
+
+// Changed returns a channel that is closed when the next line is written.
+func (l *Log) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// Read yields the entries that q selects, oldest first, until yield returns false. It reads files, in time proportional to
+// their size.
+func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
+	if l == nil {
+		return nil
+	}
+	end := l.settled()
+	return merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
+}
+
+// settled is the seq up to which every line is on disk: whoever reads further and comes back would miss one.
+func (l *Log) settled() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.last
+	for seq := range l.flying {
+		end = min(end, seq-1)
+	}
+	return end
+}

@@ -1,0 +1,225 @@
+package access_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/access"
+)
+
+func openLog(t *testing.T, c access.LogConfig) *access.Log {
+	t.Helper()
+	l, err := access.OpenLog(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func entriesOf(t *testing.T, l *access.Log, q access.LogQuery) []access.Entry {
+	t.Helper()
+	var out []access.Entry
+	if err := l.Read(q, func(e access.Entry) bool { out = append(out, e); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLogIsOnDiskBeforeRecordReturns(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, access.LogConfig{Dir: dir})
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			name := fmt.Sprintf("m%d", i)
+			if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: name}); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(contents(t, dir), `"`+name+`"`) {
+				t.Errorf("%s was acknowledged and is not in a file", name)
+			}
+		})
+	}
+	all.Wait()
+	var last uint64
+	for _, e := range entriesOf(t, l, access.LogQuery{}) {
+		if e.Seq != last+1 {
+			t.Errorf("seq %d after %d", e.Seq, last)
+		}
+		last = e.Seq
+	}
+	if last != 50 {
+		t.Errorf("read up to %d, want 50", last)
+	}
+}
+
+// contents is what all files of the log hold.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Error(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		all.Write(raw)
+	}
+	return all.String()
+}
+
+func TestLogGoesOnAfterACrashInTheMiddleOfALine(t *testing.T) {
+	dir := t.TempDir()
+	first := openLog(t, access.LogConfig{Dir: dir})
+	for range 3 {
+		if err := first.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "done-*.jsonl"))
+	f, err := os.OpenFile(names[0], os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"seq":4,"time":"2026-`); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	second := openLog(t, access.LogConfig{Dir: dir})
+	if err := second.Record(t.Context(), access.Entry{Event: access.EventDelete, Outcome: access.Done}); err != nil {
+		t.Fatal(err)
+	}
+	got := entriesOf(t, second, access.LogQuery{})
+	if len(got) != 4 || got[3].Seq != 4 || got[3].Event != access.EventDelete {
+		t.Errorf("entries %+v", got)
+	}
+	for in := bufio.NewScanner(strings.NewReader(contents(t, dir))); in.Scan(); {
+		if !json.Valid(in.Bytes()) {
+			t.Errorf("not a line of JSON: %s", in.Text())
+		}
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, access.LogConfig{Dir: dir, MaxFileBytes: 2000, MaxFiles: 3})
+	for i := range 200 {
+		outcome := access.Done
+		if i%2 == 0 {
+			outcome = access.Denied
+		}
+		if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: outcome, Name: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"done", "refused"} {
+		names, _ := filepath.Glob(filepath.Join(dir, kind+"-*.jsonl"))
+		if len(names) != 3 {
+			t.Errorf("%s: %d files, want 3", kind, len(names))
+		}
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Size() > 2200 || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %d bytes, mode %o", name, info.Size(), info.Mode().Perm())
+			}
+		}
+	}
+	got := entriesOf(t, l, access.LogQuery{After: 190})
+	if len(got) != 10 || got[0].Seq != 191 || got[9].Seq != 200 {
+		t.Errorf("the last entries are %+v", got)
+	}
+}
+
+// A flood of refusals is counted and does not push out what was done.
+func TestRefusalsAreCountedAboveARate(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, access.LogConfig{Dir: dir, MaxFileBytes: 4000, MaxFiles: 2})
+	write := access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: "kept"}
+	if err := l.Record(t.Context(), write); err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 {
+		if err := l.Record(t.Context(), access.Entry{Event: access.EventLogin, Outcome: access.Denied}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Record(t.Context(), write); err != nil {
+		t.Fatal(err)
+	}
+	got := entriesOf(t, l, access.LogQuery{Outcome: access.Done})
+	if len(got) != 2 {
+		t.Fatalf("%d of 2 writes are left", len(got))
+	}
+	if got[1].Suppressed == 0 || got[1].Suppressed > 2000 {
+		t.Errorf("%d refusals were told of as counted only", got[1].Suppressed)
+	}
+}
+
+func TestLogThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, access.LogConfig{Dir: dir, MaxFileBytes: 1})
+	record := func() error {
+		return l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done})
+	}
+	if err := record(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := record(); !errors.Is(err, access.ErrAudit) {
+		t.Errorf("error %v, want ErrAudit", err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, access.ErrAudit) {
+		t.Errorf("ready: %v, want ErrAudit", err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); err != nil {
+		t.Errorf("ready after it can be written again: %v", err)
+	}
+	if err := record(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSecretsStayOutOfDifferences(t *testing.T) {
+	l := openLog(t, access.LogConfig{Dir: t.TempDir()})
+	mesh := func(spec string) access.Entry {
+		return access.Entry{Event: access.EventWrite, Outcome: access.Done, Changes: access.Changes(commitOf(t, "Mesh", "", "default", spec))}
+	}
+	if err := l.Record(t.Context(), mesh(`{"mtls":{"backends":[{"name":"ca","conf":{"key":{"inline":"c2VjcmV0"},"privateKey":"hush","cert":{"inlineString":"quiet"}}}],"enabledBackend":"ca"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(entriesOf(t, l, access.LogQuery{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"c2VjcmV0", "hush", "quiet"} {
+		if bytes.Contains(raw, []byte(secret)) {
+			t.Errorf("%q is in %s", secret, raw)
+		}
+	}
+	if !bytes.Contains(raw, []byte("enabledBackend")) {
+		t.Errorf("the rest of the difference is missing: %s", raw)
+	}
+}

@@ -1,0 +1,132 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// OIDCSettings name an identity provider whose ID tokens prove who a user is.
+type OIDCSettings struct {
+	// Issuer is the provider's URL, https; its discovery document is under it. Empty means none.
+	Issuer string
+	// ClientID is the audience that tokens must be for. Required with Issuer.
+	ClientID string
+	// UserClaim and GroupsClaim are the claims with the user's name and groups; "sub" and "groups" when empty.
+	UserClaim, GroupsClaim string
+	// Prefix is put before users and groups, so that they are nobody else's: "oidc:" when empty.
+	Prefix string
+	// CAFile is a PEM file of the authorities of the provider's certificate; the system's when empty.
+	CAFile string
+}
+
+const (
+	// oidcTimeout bounds each request to the provider.
+	oidcTimeout = 10 * time.Second
+	// oidcRetry is how long a provider that did not answer is not asked again.
+	oidcRetry = 5 * time.Second
+)
+
+// oidcAlgorithms are the signatures that are accepted: none that uses a shared secret.
+var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+
+// oidcVerifier verifies ID tokens. The provider is looked for when the first token comes, so that a server starts without it.
+type oidcVerifier struct {
+	settings OIDCSettings
+	client   *http.Client
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // guarded by mu
+	failed   error                 // guarded by mu: why there is none
+	retry    time.Time             // guarded by mu
+}
+
+func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
+	u, err := url.Parse(s.Issuer)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("OIDC issuer %q: want an https URL, as the provider's discovery document spells it", s.Issuer)
+	}
+	if s.ClientID == "" {
+		return nil, errors.New("OIDC: the client id is missing: tokens must be for somebody")
+	}
+	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"), cmp.Or(s.Prefix, "oidc:")
+	if Reserved(s.Prefix) {
+		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own", s.Prefix, ReservedPrefix)
+	}
+	client, err := clientFor(s.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("OIDC CA: %w", err)
+	}
+	return &oidcVerifier{settings: s, client: client}, nil
+}
+
+// Verify implements Verifier.
+func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
+	refuse := func(reason, hint string) (Subject, error) {
+		return Subject{}, &LoginError{Method: ByOIDC, Reason: reason, Hint: hint}
+	}
+	verifier, err := v.provider()
+	if err != nil {
+		return refuse("the identity provider cannot be asked: "+err.Error(), "the identity provider cannot be asked: try again later")
+	}
+	id, err := verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
+	if err != nil {
+		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
+	}
+	var claims map[string]any
+	if err := id.Claims(&claims); err != nil {
+		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
+	}
+	name, _ := claims[v.settings.UserClaim].(string)
+	if name == "" {
+		return refuse("the ID token has no claim "+v.settings.UserClaim, "the ID token names no user: the claim "+v.settings.UserClaim+" is missing")
+	}
+	if verified, ok := claims["email_verified"].(bool); v.settings.UserClaim == "email" && (!ok || !verified) {
+		return refuse("the email of the ID token is not verified", "the email of the ID token is not verified")
+	}
+	return Subject{Name: v.settings.Prefix + name, Groups: v.groups(claims[v.settings.GroupsClaim]), Method: ByOIDC, Credential: id.Issuer + " " + id.Subject}, nil
+}
+
+// groups reads a list of groups, or one group.
+func (v *oidcVerifier) groups(claim any) []string {
+	groups := []string{AuthenticatedGroup}
+	list, ok := claim.([]any)
+	if !ok {
+		list = []any{claim}
+	}
+	for _, one := range list {
+		if group, ok := one.(string); ok && strings.TrimSpace(group) != "" {
+			groups = append(groups, v.settings.Prefix+group)
+		}
+	}
+	return groups
+}
+
+// provider returns the verifier, after discovery.
+func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.verifier != nil {
+		return v.verifier, nil
+	}
+	if v.failed != nil && time.Now().Before(v.retry) {
+		return nil, v.failed
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), v.client), oidcTimeout)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, v.settings.Issuer)
+	if err != nil {
+		v.failed, v.retry = err, time.Now().Add(oidcRetry)
+		return nil, err
+	}
+	v.verifier = provider.Verifier(&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
+	return v.verifier, nil
+}

@@ -1,0 +1,235 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Roles are the permissions that the AccessRoles and AccessRoleBindings of one state of a store give. It is immutable.
+type Roles struct {
+	roles         map[string][]resources.AccessRule
+	users, groups map[string][]string
+}
+
+// builtin are the rules of the roles that every server has.
+func builtin(role string) []resources.AccessRule {
+	all := []string{resources.AccessAny}
+	switch role {
+	case resources.RoleAdmin:
+		return []resources.AccessRule{{Verbs: all, Types: all}}
+	case resources.RoleViewer:
+		return []resources.AccessRule{{Verbs: []string{resources.VerbRead}, Types: viewable()}}
+	}
+	return nil
+}
+
+// viewable is everything but what tells of people: who may do what, and the audit log.
+func viewable() []string {
+	types := []string{resources.AccessServer}
+	for _, d := range resources.Descriptors() {
+		if d.Type != resources.TypeAccessRole && d.Type != resources.TypeAccessRoleBinding {
+			types = append(types, string(d.Type))
+		}
+	}
+	return types
+}
+
+// CompileRoles reads all roles and bindings of a state. One that does not decode gives nothing.
+func CompileRoles(state store.Snapshot) *Roles {
+	r := &Roles{
+		roles: map[string][]resources.AccessRule{}, users: map[string][]string{}, groups: map[string][]string{AdminGroup: {resources.RoleAdmin}},
+	}
+	for _, name := range []string{resources.RoleAdmin, resources.RoleViewer} {
+		r.roles[name] = builtin(name)
+	}
+	for role := range state.List(store.Query{Type: resources.TypeAccessRole}) {
+		if spec, err := resources.SpecAs[resources.AccessRole](role); err == nil && builtin(role.Name) == nil {
+			r.roles[role.Name] = spec.Rules
+		}
+	}
+	for binding := range state.List(store.Query{Type: resources.TypeAccessRoleBinding}) {
+		spec, err := resources.SpecAs[resources.AccessRoleBinding](binding)
+		if err != nil {
+			continue
+		}
+		for _, subject := range spec.Subjects {
+			into := r.users
+			if subject.Type == resources.SubjectGroup {
+				into = r.groups
+			}
+			into[subject.Name] = append(into[subject.Name], spec.Roles...)
+		}
+	}
+	return r
+}
+
+// Allows reports whether a subject may do a.
+func (r *Roles) Allows(s Subject, a Action) bool {
+	return r.some(s, func(rule *resources.AccessRule) bool { return permits(rule, a) })
+}
+
+// AllowsSome reports whether there may be things of the action's type and mesh that the subject may do the verb with; the
+// action's namespace and name do not count, and an empty mesh stands for any.
+func (r *Roles) AllowsSome(s Subject, a Action) bool {
+	return r.some(s, func(rule *resources.AccessRule) bool {
+		return has(rule.Verbs, a.Verb) && has(rule.Types, a.Type) && (a.Mesh == "" || hasOrAll(rule.Meshes, a.Mesh))
+	})
+}
+
+// some reports whether f holds for one of the rules that the subject has.
+func (r *Roles) some(s Subject, f func(*resources.AccessRule) bool) bool {
+	try := func(roles []string) bool {
+		for _, role := range roles {
+			rules := r.roles[role]
+			for i := range rules {
+				if f(&rules[i]) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if try(r.users[s.Name]) {
+		return true
+	}
+	return slices.ContainsFunc(s.Groups, func(group string) bool { return try(r.groups[group]) })
+}
+
+func permits(rule *resources.AccessRule, a Action) bool {
+	return has(rule.Verbs, a.Verb) && has(rule.Types, a.Type) &&
+		hasOrAll(rule.Meshes, a.Mesh) && hasOrAll(rule.Namespaces, a.Namespace) && hasOrAll(rule.Names, a.Name)
+}
+
+func has(list []string, word string) bool {
+	return slices.Contains(list, word) || slices.Contains(list, resources.AccessAny)
+}
+
+// hasOrAll is has for a list whose absence means everything.
+func hasOrAll(list []string, word string) bool { return list == nil || has(list, word) }
+
+// Covers reports whether the subject has all that a rule permits, in one of her own rules: who gives permissions away must
+// have them.
+func (r *Roles) Covers(s Subject, given *resources.AccessRule) bool {
+	return r.some(s, func(own *resources.AccessRule) bool {
+		return within(own.Verbs, given.Verbs) && within(own.Types, given.Types) &&
+			withinOrAll(own.Meshes, given.Meshes) && withinOrAll(own.Namespaces, given.Namespaces) && withinOrAll(own.Names, given.Names)
+	})
+}
+
+func within(own, given []string) bool {
+	return !slices.ContainsFunc(given, func(word string) bool { return !has(own, word) })
+}
+
+func withinOrAll(own, given []string) bool {
+	if own == nil || slices.Contains(own, resources.AccessAny) {
+		return true
+	}
+	return given != nil && within(own, given)
+}
+
+// admins counts the subjects that bindings make admins.
+func (r *Roles) admins() int {
+	n := 0
+	for _, of := range []map[string][]string{r.users, r.groups} {
+		for name, roles := range of {
+			if name != AdminGroup && slices.Contains(roles, resources.RoleAdmin) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// CheckGrant judges a change of roles and bindings by s, who may write them, from the state before to the one after. Refused
+// are: permissions that s does not have herself; taking from herself the right to change bindings; and, for everybody who
+// does not sit at the server, removing the last binding of the role admin. Each is a *GrantError.
+func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Resource) error {
+	old, now := CompileRoles(before), CompileRoles(after)
+	for _, r := range changed {
+		if err := old.mayGive(s, now, r); err != nil {
+			return err
+		}
+	}
+	if s.Method == ByLoopback {
+		return nil
+	}
+	keep := Action{Verb: resources.VerbUpdate, Type: string(resources.TypeAccessRoleBinding)}
+	if old.Allows(s, keep) && !now.Allows(s, keep) {
+		return &GrantError{fmt.Sprintf("this would take from %s the permission to change bindings: have somebody else do it, or do it on the server itself over loopback", s.Name)}
+	}
+	if old.admins() > 0 && now.admins() == 0 {
+		return &GrantError{fmt.Sprintf("this would remove the last binding of the role %s: bind another user or group first, or do it on the server itself over loopback", resources.RoleAdmin)}
+	}
+	return nil
+}
+
+// mayGive reports what s would give away without having it; r is a role or binding as it will be.
+func (r *Roles) mayGive(s Subject, now *Roles, changed *resources.Resource) error {
+	given := []string{changed.Name}
+	if changed.Type == resources.TypeAccessRoleBinding {
+		spec, err := resources.SpecAs[resources.AccessRoleBinding](changed)
+		if err != nil {
+			return err
+		}
+		given = spec.Roles
+	}
+	for _, role := range given {
+		rules, ok := now.roles[role]
+		if !ok && !r.Allows(s, Action{Verb: resources.AccessAny, Type: resources.AccessAny}) {
+			return &GrantError{fmt.Sprintf("there is no AccessRole %q: create it first, or in the same request", role)}
+		}
+		for i := range rules {
+			if !r.Covers(s, &rules[i]) {
+				return &GrantError{fmt.Sprintf("%s does not have everything that the role %q permits (rules[%d]): nobody gives away more than they have", s.Name, role, i)}
+			}
+		}
+	}
+	return nil
+}
+
+// roleCache keeps the Roles of the newest state.
+type roleCache struct {
+	store store.Reader
+	last  atomic.Pointer[cachedRoles]
+}
+
+type cachedRoles struct {
+	revision uint64
+	roles    *Roles
+}
+
+// roles returns those of the newest state, compiled again only after roles or bindings changed.
+func (c *roleCache) roles() *Roles {
+	state := c.store.Snapshot()
+	last := c.last.Load()
+	if last != nil && last.revision == state.Revision() {
+		return last.roles
+	}
+	next := &cachedRoles{revision: state.Revision()}
+	if last != nil && last.revision < next.revision && !c.changedSince(last.revision) {
+		next.roles = last.roles
+	} else {
+		next.roles = CompileRoles(state)
+	}
+	c.last.Store(next)
+	return next.roles
+}
+
+func (c *roleCache) changedSince(revision uint64) bool {
+	commits, ok := c.store.Changes(revision)
+	if !ok {
+		return true
+	}
+	for _, commit := range commits {
+		for _, change := range commit.Changes {
+			if t := change.Key().Type; t == resources.TypeAccessRole || t == resources.TypeAccessRoleBinding {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// Settings are what an operator decides about the HTTP API of a server. The zero value is right for a server on loopback.
+type Settings struct {
+	// RequireCredential asks for a credential over loopback too, where otherwise nobody needs one.
+	RequireCredential bool
+	// ClientCAFile is a PEM file of the authorities whose certificates prove who a user is; empty for none.
+	ClientCAFile string
+	// OIDC is an identity provider whose tokens do.
+	OIDC OIDCSettings
+	// AuditFileBytes and AuditFiles bound the audit log, as LogConfig says.
+	AuditFileBytes int64
+	AuditFiles     int
+	// Limits bound how often somebody may ask.
+	Limits Limits
+}
+
+// auditDir is the audit log's folder in a server's data directory.
+const auditDir = "audit"
+
+// Parts are what a Guard is made of besides Settings.
+type Parts struct {
+	// DataDir holds the audit log. Required, like Store and Log.
+	DataDir string
+	Store   store.Reader
+	// Issuer issues and verifies user tokens; nil for a server that has none.
+	Issuer *tokens.Issuer
+	// Now is time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Open makes the guard of a server and opens its audit log, which the caller closes: Guard.Audit.
+func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
+	c := Config{Store: p.Store, Issuer: p.Issuer, LocalAdmin: !s.RequireCredential, Limits: s.Limits, Now: p.Now, Log: p.Log}
+	if s.ClientCAFile != "" {
+		pool, err := readPool(s.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("client CA: %w", err)
+		}
+		c.ClientCAs = pool
+	}
+	if s.OIDC.Issuer != "" {
+		provider, err := newOIDC(ctx, s.OIDC)
+		if err != nil {
+			return nil, err
+		}
+		c.OIDC, c.OIDCIssuer = provider, s.OIDC.Issuer
+	}
+	audit, err := OpenLog(LogConfig{Dir: filepath.Join(p.DataDir, auditDir), MaxFileBytes: s.AuditFileBytes, MaxFiles: s.AuditFiles, Now: p.Now})
+	if err != nil {
+		return nil, err
+	}
+	c.Audit = audit
+	return NewGuard(c), nil
+}
+
+// ClientCAs are the authorities of users' certificates, for a server to say in its handshakes; nil when there are none.
+func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
+
+func readPool(file string) (*x509.CertPool, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, errors.New(file + " holds no PEM certificate")
+	}
+	return pool, nil
+}
+
+// clientFor is an HTTP client that believes the authorities of a PEM file, or the system's when there is none.
+func clientFor(caFile string) (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true // it is asked rarely
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		pool, err := readPool(caFile)
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	return &http.Client{Transport: transport, Timeout: oidcTimeout}, nil
+}

@@ -1,0 +1,103 @@
+package access
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// ReservedPrefix begins the names of users and groups that a server itself gives out. Identity providers and foreign
+// certificate authorities cannot: what they call so is refused.
+const ReservedPrefix = "mesh-system:"
+
+// Reserved users and groups. Source: kuma-wire, "Auth".
+const (
+	// AdminUser is who comes over loopback without a credential.
+	AdminUser = ReservedPrefix + "admin"
+	// AdminGroup has the built-in role admin; no binding gives it and none takes it away.
+	AdminGroup = ReservedPrefix + "admin"
+	// AuthenticatedGroup holds everybody who has proven who they are.
+	AuthenticatedGroup = ReservedPrefix + "authenticated"
+	// AnonymousUser and AnonymousGroup are for servers that do not ask.
+	AnonymousUser  = ReservedPrefix + "anonymous"
+	AnonymousGroup = ReservedPrefix + "unauthenticated"
+)
+
+// Method is how somebody has proven who they are.
+type Method string
+
+// The methods.
+const (
+	ByLoopback    Method = "loopback"
+	ByToken       Method = "token"
+	ByCertificate Method = "certificate"
+	ByOIDC        Method = "oidc"
+	// Anonymously: nothing was proven, and the server does not ask.
+	Anonymously Method = "none"
+)
+
+// Subject is a person or program that asks. It is immutable.
+type Subject struct {
+	Name   string
+	Groups []string
+	Method Method
+	// Credential names the credential without being one: a token's id, a certificate's serial number.
+	Credential string
+}
+
+// Anonymous is the subject on a server without a Guard.
+func Anonymous() Subject {
+	return Subject{Name: AnonymousUser, Groups: []string{AnonymousGroup}, Method: Anonymously}
+}
+
+// localAdmin is who comes over loopback.
+func localAdmin() Subject {
+	return Subject{Name: AdminUser, Groups: []string{AdminGroup, AuthenticatedGroup}, Method: ByLoopback}
+}
+
+// In reports whether the subject is in the group.
+func (s Subject) In(group string) bool { return slices.Contains(s.Groups, group) }
+
+// Reserved reports whether only servers give out the name of a user or group.
+func Reserved(name string) bool { return strings.HasPrefix(name, ReservedPrefix) }
+
+// Asked is one request while it is answered: who asks, and what its line in the audit log will say. It belongs to the
+// goroutine of the request.
+type Asked struct {
+	Subject Subject
+	// Entry is completed while the request is worked on.
+	Entry Entry
+}
+
+type askedKey struct{}
+
+// WithAsked returns a context that carries a.
+func WithAsked(ctx context.Context, a *Asked) context.Context {
+	return context.WithValue(ctx, askedKey{}, a)
+}
+
+// AskedOf returns what WithAsked put in, or nil.
+func AskedOf(ctx context.Context) *Asked {
+	a, _ := ctx.Value(askedKey{}).(*Asked)
+	return a
+}
+
+// SubjectOf is who asks in the request of ctx; Anonymous outside of one.
+func SubjectOf(ctx context.Context) Subject {
+	if a := AskedOf(ctx); a != nil {
+		return a.Subject
+	}
+	return Anonymous()
+}
+
+// Note adds a detail to the audit line of the request of ctx. It must be no secret.
+func Note(ctx context.Context, name, value string) {
+	a := AskedOf(ctx)
+	if a == nil {
+		return
+	}
+	if a.Entry.Details == nil {
+		a.Entry.Details = map[string]string{}
+	}
+	a.Entry.Details[name] = value
+}

@@ -1,0 +1,91 @@
+// Command causeway-global is the global server: it holds mesh-wide policy and exchanges resources with the zones.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/global"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+func main() { os.Exit(settings.Execute(newRoot(), os.Stderr)) }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "causeway-global",
+		Short: "The global server of a Causeway mesh",
+		Args:  cobra.NoArgs,
+	}
+	root.AddCommand(newRun(), &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), server.Version()) },
+	})
+	return root
+}
+
+func newRun() *cobra.Command {
+	cfg := global.Config{}
+	var logLevel, logFormat, advertise string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve zones and the HTTP API until SIGTERM",
+		Long: "Serve zones and the HTTP API until SIGTERM.\n\n" +
+			"Every flag is also a key of the --config file and an environment variable: --kds-address is CAUSEWAY_KDS_ADDRESS.\n" +
+			"A flag wins over the environment, the environment over the file.",
+		Example: "  causeway-global run --data-dir /var/lib/causeway\n" +
+			"  causeway-global run --data-dir ./data --kds-address 127.0.0.1:5685 --kds-tls=false",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settings.Load(cmd.Flags()); err != nil {
+				return err
+			}
+			log, err := server.NewLogger(cmd.ErrOrStderr(), logLevel, logFormat)
+			if err != nil {
+				return err
+			}
+			cfg.Log = log
+			tracing, err := server.StartTracing(cmd.Context(), "causeway-global", log)
+			if err != nil {
+				return err
+			}
+			defer tracing.Close()
+			cfg.Tracer = tracing.Tracer
+			cfg.KDSAdvertise = strings.FieldsFunc(advertise, func(c rune) bool { return c == ',' || c == ' ' })
+			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
+			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
+			server.SaveMemory()
+			return global.Run(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store and the certificates (required)")
+	settings.AddStoreFlags(f, &cfg.Store, "/causeway/global")
+	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
+	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
+	f.StringVar(&cfg.KDSAddress, "kds-address", ":5685", "`address` that zones connect to")
+	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
+	f.BoolVar(&cfg.KDSTLS, "kds-tls", true, "serve zones over TLS, with a certificate made at first start; false is for loopback only")
+	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "`bytes` at which a message to a zone is cut")
+	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which a zone that does not read is disconnected")
+	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "`number` of zones that are sent their full state at once, in order of arrival")
+	settings.AddAccessFlags(f, &cfg.Access)
+	f.BoolVar(&cfg.KDSInsecureAnonymous, "kds-insecure-anonymous", false, "let zones in that prove nothing, as any name that has not joined: for experiments and load generators")
+	f.BoolVar(&cfg.KDSZoneTokens, "kds-zone-tokens", false, "let zones in by bearer tokens too (causewayctl zone token), for peers that cannot join")
+	f.StringVar(&advertise, "kds-advertise-address", "", "`address` (HOST:PORT) that join strings name, several separated by commas; this machine's by default")
+	f.DurationVar(&cfg.ZoneCredentialLifetime, "zone-credential-lifetime", global.DefaultZoneCredentialLifetime, "`time` for which a zone's certificate is good; it is renewed at half of it")
+	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of the system's own resources")
+	f.StringVar(&cfg.ReadyFile, "ready-file", "", "`file` written, as JSON with every bound address, once the server is ready")
+	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&logFormat, "log-format", "text", "text or json")
+	settings.AddConfigFlag(f)
+	return cmd
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+func newBootstrap() *cobra.Command {
+	cfg, grpc, identityDir, tokenFile := zone.BootstrapConfig{}, false, "", ""
+	cmd := &cobra.Command{
+		Use:   "bootstrap",
+		Short: "Print the bootstrap of an Envoy, or of a gRPC program",
+		Long: "Prints the bootstrap of a proxy, from which Envoy begins. With --grpc it is that of a program that takes its listeners\n" +
+			"and permissions by itself, through gRPC, and whose identity `causewayctl svid --watch` keeps in --identity-dir.",
+		Example: "  causeway-zone bootstrap --dataplane backend-1 --mesh default > envoy.yaml\n" +
+			"  envoy -c envoy.yaml --drain-time-s 30\n\n" +
+			"  causewayctl dataplane token backend-1 --out token\n" +
+			"  (umask 077; causeway-zone bootstrap --dataplane backend-1 --xds-address zone.example:5678 --xds-ca ca.crt \\\n" +
+			"      --token-file token > envoy.yaml)" + "\n\n" +
+			"  causeway-zone bootstrap --grpc --dataplane orders-1 --identity-dir /run/orders/identity > grpc.json\n" +
+			"  GRPC_XDS_BOOTSTRAP=grpc.json GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true orders",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			given := cmd.Flags().Changed // on the command line: the environment may be meant for several programs
+			forEnvoy := slices.IndexFunc(envoyOnly, given)
+			if err := settings.Load(cmd.Flags()); err != nil {
+				return err
+			}
+			if grpc && forEnvoy >= 0 {
+				return fmt.Errorf("--%s: is for an Envoy, not for --grpc", envoyOnly[forEnvoy])
+			}
+			if tokenFile != "" {
+				raw, err := os.ReadFile(tokenFile)
+				if err != nil {
+					return fmt.Errorf("token file: %w", err)
+				}
+				cfg.Token = strings.TrimSpace(string(raw))
+			}
+			out, err := printed(cfg, grpc, identityDir)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(out)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&grpc, "grpc", false, "print the bootstrap of a gRPC program without a proxy")
+	f.StringVar(&identityDir, "identity-dir", "", "with --grpc: `directory` of the identity, as causewayctl svid --out-dir")
+	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
+	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "", "`name` of the ZoneIngress, for the proxy that takes connections of other zones")
+	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")
+	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, where it has one")
+	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` of the zone's xDS server")
+	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
+	f.StringVar(&tokenFile, "token-file", "", "`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
+	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
+	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second, "`time` within which TCP connections end whose clients lost their access")
+	return cmd
+}
+
+// envoyOnly are the flags that mean nothing to a gRPC program.
+var envoyOnly = []string{"zone-ingress", "admin-address", "drain-time", "token-file"}
+
+// printed is the bootstrap that was asked for.
+func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {
+	if !grpc {
+		return zone.Bootstrap(cfg)
+	}
+	return zone.GRPCBootstrap(zone.GRPCBootstrapConfig{
+		Mesh: cfg.Mesh, Dataplane: cfg.Dataplane, Namespace: cfg.Namespace, XDSAddress: cfg.XDSAddress, XDSCA: cfg.XDSCA, IdentityDir: identityDir,
+	})
+}

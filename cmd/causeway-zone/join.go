@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+// maxJoinInput bounds what is read of a join string, in bytes.
+const maxJoinInput = 16 << 10
+
+func newJoin() *cobra.Command {
+	cfg := zone.JoinConfig{}
+	global := ""
+	cmd := &cobra.Command{
+		Use:   "join STRING | join -",
+		Short: "Become a zone of a global, with the string that causewayctl zone create prints",
+		Long: "Become a zone of a global, with the string that causewayctl zone create prints on the global.\n\n" +
+			"A key is made here, the string's token is traded for a certificate, and both are kept in the data directory, sealed. The\n" +
+			"string works once. From then on causeway-zone run needs no more than the data directory. With - the string is read\n" +
+			"from standard input; without one, from CAUSEWAY_JOIN: both keep it off the command line.",
+		Example: "  causeway-zone join causeway-join:v1:eyJ6b25l... --data-dir /var/lib/causeway-zone\n" +
+			"  ssh global causewayctl zone create zone-3 | causeway-zone join - --data-dir /var/lib/causeway-zone",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := settings.Load(cmd.Flags()); err != nil {
+				return err
+			}
+			log, err := server.NewLogger(cmd.ErrOrStderr(), "info", "text")
+			if err != nil {
+				return err
+			}
+			cfg.Log, cfg.SecretsPassphrase = log, os.Getenv(secrets.PassphraseEnv)
+			if cfg.Join, err = joinString(cmd, args); err != nil {
+				return err
+			}
+			if global != "" {
+				u, err := url.Parse(global)
+				if err != nil || u.Scheme != "grpcs" || u.Port() == "" {
+					return fmt.Errorf("--global %q: want grpcs://HOST:PORT", global)
+				}
+				cfg.Addresses = []string{u.Host}
+			}
+			joined, err := zone.Join(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined as zone %s, by way of %s\ncertificate good until %s; a running zone renews it\nnow: causeway-zone run --data-dir %s\n",
+				joined.Zone, joined.Global, joined.Expires.Local().Format(time.DateTime), cfg.DataDir)
+			return err
+		},
+	}
+	addJoinFlags(cmd.Flags(), &cfg, &global)
+	return cmd
+}
+
+func addJoinFlags(f *pflag.FlagSet, cfg *zone.JoinConfig, global *string) {
+	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
+	f.StringVar(global, "global", "", "`URL` to reach the global at, grpcs://HOST:PORT, instead of the addresses in the string")
+	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` with the key that secrets are sealed with; or a passphrase in "+secrets.PassphraseEnv)
+	settings.AddConfigFlag(f)
+}
+
+// joinString is what the command line, standard input or the environment says.
+func joinString(cmd *cobra.Command, args []string) (string, error) {
+	switch {
+	case len(args) == 0 && os.Getenv("CAUSEWAY_JOIN") != "":
+		return os.Getenv("CAUSEWAY_JOIN"), nil
+	case len(args) == 0:
+		return "", errors.New("no join string: give it as the argument, on standard input with -, or in CAUSEWAY_JOIN")
+	case args[0] == "-":
+		raw, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxJoinInput))
+		return string(raw), err
+	}
+	return args[0], nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+func newRun() *cobra.Command {
+	cfg := zone.Config{}
+	var logLevel, logFormat string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve the zone's proxies and the HTTP API until SIGTERM",
+		Long: "Serve the zone's proxies and the HTTP API until SIGTERM. A zone that has joined a global (--join, or causeway-zone join)\n" +
+			"knows its name and its global from then on; without a global the zone runs alone.\n\n" +
+			"Every flag is also a key of the --config file and an environment variable: --xds-address is CAUSEWAY_XDS_ADDRESS.\n" +
+			"A flag wins over the environment, the environment over the file.",
+		Example: "  causeway-zone run --data-dir /var/lib/causeway-zone --join causeway-join:v1:eyJ6b25l...\n" +
+			"  causeway-zone run --data-dir /var/lib/causeway-zone\n" +
+			"  causeway-zone run --zone alone --data-dir ./data",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settings.Load(cmd.Flags()); err != nil {
+				return err
+			}
+			log, err := server.NewLogger(cmd.ErrOrStderr(), logLevel, logFormat)
+			if err != nil {
+				return err
+			}
+			cfg.Log = log
+			tracing, err := server.StartTracing(cmd.Context(), "causeway-zone", log, attribute.String("zone", cfg.Zone))
+			if err != nil {
+				return err
+			}
+			defer tracing.Close()
+			cfg.Tracer = tracing.Tracer
+			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
+			return zone.Run(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Zone, "zone", "", "`name` of the zone (required, unless it joins or has joined)")
+	f.StringVar(&cfg.Join, "join", "", "join `string` of causewayctl zone create; used once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
+	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; none: the zone runs alone")
+	f.StringVar(&cfg.GlobalCA, "global-ca", "", "PEM `file` of the CA that signed the global's certificate")
+	f.StringVar(&cfg.GlobalCASHA256, "global-ca-sha256", "", "SHA-256, in `hex`, of that CA's certificate: the global prints it at start")
+	f.BoolVar(&cfg.GlobalInsecure, "global-insecure", false, "do not verify the global's certificate (for experiments)")
+	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
+	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
+	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
+	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
+	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "`time` that a new authority of a mesh is known to others before it signs, see causewayctl keys rotate")
+	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "ask proxies for a dataplane token or an SVID on loopback too; elsewhere they always need one")
+	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
+	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "`bytes` at which a message to the global is cut")
+	f.StringVar(&cfg.RBACForm, "rbac-form", string(rbac.Auto), "how permissions are written for Envoy: `form` list, compiled, or auto, which compiles long ones")
+	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log what they let in and what not: `als` (this zone collects it, for reports), stdout, files; none by default")
+	settings.AddAccessFlags(f, &cfg.Access)
+	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of the system's own resources")
+	f.StringVar(&cfg.ReadyFile, "ready-file", "", "`file` written, as JSON with every bound address, once the server is ready")
+	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&logFormat, "log-format", "text", "text or json")
+	settings.AddConfigFlag(f)
+	return cmd
+}

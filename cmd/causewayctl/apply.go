@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newApply(c *cli) *cobra.Command {
+	var filenames []string
+	dry := dryRunFlag("none")
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Create or update the resources of files, all of them or none",
+		Long: "All resources of all files are one request: when one of them is refused, nothing is stored. A file holds one or\n" +
+			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form.\n\n" +
+			"With --dry-run=server nothing is stored: the server says what would become of each resource, a policy's role, where\n" +
+			"it would be synced, and which proxies would change (-o wide names them).",
+		Example: "  causewayctl apply -f permission.yaml\n" +
+			"  causewayctl apply -f services/ -f policies/\n" +
+			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +
+			"  causewayctl get mtp allow-frontend -o yaml | causewayctl apply --address http://127.0.0.1:15681 -f -",
+		Args: cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			docs, err := c.readDocuments(filenames)
+			if err != nil {
+				return err
+			}
+			if dry == dryRunServer {
+				f, err := dryRun(ctx, client, docs)
+				if err != nil {
+					return err
+				}
+				return c.printForecast(docs, f)
+			}
+			result, err := applyDocuments(ctx, client, docs)
+			if err != nil {
+				return err
+			}
+			return c.printOutcomes(docs, result)
+		}),
+	}
+	addFilenameFlag(cmd, &filenames)
+	_ = cmd.MarkFlagRequired("filename")
+	cmd.Flags().Var(&dry, "dry-run", "server: say what would happen, and store nothing; `none`: store")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunServer)
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// dryRunFlag is the value of --dry-run.
+type dryRunFlag string
+
+const dryRunServer dryRunFlag = "server"
+
+// String is part of pflag.Value.
+func (f *dryRunFlag) String() string { return string(*f) }
+
+// Set is part of pflag.Value.
+func (f *dryRunFlag) Set(s string) error {
+	if s != string(dryRunServer) && s != "none" {
+		return errors.New("must be server or none")
+	}
+	*f = dryRunFlag(s)
+	return nil
+}
+
+// Type is part of pflag.Value.
+func (f *dryRunFlag) Type() string { return "mode" }
+
+// applyDocuments sends all documents as one request.
+func applyDocuments(ctx context.Context, client *api.Client, docs []document) (*api.BatchResult, error) {
+	result, err := client.Apply(ctx, resourcesOf(docs)...)
+	if err != nil {
+		return nil, traced(docs, err)
+	}
+	if len(result.Results) != len(docs) {
+		return nil, fmt.Errorf("the server answered for %d of %d documents; causewayctl get shows what is stored", len(result.Results), len(docs))
+	}
+	return result, nil
+}
+
+// documentPrefix is how the server begins a reason where a request has several documents; file and document say it here.
+var documentPrefix = regexp.MustCompile(`^document \d+(?: \([^)]*\))?: `)
+
+// traced names the file and document of each field that the server refused. A field without a document is about all.
+func traced(docs []document, err error) error {
+	var answer *api.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	if answer.Status != http.StatusBadRequest || len(answer.InvalidParameters) == 0 {
+		return fmt.Errorf("nothing was stored: %s: %s", answer.Title, answer.Detail)
+	}
+	var lines []string
+	for _, p := range answer.InvalidParameters {
+		line := p.Field + ": " + p.Reason
+		if n := p.Document; n >= 1 && n <= len(docs) {
+			line = fmt.Sprintf("%s: %s: %s", docs[n-1], p.Field, strings.TrimPrefix(p.Reason, documentPrefix.FindString(p.Reason)))
+		}
+		lines = append(lines, line)
+	}
+	return refused(lines)
+}
+
+func (c *cli) printOutcomes(docs []document, result *api.BatchResult) error {
+	for i, o := range result.Results {
+		for _, warning := range o.Warnings {
+			fmt.Fprintf(c.errOut, "%s: warning: %s\n", docs[i], warning)
+		}
+	}
+	switch c.output {
+	case formatJSON:
+		return printJSON(c.out, result)
+	case formatYAML:
+		return printYAML(c.out, result)
+	}
+	t := &table{}
+	for i, o := range result.Results {
+		row := []string{string(o.Type), place(docs[i].resource.Key), o.Result}
+		if c.output == formatWide {
+			row = append(row, o.KRI, docs[i].String())
+		}
+		t.add(row...)
+	}
+	return t.print(c.out)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"crypto/x509"
+	"os"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// connect prepares a client; nothing is sent yet.
+func (c *cli) connect() (*api.Client, error) {
+	if c.timeout <= 0 {
+		return nil, usagef("--timeout %s: want more than none, such as 30s", c.timeout)
+	}
+	config := api.ClientConfig{Address: c.address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version()}
+	if err := c.credential.apply(&config, c.caFile); err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, usagef("--address: %w", err)
+	}
+	return client, nil
+}
+
+func readPool(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("--ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, usagef("--ca: %s holds no PEM certificate", file)
+	}
+	return pool, nil
+}

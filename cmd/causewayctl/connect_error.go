@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// explainTransport turns an error of the connection, not of the server, into one that says what to do next.
+func explainTransport(address string, err error) error {
+	var transport *url.Error
+	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &advised{fmt.Errorf("%s did not answer in time", address), "--timeout allows more; is it the HTTP API's address?"}
+	}
+	const where = "say where the control plane is: --address URL, or " + addressEnv + " in the environment"
+	var dns *net.DNSError
+	var unknownCA x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &advised{fmt.Errorf("nothing listens at %s: connection refused", address), "start it (causeway-global run), or " + where}
+	case errors.As(err, &dns):
+		return &advised{fmt.Errorf("%s: the host %q is not known", address, dns.Name), where}
+	case errors.As(err, &unknownCA):
+		return &advised{fmt.Errorf("%s: its certificate is signed by a CA that is not trusted here", address),
+			"give the server's CA by --ca FILE or " + caEnv + "; it is ca.crt in the server's data directory"}
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return &advised{fmt.Errorf("%s speaks plain HTTP", address), "use an http:// address"}
+	case strings.Contains(err.Error(), "malformed HTTP response"):
+		return &advised{fmt.Errorf("%s does not speak HTTP", address), "is it the address of the HTTP API, and is it http or https? " + where}
+	default:
+		return &advised{fmt.Errorf("%s: %w", address, transport.Err), where}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// Where credentials are looked for besides the flags.
+const (
+	tokenEnv     = "CAUSEWAY_TOKEN"
+	tokenFileEnv = "CAUSEWAY_TOKEN_FILE"
+	pinEnv       = "CAUSEWAY_CA_SHA256"
+)
+
+// credentialFlags say who asks, and how the server is known.
+type credentialFlags struct {
+	token, tokenFile      string
+	clientCert, clientKey string
+	pin                   string
+}
+
+func (c *credentialFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&c.token, "token", "", "user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
+	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "`file` with the user token; also "+tokenFileEnv)
+	f.StringVar(&c.clientCert, "client-cert", "", "PEM `file` of a client certificate")
+	f.StringVar(&c.clientKey, "client-key", "", "PEM `file` of its key")
+	f.StringVar(&c.pin, "ca-sha256", os.Getenv(pinEnv), "SHA-256, in `hex`, of the certificate of the server's CA, in place of --ca; also "+pinEnv)
+}
+
+// apply completes the configuration of a client.
+func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err error) {
+	if config.Token, err = c.readToken(); err != nil {
+		return err
+	}
+	if config.Token != "" && !strings.HasPrefix(config.Address, "https://") && !loopbackURL(config.Address) {
+		return usagef("--address %s: a token is not sent in plaintext to another machine: use https", config.Address)
+	}
+	if caFile == "" && c.pin == "" && c.clientCert == "" && c.clientKey == "" {
+		return nil
+	}
+	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		if config.TLS.RootCAs, err = readPool(caFile); err != nil {
+			return err
+		}
+	}
+	if c.pin != "" {
+		if err := c.pinned(config.TLS, caFile); err != nil {
+			return err
+		}
+	}
+	if (c.clientCert == "") != (c.clientKey == "") {
+		return usagef("--client-cert and --client-key belong together")
+	}
+	if c.clientCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.clientCert, c.clientKey)
+		if err != nil {
+			return usagef("--client-cert: %w", err)
+		}
+		config.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// readToken takes the token from the flag, the file or the environment, in this order.
+func (c *credentialFlags) readToken() (string, error) {
+	switch {
+	case c.token != "":
+		return c.token, nil
+	case c.tokenFile != "":
+		raw, err := os.ReadFile(c.tokenFile)
+		if err != nil {
+			return "", usagef("--token-file: %w", err)
+		}
+		return strings.TrimSpace(string(raw)), nil
+	}
+	return os.Getenv(tokenEnv), nil
+}
+
+var errPin = errors.New("the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")
+
+// pinned has the server verified by a certificate of its own chain, which the pin names.
+func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
+	want, err := hex.DecodeString(c.pin)
+	if err != nil || len(want) != sha256.Size {
+		return usagef("--ca-sha256: want 64 hex digits, as the server prints them at start")
+	}
+	if caFile != "" {
+		return usagef("--ca and --ca-sha256: one of the two is enough")
+	}
+	config.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it, by the pin
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+		found := false
+		for _, cert := range state.PeerCertificates {
+			if sum := sha256.Sum256(cert.Raw); bytes.Equal(sum[:], want) {
+				roots.AddCert(cert)
+				found = true
+			}
+			intermediates.AddCert(cert)
+		}
+		if !found {
+			return errPin
+		}
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, DNSName: state.ServerName})
+		return err
+	}
+	return nil
+}
+
+// loopbackURL reports whether an address can only mean this machine.
+func loopbackURL(address string) bool {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newDataplane(c *cli) *cobra.Command {
+	return newGroup("dataplane", "Tokens by which proxies ask their zone for configuration and identity", newDataplaneToken(c), newDataplaneRevoke(c))
+}
+
+// tokenRequest is the body of POST /meshes/{mesh}/_dataplane-tokens.
+type tokenRequest struct {
+	Dataplane string            `json:"dataplane,omitempty"`
+	Workload  string            `json:"workload,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	ValidFor  string            `json:"validFor,omitempty"`
+}
+
+type issuedToken struct {
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expirationTime"`
+}
+
+func newDataplaneToken(c *cli) *cobra.Command {
+	scope, request, ingress, out := &scopeFlags{}, tokenRequest{}, "", ""
+	var validFor time.Duration
+	cmd := &cobra.Command{
+		Use:   "token [DATAPLANE]",
+		Short: "Make a token for a proxy",
+		Long: "Has the zone sign a token by which a proxy proves which Dataplane it is the proxy of: one of the name, of the workload,\n" +
+			"with all of the labels, as far as given, in the namespace or in none. Proxies need one as soon as the zone's xDS port leaves loopback.\n" +
+			"--address names the zone of the Dataplane. Give the token to causeway-zone bootstrap --token-file.",
+		Example: "  causewayctl dataplane token backend-1 --out token\n" +
+			"  causewayctl dataplane token --label app=backend --valid-for 720h --out token\n" +
+			"  causewayctl dataplane token --zone-ingress ingress --out token",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				request.Dataplane = args[0]
+			}
+			if validFor != 0 {
+				request.ValidFor = validFor.String()
+			}
+			none := request.Dataplane == "" && request.Workload == "" && len(request.Labels) == 0
+			if none == (ingress == "") {
+				return usagef("say whose token it is: a Dataplane, --workload, --label, or else --zone-ingress")
+			}
+			return c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+				return c.issueToken(ctx, client, scope, ingress, request, out)
+			})(cmd, args)
+		},
+		ValidArgsFunction: c.completeName(resources.TypeDataplane, scope),
+	}
+	scope.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&request.Workload, "workload", "", "the `workload` that the Dataplane must be of")
+	f.StringToStringVarP(&request.Labels, "label", "l", nil, "a `key=value` that the Dataplane must carry; may be given several times")
+	f.StringVar(&ingress, "zone-ingress", "", "`name` of the ZoneIngress that the token is for, instead of a Dataplane")
+	f.DurationVar(&validFor, "valid-for", 0, "how `long` the token is good; 2160h unless given, at most 8784h")
+	f.StringVar(&out, "out", "", "`file` for the token, readable by its owner only; by default it is printed")
+	return cmd
+}
+
+func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFlags, ingress string, request tokenRequest, out string) error {
+	path := "/meshes/" + url.PathEscape(scope.mesh) + "/_dataplane-tokens"
+	if ingress != "" {
+		path = "/zoneingresses/" + url.PathEscape(ingress) + "/_token"
+	}
+	query := url.Values{}
+	if scope.namespace != "" {
+		query.Set("namespace", scope.namespace)
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	var issued issuedToken
+	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path, Query: query, Body: body}, &issued)
+	if api.IsNotFound(err) {
+		return &advised{err, "only the proxies' own zone makes their tokens: --address has to name that zone"}
+	}
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		return c.printAnswer(issued, func() error {
+			_, err := fmt.Fprintln(c.out, issued.Token)
+			return err
+		})
+	}
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // an old file may be readable by others
+		return err
+	}
+	if err := os.WriteFile(out, []byte(issued.Token+"\n"), 0o600); err != nil {
+		return err
+	}
+	issued.Token = ""
+	return c.printAnswer(issued, func() error {
+		_, err := fmt.Fprintf(c.out, "token     %s\nid        %s\nexpires   %s\n", out, issued.ID, issued.Expires.Format(time.RFC3339))
+		return err
+	})
+}
+
+func newDataplaneRevoke(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke-token ID",
+		Short:   "Refuse a proxy's token from now on, and end the streams that it opened",
+		Long:    "The id is what causewayctl dataplane token showed, and the claim jti of the token. The proxy keeps serving with what it has.",
+		Example: "  causewayctl dataplane revoke-token 5b1f4c1e-3a0c-4b0e-9a53-0a3f6d0f7b7e",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			body, err := json.Marshal(map[string]string{"id": args[0]})
+			if err != nil {
+				return err
+			}
+			var answer struct {
+				ID string `json:"id"`
+			}
+			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke", Body: body}, &answer); err != nil {
+				return err
+			}
+			return c.printAnswer(answer, func() error {
+				_, err := fmt.Fprintf(c.out, "token %s is refused from now on\n", answer.ID)
+				return err
+			})
+		}),
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// document is one resource and where it stands.
+type document struct {
+	// source is a file, or "standard input"; number counts the documents in it from 1.
+	source   string
+	number   int
+	resource *resources.Resource
+}
+
+func (d document) String() string { return fmt.Sprintf("%s, document %d", d.source, d.number) }
+
+const standardInput = "standard input"
+
+// manifestSuffixes are what is read from a directory.
+var manifestSuffixes = []string{".yaml", ".yml", ".json"}
+
+func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
+	cmd.Flags().StringArrayVarP(filenames, "filename", "f", nil,
+		"`file` of resources, directory (with the files "+strings.Join(manifestSuffixes, ", ")+" under it), or - for standard input; may be repeated")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+}
+
+// readDocuments reads all that -f names. When any document is bad, nothing is returned but one error that lists every
+// problem with its file and document.
+func (c *cli) readDocuments(filenames []string) ([]document, error) {
+	sources, err := expand(filenames)
+	if err != nil {
+		return nil, err
+	}
+	var docs []document
+	var problems []string
+	for _, source := range sources {
+		raw, err := c.readSource(source)
+		if err != nil {
+			return nil, err
+		}
+		decoded, err := resources.DecodeDocuments(raw, resources.DecodeOptions{})
+		if err != nil {
+			problems = append(problems, located(source, err)...)
+			continue
+		}
+		for i, r := range decoded {
+			docs = append(docs, document{source: source, number: i + 1, resource: r})
+		}
+	}
+	if len(problems) > 0 {
+		return nil, refused(problems)
+	}
+	if len(docs) == 0 {
+		return nil, fmt.Errorf("%s: no resource in it", strings.Join(filenames, ", "))
+	}
+	return docs, nil
+}
+
+func (c *cli) readSource(source string) ([]byte, error) {
+	if source != standardInput {
+		return os.ReadFile(source)
+	}
+	raw, err := io.ReadAll(io.LimitReader(c.in, resources.MaxDocumentBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", standardInput, err)
+	}
+	return raw, nil
+}
+
+// expand turns directories into the files under them, in the order of their paths, hidden ones left out.
+func expand(filenames []string) ([]string, error) {
+	var sources []string
+	for _, name := range filenames {
+		if name == "-" {
+			sources = append(sources, standardInput)
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			sources = append(sources, name)
+			continue
+		}
+		found, err := manifestsUnder(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s: no file ends in %s", name, strings.Join(manifestSuffixes, ", "))
+		}
+		sources = append(sources, found...)
+	}
+	return sources, nil
+}
+
+func manifestsUnder(dir string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != dir && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case !entry.IsDir() && slices.Contains(manifestSuffixes, filepath.Ext(path)):
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// located puts file and document in front of each problem, one line a field.
+func located(source string, err error) []string {
+	var bad *resources.DocumentsError
+	if !errors.As(err, &bad) {
+		return []string{fmt.Sprintf("%s: %v", source, err)}
+	}
+	var lines []string
+	for _, invalid := range bad.Invalid {
+		at := document{source: source, number: max(invalid.Document, 1)}
+		for _, p := range invalid.Problems {
+			lines = append(lines, fmt.Sprintf("%s: %s", at, p))
+		}
+	}
+	return lines
+}
+
+func resourcesOf(docs []document) []*resources.Resource {
+	all := make([]*resources.Resource, len(docs))
+	for i, doc := range docs {
+		all[i] = doc.resource
+	}
+	return all
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/explain"
+)
+
+func newExplain(c *cli) *cobra.Command {
+	scope, q := &scopeFlags{}, &explain.Query{}
+	var filenames, headers []string
+	cmd := &cobra.Command{
+		Use:   "explain --to DESTINATION --from SPIFFE-ID",
+		Short: "Say whether a request is allowed, which policy decides, and what would change that",
+		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes (app=backend).\n" +
+			"A zone answers for its own proxies, the global for those of all zones; --zone narrows it to one. With -f, the\n" +
+			"resources of files are judged and no server is asked.\n\n" +
+			"Exit status: 0 allowed, 1 denied, 2 that could not be found out.",
+		Example: "  causewayctl explain --to backend --inbound http-port --from spiffe://default.zone-1.mesh.local/workload/frontend\n" +
+			"  causewayctl explain --to backend --zone zone-1 --from spiffe://default.zone-2.mesh.local/ns/a/sa/b --method POST --path /orders\n" +
+			"  causewayctl explain -f policies/ -f services/ --to app=backend --inbound 8080 --from spiffe://default.local.mesh.local/workload/x",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.Mesh, q.Namespace = scope.mesh, scope.namespace
+			if err := readHeaders(q, headers); err != nil {
+				return err
+			}
+			if len(filenames) > 0 {
+				return c.offline(func() error {
+					world, err := c.readWorld(filenames, q.Zone)
+					if err != nil {
+						return err
+					}
+					answer, err := world.Explain(*q)
+					return c.printExplained(answer, flagged(err))
+				})(cmd, args)
+			}
+			return c.question(func(ctx context.Context, client *api.Client, _ []string) error {
+				return c.printExplained(askServer(ctx, client, q))
+			})(cmd, args)
+		},
+	}
+	scope.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&q.To, "to", "", "`destination`: a Dataplane, a MeshService, a KRI, or labels KEY=VALUE,...")
+	f.StringVar(&q.Inbound, "inbound", "", "`name` or port of the inbound; may be left out where there is only one")
+	f.StringVar(&q.From, "from", "", "`SPIFFE ID` of the client")
+	f.StringVar(&q.Method, "method", "", "HTTP `method`, GET when left out; for HTTP inbounds")
+	f.StringVar(&q.Path, "path", "", "HTTP `path`, / when left out; for HTTP inbounds")
+	f.StringVar(&q.SNI, "sni", "", "server `name` that the client asks for in its handshake")
+	f.StringArrayVar(&headers, "header", nil, "`NAME: VALUE` of the request, for TrafficTargets that ask for headers; may be repeated")
+	f.StringVar(&q.Zone, "zone", "", "`zone` of the destination; with -f, also that of resources that name none")
+	addFilenameFlag(cmd, &filenames)
+	for _, required := range []string{"to", "from"} {
+		_ = cmd.MarkFlagRequired(required)
+	}
+	c.completeZoneAndType(cmd)
+	return cmd
+}
+
+// readHeaders takes headers as they stand in a request, `name: value`.
+func readHeaders(q *explain.Query, headers []string) error {
+	for _, h := range headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || strings.TrimSpace(name) == "" {
+			return usagef("--header: %q: want NAME: VALUE", h)
+		}
+		if q.Headers == nil {
+			q.Headers = map[string]string{}
+		}
+		q.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return nil
+}
+
+// offline makes the RunE of a question that no server is asked.
+func (c *cli) offline(run func() error) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error {
+		c.waiting = startProgress(c.errOut, "reading files")
+		defer c.waiting.stop()
+		return unanswered(failed(run()))
+	}
+}
+
+// readWorld reads the resources of files, to be judged as a server would.
+func (c *cli) readWorld(filenames []string, zone string) (*explain.World, error) {
+	docs, err := c.readDocuments(filenames)
+	if err != nil {
+		return nil, err
+	}
+	c.waiting.say("judging %d resources", len(docs))
+	return explain.FromFiles(resourcesOf(docs), explain.Options{Zone: zone}), nil
+}
+
+// flagged names the flag of a wrong question, rather than its field.
+func flagged(err error) error {
+	var wrong *explain.QueryError
+	if errors.As(err, &wrong) && !wrong.NotFound {
+		return usagef("--%s: %s", wrong.Field, wrong.Reason)
+	}
+	return err
+}
+
+func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*explain.Answer, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	path := "/meshes/" + url.PathEscape(cmp.Or(q.Mesh, defaultMesh)) + "/_explain"
+	answer := &explain.Answer{}
+	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path, Body: body}, answer)
+	var refused *api.Error
+	if errors.As(err, &refused) && len(refused.InvalidParameters) > 0 {
+		p := refused.InvalidParameters[0]
+		return nil, flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason, NotFound: refused.Status == http.StatusNotFound})
+	}
+	return answer, err
+}
+
+// printExplained prints the answer; "denied" is the answer no.
+func (c *cli) printExplained(answer *explain.Answer, err error) error {
+	if err != nil {
+		return err
+	}
+	err = c.printAnswer(answer, func() error {
+		writeAnswer(c.out, answer)
+		return nil
+	})
+	if err == nil && !answer.Allowed() {
+		err = errNo
+	}
+	return err
+}
+
+// writeAnswer says it for people: the verdict, who decided, and all that matched in the order in which it is asked.
+func writeAnswer(w io.Writer, a *explain.Answer) {
+	verdict := "denied"
+	if a.Allowed() {
+		verdict = "allowed"
+	}
+	fmt.Fprintf(w, "%s by %s\n", verdict, joined(a.Policy, a.Field))
+	fmt.Fprintf(w, "  %s\n", a.Reason)
+	fmt.Fprintf(w, "  %s at %s (%s)\n", requestText(a.Request), a.Inbound, a.Protocol)
+	if a.Shadow != nil {
+		fmt.Fprintf(w, "  if every shadow denial were enforced: %s by %s\n", a.Shadow.Verdict, a.Shadow.Policy)
+	}
+	if len(a.Matched) > 0 {
+		fmt.Fprintln(w, "\nmatched, in the order in which they are asked")
+	}
+	for i, m := range a.Matched {
+		mark := ""
+		if m.Decides {
+			mark = "  <- decides"
+		}
+		fmt.Fprintf(w, "  %d. %s  %s%s\n", i+1, m.Action, joined(m.Policy, m.Field), mark)
+		if m.Entry != nil {
+			fmt.Fprintf(w, "     %s\n", entryText(m.Entry))
+			for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+				fmt.Fprintf(w, "     and header %s matching %s\n", name, m.Headers[name])
+			}
+		}
+	}
+	if len(a.Proxies) > 0 {
+		fmt.Fprintln(w, "\nat each proxy")
+	}
+	for _, p := range a.Proxies {
+		fmt.Fprintf(w, "  %s  %s by %s\n", p.Inbound, p.Verdict, p.Policy)
+	}
+	writeList(w, "what would change it", a.Would)
+	writeList(w, "warnings", a.Warnings)
+}
+
+func joined(policy, field string) string {
+	if field == "" {
+		return policy
+	}
+	return policy + " " + field
+}
+
+func requestText(r explain.Request) string {
+	text := "from " + r.From
+	for _, part := range []string{r.Path, r.Method} {
+		if part != "" {
+			text = part + " " + text
+		}
+	}
+	if r.SNI != "" {
+		text += " to the name " + r.SNI
+	}
+	return text
+}
+
+// entryText is an entry of a permission in one line.
+func entryText(entry *resources.PermissionMatch) string {
+	raw, err := json.Marshal(entry)
+	if err != nil {
+		return err.Error()
+	}
+	return matchText(raw)
+}
+
+func writeList(w io.Writer, title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\n%s\n", title)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(w, "  - %s\n", line)
+	}
+}

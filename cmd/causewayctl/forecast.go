@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// dryRun has the server judge documents without storing them.
+func dryRun(ctx context.Context, client *api.Client, docs []document) (*api.Forecast, error) {
+	f, err := client.DryRun(ctx, resourcesOf(docs)...)
+	if err != nil {
+		return nil, traced(docs, err)
+	}
+	if !f.DryRun || len(f.Results) != len(docs) {
+		return nil, errors.New("the server's answer is not one to a dry run; causewayctl get shows what is stored")
+	}
+	return f, nil
+}
+
+// printForecast is printOutcomes for a dry run.
+func (c *cli) printForecast(docs []document, f *api.Forecast) error {
+	for i, item := range f.Results {
+		for _, warning := range item.Warnings {
+			fmt.Fprintf(c.errOut, "%s: warning: %s\n", docs[i], warning)
+		}
+	}
+	return c.printAnswer(f, func() error {
+		t := &table{header: []string{"TYPE", "RESOURCE", "WOULD BE", "ROLE", "SYNCED TO", proxiesHeader(f)}}
+		if c.output == formatWide {
+			t.header = append(t.header, "KRI", "FILE", "WHICH PROXIES")
+		}
+		for i, item := range f.Results {
+			row := []string{
+				string(item.Type), place(docs[i].resource.Key), item.Result, string(item.Role), syncedText(item.SyncedTo), proxiesCount(item.Proxies),
+			}
+			if c.output == formatWide {
+				row = append(row, item.KRI, docs[i].String(), proxiesNames(item.Proxies))
+			}
+			t.add(row...)
+		}
+		return t.print(c.out)
+	})
+}
+
+// proxiesHeader says whose proxies are counted: a zone knows its own.
+func proxiesHeader(f *api.Forecast) string {
+	for _, item := range f.Results {
+		if item.Proxies != nil && item.Proxies.Zone != "" {
+			return "PROXIES IN " + item.Proxies.Zone
+		}
+	}
+	return "PROXIES"
+}
+
+func syncedText(servers []string) string {
+	if len(servers) == 0 {
+		return "nowhere"
+	}
+	return firstOf(servers, 8)
+}
+
+func proxiesCount(p *api.ForecastProxies) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprint(p.Total)
+}
+
+func proxiesNames(p *api.ForecastProxies) string {
+	if p == nil {
+		return ""
+	}
+	return firstOf(p.Items, 5)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newInspect(c *cli) *cobra.Command {
+	return newGroup("inspect", "Show what the server makes of a resource", newInspectDataplane(c), newInspectPolicy(c), newInspectService(c), newInspectSync(c))
+}
+
+func newInspectDataplane(c *cli) *cobra.Command {
+	scope := &scopeFlags{}
+	cmd := &cobra.Command{
+		Use:   "dataplane NAME | dataplane KRI",
+		Short: "Show the policies of a Dataplane in the order in which they hold, who wins and why, and its connection",
+		Example: "  causewayctl inspect dataplane backend-1\n" +
+			"  causewayctl inspect dataplane backend-1 --mesh payments -o json\n" +
+			"  causewayctl inspect dataplane kri_dp_default_zone-1__backend-1_   # on the global, which has copies under other names",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeName(resources.TypeDataplane, scope),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			key := resources.Key{Type: resources.TypeDataplane, Mesh: scope.mesh, Namespace: scope.namespace, Name: args[0]}
+			if isKRI(args[0]) {
+				it, err := fetchKRI(ctx, client, args[0])
+				if err != nil {
+					return err
+				}
+				if key = it.key(); key.Type != resources.TypeDataplane {
+					return usagef("%s names a %s, want a Dataplane", args[0], key.Type)
+				}
+			}
+			return c.show(inspectDataplane(ctx, client, key))
+		}),
+	}
+	scope.add(cmd)
+	return cmd
+}
+
+// dataplaneView is what inspect shows of a Dataplane.
+type dataplaneView struct {
+	Mesh       string         `json:"mesh"`
+	Namespace  string         `json:"namespace,omitempty"`
+	Name       string         `json:"name"`
+	KRI        string         `json:"kri"`
+	Address    string         `json:"address,omitempty"`
+	Connection connectionView `json:"connection"`
+	Inbounds   []inboundView  `json:"inbounds"`
+	// Rules are what policies come to for the whole proxy and for its outgoing traffic, by type.
+	Rules []typeRules `json:"rules"`
+}
+
+// connectionView says whether the Dataplane's proxy is connected to the zone.
+type connectionView struct {
+	// State is online, offline or "never connected".
+	State string    `json:"state"`
+	Since time.Time `json:"since,omitzero"`
+}
+
+// inboundView is one inbound and the policies on it.
+type inboundView struct {
+	KRI      string          `json:"kri"`
+	Name     string          `json:"name,omitempty"`
+	Port     uint32          `json:"port"`
+	Protocol string          `json:"protocol"`
+	Policies []inboundPolicy `json:"policies"`
+}
+
+// inboundPolicy is the policies of one kind on one inbound, as the HTTP API shows them.
+type inboundPolicy struct {
+	Kind  string        `json:"kind"`
+	Rules []inboundRule `json:"rules"`
+	// Origins are the policies that the rules come from.
+	Origins  []kriRef `json:"origins"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+type inboundRule struct {
+	// Origin is the KRI of the policy; where several were merged, that of the one that wins.
+	Origin string          `json:"origin"`
+	Match  json.RawMessage `json:"match,omitempty"`
+	Conf   json.RawMessage `json:"conf"`
+	// DecidedBy says why the rule comes after the one before.
+	DecidedBy string `json:"decidedBy,omitempty"`
+	// Origins are the items that were merged, in order; none in permissions.
+	Origins []ruleOrigin `json:"origins,omitempty"`
+	// Closed: the server could not understand the rule and denies everybody.
+	Closed bool `json:"closed,omitempty"`
+}
+
+type kriRef struct {
+	KRI string `json:"kri"`
+}
+
+// dataplaneSpec is the part of a Dataplane that inspect shows.
+type dataplaneSpec struct {
+	Networking struct {
+		Address string        `json:"address"`
+		Inbound []inboundSpec `json:"inbound"`
+	} `json:"networking"`
+}
+
+type inboundSpec struct {
+	Name     string            `json:"name"`
+	Port     uint32            `json:"port"`
+	Protocol string            `json:"protocol"`
+	Tags     map[string]string `json:"tags"`
+}
+
+// section is how targetRefs and KRIs call the inbound.
+func (in inboundSpec) section() string {
+	return cmp.Or(in.Name, strconv.FormatUint(uint64(in.Port), 10))
+}
+
+func (in inboundSpec) protocol() string { return cmp.Or(in.Protocol, in.Tags[protocolTag], "tcp") }
+
+// protocolTag is the older spelling of an inbound's protocol.
+const protocolTag = "kuma.io/protocol"
+
+func inspectDataplane(ctx context.Context, client *api.Client, key resources.Key) (*dataplaneView, error) {
+	it, err := fetchItem(ctx, client, key)
+	if err != nil {
+		return nil, err
+	}
+	var spec dataplaneSpec
+	if err := json.Unmarshal(it.whole, &spec); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	view := &dataplaneView{
+		Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Address: spec.Networking.Address,
+		Inbounds: []inboundView{},
+	}
+	if view.Connection, err = connectionOf(ctx, client, key); err != nil {
+		return nil, err
+	}
+	for _, in := range spec.Networking.Inbound {
+		v, err := inspectInbound(ctx, client, it, in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: inbound %s: %w", key, in.section(), err)
+		}
+		view.Inbounds = append(view.Inbounds, v)
+	}
+	view.Rules, err = fetchRules(ctx, client, key)
+	return view, err
+}
+
+func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in inboundSpec) (inboundView, error) {
+	v := inboundView{Name: in.Name, Port: in.Port, Protocol: in.protocol()}
+	of, err := resources.ParseKRI(dataplane.KRI)
+	if err != nil {
+		return v, err
+	}
+	v.KRI = of.WithSection(in.section()).String()
+	var answer struct {
+		Policies []inboundPolicy `json:"policies"`
+	}
+	err = fetch(ctx, client, dataplane.key(), "/_inbounds/"+url.PathEscape(v.KRI)+"/_policies", &answer)
+	v.Policies = append([]inboundPolicy{}, answer.Policies...)
+	return v, err
+}
+
+// connectionOf reads the DataplaneInsight, which exists once a proxy has connected.
+func connectionOf(ctx context.Context, client *api.Client, dataplane resources.Key) (connectionView, error) {
+	var insight struct {
+		Subscriptions []subscription `json:"subscriptions"`
+	}
+	key := dataplane
+	key.Type = resources.TypeDataplaneInsight
+	view := connectionView{State: stateNever}
+	err := fetch(ctx, client, key, "", &insight)
+	if api.IsNotFound(err) {
+		return view, nil
+	}
+	if err != nil {
+		return view, fmt.Errorf("%s: %w", key, err)
+	}
+	view.State, view.Since = connectionState(insight.Subscriptions)
+	return view, nil
+}

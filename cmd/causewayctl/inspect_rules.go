@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// typeRules is what the policies of one type come to for a proxy, besides what holds on its inbounds.
+type typeRules struct {
+	Type resources.Type `json:"type"`
+	// ProxyRule is the conf of the whole proxy.
+	ProxyRule *mergedRule `json:"proxyRule,omitempty"`
+	// ToResourceRules are for traffic to services and routes, ToRules and FromRules for the tags of older policies.
+	ToResourceRules []mergedRule `json:"toResourceRules,omitempty"`
+	ToRules         []mergedRule `json:"toRules,omitempty"`
+	FromRules       []fromRules  `json:"fromRules,omitempty"`
+	Warnings        []string     `json:"warnings,omitempty"`
+}
+
+// mergedRule is a conf and the items that were merged into it, in order: the last one wins.
+type mergedRule struct {
+	KRI      string          `json:"kri,omitempty"`
+	Resource *ruleResource   `json:"resourceMeta,omitempty"`
+	Matchers []tagMatcher    `json:"matchers,omitempty"`
+	Conf     json.RawMessage `json:"conf"`
+	Origins  []ruleOrigin    `json:"origin"`
+}
+
+type ruleResource struct {
+	Type resources.Type `json:"type"`
+	Name string         `json:"name"`
+}
+
+type tagMatcher struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	Not   bool   `json:"not,omitempty"`
+}
+
+type fromRules struct {
+	Inbound struct {
+		KRI string `json:"kri"`
+	} `json:"inbound"`
+	Rules []mergedRule `json:"rules"`
+}
+
+// ruleOrigin is an item of a policy.
+type ruleOrigin struct {
+	KRI       string `json:"kri"`
+	RuleIndex int    `json:"ruleIndex"`
+	// DecidedBy says why it comes after the one before: "zone origin beats global origin".
+	DecidedBy string `json:"decidedBy,omitempty"`
+}
+
+// fetchRules reads `_rules`, without what the inbounds' own answers say better.
+func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key) ([]typeRules, error) {
+	var answer struct {
+		Rules []typeRules `json:"rules"`
+	}
+	if err := fetch(ctx, client, dataplane, "/_rules", &answer); err != nil {
+		return nil, aboutResource(dataplane, err)
+	}
+	rules := []typeRules{}
+	for _, t := range answer.Rules {
+		if t.ProxyRule != nil || len(t.ToResourceRules)+len(t.ToRules)+len(t.FromRules) > 0 {
+			rules = append(rules, t)
+		}
+	}
+	return rules, nil
+}
+
+// print writes the rules of one type for people.
+func (t *typeRules) print(w io.Writer) {
+	if t.ProxyRule != nil {
+		fmt.Fprintf(w, "\nproxy  %s\n", t.Type)
+		t.ProxyRule.print(w)
+	}
+	if rules := groupAlike(append(t.ToResourceRules, t.ToRules...)); len(rules) > 0 {
+		fmt.Fprintf(w, "\noutbound  %s\n", t.Type)
+		for _, group := range rules {
+			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
+			group.rule.print(w)
+		}
+	}
+	for i := range t.FromRules {
+		fmt.Fprintf(w, "\nfrom  %s  %s\n", t.Type, t.FromRules[i].Inbound.KRI)
+		for _, group := range groupAlike(t.FromRules[i].Rules) {
+			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
+			group.rule.print(w)
+		}
+	}
+	for _, warning := range t.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", warning)
+	}
+}
+
+// print writes the merged conf, and the items behind it in the order in which they were merged.
+func (r *mergedRule) print(w io.Writer) {
+	for _, line := range ruleConf(r.Conf) {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+	printOrigins(w, "    ", r.Origins)
+}
+
+// printOrigins writes who was merged, in order, and why each comes after the one before.
+func printOrigins(w io.Writer, indent string, origins []ruleOrigin) {
+	for i, o := range origins {
+		line := fmt.Sprintf("%s%d. %s", indent, i+1, o.KRI)
+		if o.DecidedBy != "" {
+			line += "  (" + o.DecidedBy + ")"
+		}
+		if i > 0 && i == len(origins)-1 {
+			line += "  <- wins"
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// ruleConf is a conf as YAML; servers give some as a list of one.
+func ruleConf(conf json.RawMessage) []string {
+	var list []json.RawMessage
+	if json.Unmarshal(conf, &list) == nil && len(list) == 1 {
+		conf = list[0]
+	}
+	return yamlLines(conf)
+}
+
+// alikeRules are rules with one conf of the same origins, by the names of what they are for.
+type alikeRules struct {
+	names []string
+	rule  *mergedRule
+}
+
+// groupAlike keeps the order of the first of each group: a proxy has a rule for every service there is, and few differ.
+func groupAlike(rules []mergedRule) []*alikeRules {
+	var groups []*alikeRules
+	byContent := map[string]*alikeRules{}
+	for i := range rules {
+		rule := &rules[i]
+		content := string(rule.Conf)
+		for _, o := range rule.Origins {
+			content += fmt.Sprintf(" %s#%d", o.KRI, o.RuleIndex)
+		}
+		group := byContent[content]
+		if group == nil {
+			group = &alikeRules{rule: rule}
+			byContent[content] = group
+			groups = append(groups, group)
+		}
+		group.names = append(group.names, rule.name())
+	}
+	return groups
+}
+
+// name says what traffic a rule is for.
+func (r *mergedRule) name() string {
+	switch {
+	case r.Resource != nil && r.Resource.Type == resources.TypeMesh:
+		return "everything else in the mesh"
+	case r.KRI != "" || r.Resource != nil:
+		return cmp.Or(r.KRI, string(r.Resource.Type)+" "+r.Resource.Name)
+	case len(r.Matchers) == 0:
+		return "everybody"
+	}
+	var parts []string
+	for _, m := range r.Matchers {
+		sign := "="
+		if m.Not {
+			sign = "!="
+		}
+		parts = append(parts, m.Key+sign+m.Value)
+	}
+	return strings.Join(parts, ",")
+}

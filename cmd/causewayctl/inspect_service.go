@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newInspectService(c *cli) *cobra.Command {
+	scope := &scopeFlags{}
+	cmd := &cobra.Command{
+		Use:   "service NAME | service KRI",
+		Short: "Show the proxies behind a service, who may call it, and what shapes the traffic to it",
+		Long: "Inbounds of several proxies on which the same rules hold are shown once, and so are callers for whom the same policies win.\n" +
+			"A name is that of a MeshService; a KRI can name a MeshMultiZoneService or a MeshExternalService too.\n" +
+			"A zone knows its own proxies and callers, the global those of all zones.",
+		Example: "  causewayctl inspect service backend --address http://127.0.0.1:15681\n" +
+			"  causewayctl inspect service kri_msvc_default_zone-1_backend-ns_backend_",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeName(resources.TypeMeshService, scope),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			key := resources.Key{Type: resources.TypeMeshService, Mesh: scope.mesh, Namespace: scope.namespace, Name: args[0]}
+			if isKRI(args[0]) {
+				it, err := fetchKRI(ctx, client, args[0])
+				if err != nil {
+					return err
+				}
+				if key = it.key(); !slices.Contains(serviceTypes, key.Type) {
+					return usagef("%s names a %s, want a MeshService, a MeshMultiZoneService or a MeshExternalService", args[0], key.Type)
+				}
+			}
+			return c.show(c.inspectService(ctx, client, key))
+		}),
+	}
+	scope.add(cmd)
+	return cmd
+}
+
+// serviceTypes are those that inspect shows as services.
+var serviceTypes = []resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService}
+
+// serviceView is what inspect shows of a service.
+type serviceView struct {
+	Type       resources.Type        `json:"type"`
+	Mesh       string                `json:"mesh"`
+	Namespace  string                `json:"namespace,omitempty"`
+	Name       string                `json:"name"`
+	KRI        string                `json:"kri"`
+	Origin     string                `json:"origin"`
+	Conditions []resources.Condition `json:"conditions"`
+	// LivesIn is the zone that has the proxies, where the server that was asked does not know them.
+	LivesIn string         `json:"livesIn,omitempty"`
+	Proxies []touchedProxy `json:"proxies"`
+	// Inbounds are those of the proxies, equal ones once.
+	Inbounds []servedInbound `json:"inbounds"`
+	// Callers is how many proxies the server knows that could call it; Traffic is what policies come to for them.
+	Callers int              `json:"callers"`
+	Traffic []serviceTraffic `json:"traffic"`
+}
+
+// servedInbound is what holds on one inbound of some proxies.
+type servedInbound struct {
+	inboundView
+	// On are the KRIs of all inbounds like this one.
+	On []string `json:"on"`
+}
+
+func (c *cli) inspectService(ctx context.Context, client *api.Client, key resources.Key) (*serviceView, error) {
+	it, err := fetchItem(ctx, client, key)
+	if err != nil {
+		return nil, err
+	}
+	view := &serviceView{
+		Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Origin: it.origin(), Proxies: []touchedProxy{}, Inbounds: []servedInbound{},
+	}
+	if view.Conditions, err = conditionsOf(it); err != nil {
+		return nil, err
+	}
+	if err := view.fetchTraffic(ctx, client, key); err != nil {
+		return nil, err
+	}
+	if key.Type != resources.TypeMeshService {
+		return view, nil
+	}
+	if view.Proxies, err = touchedBy(ctx, client, key); err != nil {
+		return nil, err
+	}
+	if zone := it.Labels[resources.LabelZone]; zone != "" && it.Labels[resources.LabelOrigin] == resources.OriginGlobal && len(view.Proxies) == 0 {
+		view.LivesIn = zone // a copy in another zone, which has no Dataplanes of the service's
+	}
+	for i := range view.Proxies {
+		c.waiting.say("reading proxy %d of %d", i+1, len(view.Proxies))
+		dataplane, err := inspectDataplane(ctx, client, view.Proxies[i].key())
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range dataplane.Inbounds {
+			if err := view.addInbound(in); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return view, nil
+}
+
+// addInbound adds an inbound, or its KRI to one like it.
+func (v *serviceView) addInbound(in inboundView) error {
+	rules, err := json.Marshal(in.Policies)
+	if err != nil {
+		return err
+	}
+	alike := slices.IndexFunc(v.Inbounds, func(other servedInbound) bool {
+		same, err := json.Marshal(other.Policies)
+		return err == nil && string(same) == string(rules) && other.Name == in.Name && other.Port == in.Port && other.Protocol == in.Protocol
+	})
+	if alike < 0 {
+		v.Inbounds = append(v.Inbounds, servedInbound{inboundView: in, On: []string{in.KRI}})
+		return nil
+	}
+	v.Inbounds[alike].On = append(v.Inbounds[alike].On, in.KRI)
+	return nil
+}
+
+func (v *serviceView) print(w io.Writer) error {
+	t := &table{}
+	name := place(resources.Key{Type: v.Type, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name})
+	if v.Type != resources.TypeMeshService {
+		name = string(v.Type) + " " + name
+	}
+	t.add("service", name)
+	t.add("kri", v.KRI)
+	t.add("origin", v.Origin)
+	if err := t.print(w); err != nil {
+		return err
+	}
+	writeConditions(w, v.Conditions)
+	switch {
+	case v.LivesIn != "":
+		fmt.Fprintf(w, "\nproxies: in %s, where the service lives: ask that zone or the global, by %s\n", v.LivesIn, v.KRI)
+	case v.Type == resources.TypeMeshService:
+		if err := writeProxies(w, v.Proxies); err != nil {
+			return err
+		}
+	}
+	for i := range v.Inbounds {
+		v.Inbounds[i].print(w)
+		if others := len(v.Inbounds[i].On) - 1; others > 0 {
+			fmt.Fprintf(w, "  the same on %d more\n", others)
+		}
+	}
+	for i := range v.Traffic {
+		v.Traffic[i].print(w, v.KRI, v.Callers)
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newInspectSync(c *cli) *cobra.Command {
+	var zone, typeName string
+	cmd := &cobra.Command{
+		Use:   "sync",
+		Short: "Show how far each type has come between the global and its zones, and what was refused",
+		Long: "Asked of the global: all its zones, or the one that --zone names. Asked of a zone: its own session with the global.\n" +
+			"-o wide shows types that have nothing to tell, too.",
+		Example: "  causewayctl inspect sync\n" +
+			"  causewayctl inspect sync --zone zone-1 --type meshtrafficpermission\n" +
+			"  causewayctl inspect sync --address http://127.0.0.1:15681",
+		Args: cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			t, err := optionalType(typeName)
+			if err != nil {
+				return err
+			}
+			sessions, err := c.fetchSessions(ctx, client, zone, t)
+			if err != nil {
+				return err
+			}
+			return c.printAnswer(map[string]any{"sessions": sessions}, func() error {
+				return c.printSessions(c.out, sessions)
+			})
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&zone, "zone", "", "only this `zone`; for the global")
+	f.StringVar(&typeName, "type", "", "only this `type` of resources")
+	c.completeZoneAndType(cmd)
+	return cmd
+}
+
+// optionalType is the type that a flag names, empty for none.
+func optionalType(name string) (resources.Type, error) {
+	if name == "" {
+		return "", nil
+	}
+	d, err := lookupType(name)
+	if err != nil {
+		return "", err
+	}
+	return d.Type, nil
+}
+
+// completeZoneAndType completes the flags --zone and --type, where the command has them.
+func (c *cli) completeZoneAndType(cmd *cobra.Command) {
+	if cmd.Flags().Lookup("zone") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("zone", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return c.completeName(resources.TypeZone, &scopeFlags{})(cmd, nil, prefix)
+		})
+	}
+	if cmd.Flags().Lookup("type") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(typePaths(), cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// syncSession is the answer to `_sync`: one zone's session, as the server that was asked sees it.
+type syncSession struct {
+	Zone      string     `json:"zone"`
+	Connected bool       `json:"connected"`
+	Since     time.Time  `json:"since,omitzero"`
+	Types     []syncType `json:"types"`
+}
+
+// syncType is one type in one direction.
+type syncType struct {
+	Type resources.Type `json:"type"`
+	// Direction is toZone or toGlobal.
+	Direction string `json:"direction"`
+	// Revision is the newest that concerns the type, Acknowledged what the peer has.
+	Revision     uint64           `json:"revision"`
+	Acknowledged uint64           `json:"acknowledged"`
+	LagRevisions uint64           `json:"lagRevisions"`
+	LagSeconds   float64          `json:"lagSeconds"`
+	Sent         uint64           `json:"sent"`
+	Acked        uint64           `json:"acked"`
+	Refused      []syncRefusal    `json:"refused,omitempty"`
+	Held         *syncHeldRemoval `json:"held,omitempty"`
+}
+
+type syncRefusal struct {
+	KRI    string    `json:"kri"`
+	Name   string    `json:"name"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+	// By is self where the server that was asked refused, otherwise peer.
+	By string `json:"by,omitempty"`
+}
+
+// text is the refusal in one line.
+func (r *syncRefusal) text(t resources.Type) string {
+	who := "the peer"
+	if r.By == "self" {
+		who = "this server"
+	}
+	return fmt.Sprintf("%s refused %s: %s", who, cmp.Or(r.KRI, string(t)+" "+r.Name), r.Reason)
+}
+
+// syncHeldRemoval is a removal of most of a type, which waits for an operator.
+type syncHeldRemoval struct {
+	Count int       `json:"count"`
+	Since time.Time `json:"since,omitzero"`
+	Names []string  `json:"names,omitempty"`
+}
+
+// quiet: there is nothing that a person would want to know.
+func (t *syncType) quiet() bool {
+	return t.Sent == 0 && t.Acked == 0 && t.LagRevisions == 0 && len(t.Refused) == 0 && t.Held == nil
+}
+
+// fetchSessions reads one zone's session, all zones' from a global, or the session of the zone that was asked.
+func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) ([]*syncSession, error) {
+	if zone != "" {
+		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), t)
+		if api.IsNotFound(err) {
+			return nil, &advised{fmt.Errorf("the server knows no zone %s", zone), "causewayctl get zones, asked of the global, lists them"}
+		}
+		return []*syncSession{s}, err
+	}
+	own, err := fetchSession(ctx, client, "/_sync", t)
+	if err == nil {
+		return []*syncSession{own}, nil
+	}
+	if !api.IsNotFound(err) {
+		return nil, err
+	}
+	d, _ := resources.Lookup(resources.TypeZone)
+	zones, err := listItems(ctx, client, listQuery{descriptor: d})
+	if err != nil {
+		return nil, err
+	}
+	var sessions []*syncSession
+	for i, z := range zones {
+		c.waiting.say("reading zone %d of %d", i+1, len(zones))
+		s, err := fetchSession(ctx, client, zonePath(z.Name, "_sync"), t)
+		if err != nil {
+			return nil, fmt.Errorf("zone %s: %w", z.Name, err)
+		}
+		sessions = append(sessions, s)
+	}
+	return sessions, nil
+}
+
+func zonePath(zone, below string) string { return "/zones/" + url.PathEscape(zone) + "/" + below }
+
+func fetchSession(ctx context.Context, client *api.Client, path string, t resources.Type) (*syncSession, error) {
+	query := url.Values{}
+	if t != "" {
+		query.Set("type", string(t))
+	}
+	raw, err := client.Do(ctx, api.Request{Path: path, Query: query})
+	if err != nil {
+		return nil, err
+	}
+	s := &syncSession{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("%s: the answer is not what was expected: %w", path, err)
+	}
+	return s, nil
+}
+
+// printSessions is one table, and below it a line for each resource that does not cross.
+func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
+	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG", "REFUSED", "HELD"}}
+	var details []string
+	for _, s := range sessions {
+		t.addSession(s, c.output == formatWide)
+		details = append(details, s.details()...)
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	if len(details) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range details {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}
+
+// addSession adds a row for each type; a session without any that is worth one still shows.
+func (t *table) addSession(s *syncSession, all bool) {
+	state := stateOffline
+	if s.Connected {
+		state = stateOnline
+	}
+	before := len(t.rows)
+	for i := range s.Types {
+		row := &s.Types[i]
+		if row.quiet() && !all {
+			continue
+		}
+		held := ""
+		if row.Held != nil {
+			held = strconv.Itoa(row.Held.Count)
+		}
+		t.add(s.Zone, state, string(row.Type), row.Direction, number(row.Sent), number(row.Acked), number(row.LagRevisions),
+			lagText(row.LagSeconds), number(uint64(len(row.Refused))), held)
+	}
+	if len(t.rows) == before {
+		t.add(s.Zone, state)
+	}
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// lagText is a lag in seconds, empty when there is none.
+func lagText(seconds float64) string {
+	if seconds <= 0 {
+		return ""
+	}
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+// details names each refused resource with its reason, and each held removal with what to do.
+func (s *syncSession) details() []string {
+	var lines []string
+	for i := range s.Types {
+		t := &s.Types[i]
+		for j := range t.Refused {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", s.Zone, t.Direction, t.Refused[j].text(t.Type)))
+		}
+		if t.Held != nil {
+			lines = append(lines, fmt.Sprintf("%s %s: held is the removal of %d %s (%s): causewayctl zone accept-deletes %s --type %s lets it go on",
+				s.Zone, t.Direction, t.Held.Count, t.Type, firstOf(t.Held.Names, 3), s.Zone, t.Type))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+func TestSessionsText(t *testing.T) {
+	const answers = `[
+		{"zone":"zone-1","connected":true,"types":[
+			{"type":"Mesh","direction":"toZone"},
+			{"type":"MeshTimeout","direction":"toZone","sent":7,"acked":6,"lagRevisions":2,"lagSeconds":1.5,
+				"refused":[{"kri":"kri_mt_a","name":"a","reason":"too long"},{"name":"b","reason":"odd","by":"self"}]},
+			{"type":"Dataplane","direction":"toGlobal","sent":3,"acked":3,"held":{"count":40,"names":["a","b","c","d"]}}]},
+		{"zone":"zone-2","connected":false,"types":[]}]`
+	const want = `ZONE     STATUS   TYPE          DIRECTION   SENT   ACKNOWLEDGED   BEHIND   LAG    REFUSED   HELD
+zone-1   online   MeshTimeout   toZone      7      6              2        1.5s   2
+zone-1   online   Dataplane     toGlobal    3      3              0               0   40
+zone-2   offline
+
+zone-1 toZone: the peer refused kri_mt_a: too long
+zone-1 toZone: this server refused MeshTimeout b: odd
+zone-1 toGlobal: held is the removal of 40 Dataplane (a, b, c and 1 more): causewayctl zone accept-deletes zone-1 --type Dataplane lets it go on
+`
+	var sessions []*syncSession
+	if err := json.Unmarshal([]byte(answers), &sessions); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := (&cli{}).printSessions(&out, sessions); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// item is a resource as the HTTP API shows it.
+type item struct {
+	Type             resources.Type    `json:"type"`
+	Mesh             string            `json:"mesh"`
+	Namespace        string            `json:"namespace"`
+	Name             string            `json:"name"`
+	Labels           map[string]string `json:"labels"`
+	KRI              string            `json:"kri"`
+	CreationTime     time.Time         `json:"creationTime"`
+	ModificationTime time.Time         `json:"modificationTime"`
+	Spec             struct {
+		TargetRef *resources.TargetRef `json:"targetRef"`
+		// Destination is that of a TrafficTarget.
+		Destination resources.TrafficSubject `json:"destination"`
+	} `json:"spec"`
+	// whole is the document as it came, which is what -o json and yaml print.
+	whole json.RawMessage
+}
+
+// UnmarshalJSON keeps the whole document beside the fields that tables need.
+func (it *item) UnmarshalJSON(raw []byte) error {
+	type fields item
+	if err := json.Unmarshal(raw, (*fields)(it)); err != nil {
+		return err
+	}
+	it.whole = append(json.RawMessage(nil), raw...)
+	return nil
+}
+
+func (it *item) key() resources.Key {
+	return resources.Key{Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name}
+}
+
+// origin is the zone that the resource was written in, or "global".
+func (it *item) origin() string {
+	if zone := it.Labels[resources.LabelZone]; zone != "" {
+		return zone
+	}
+	return it.Labels[resources.LabelOrigin]
+}
+
+// displayName is the name at home, where it is another one.
+func (it *item) displayName() string {
+	if name := it.Labels[resources.LabelDisplayName]; name != it.Name {
+		return name
+	}
+	return ""
+}
+
+// listQuery selects resources of one type. An empty mesh means all meshes, an empty namespace all namespaces.
+type listQuery struct {
+	descriptor      *resources.Descriptor
+	mesh, namespace string
+	labels          map[string]string
+	// explicit asks for what specs leave unsaid.
+	explicit bool
+}
+
+// listPath is where the resources of one type stand, in one mesh or, without one, in all.
+func listPath(d *resources.Descriptor, mesh string) string {
+	if d.Scope == resources.ScopeMesh && mesh != "" {
+		return "/meshes/" + url.PathEscape(mesh) + "/" + d.Path
+	}
+	return "/" + d.Path
+}
+
+// fetchItem reads one resource; its error names it.
+func fetchItem(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
+	it := &item{}
+	if err := fetch(ctx, client, key, "", it); err != nil {
+		return nil, aboutResource(key, err)
+	}
+	return it, nil
+}
+
+// How a server is asked for what specs leave unsaid.
+const (
+	formParameter = "form"
+	formExplicit  = "explicit"
+)
+
+// fetchExplicit reads one resource with what its spec leaves unsaid.
+func fetchExplicit(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
+	path, query, err := api.ItemPath(key)
+	if err != nil {
+		return nil, err
+	}
+	query.Set(formParameter, formExplicit)
+	it := &item{}
+	if err := client.JSON(ctx, api.Request{Path: path, Query: query}, it); err != nil {
+		return nil, aboutResource(key, err)
+	}
+	return it, nil
+}
+
+// fetch reads what the server says of one resource: at its path, or at what is below that.
+func fetch(ctx context.Context, client *api.Client, key resources.Key, below string, into any) error {
+	path, query, err := api.ItemPath(key)
+	if err != nil {
+		return err
+	}
+	return client.JSON(ctx, api.Request{Path: path + below, Query: query}, into)
+}
+
+// pageSize is how many resources one request brings.
+const pageSize = 1000
+
+// listItems fetches all resources that q selects.
+func listItems(ctx context.Context, client *api.Client, q listQuery) ([]*item, error) {
+	return listAll[item](ctx, client, listPath(q.descriptor, q.mesh), q)
+}
+
+// listAll fetches all pages of what a path lists.
+func listAll[T any](ctx context.Context, client *api.Client, path string, q listQuery) ([]*T, error) {
+	var all []*T
+	for offset := ""; ; {
+		var page struct {
+			Items []*T    `json:"items"`
+			Next  *string `json:"next"`
+		}
+		r := api.Request{Path: path, Query: q.values(offset)}
+		if err := client.JSON(ctx, r, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if page.Next == nil || len(page.Items) == 0 {
+			return all, nil
+		}
+		next, err := nextOffset(*page.Next)
+		if err != nil {
+			return nil, err
+		}
+		offset = next
+	}
+}
+
+func (q listQuery) values(offset string) url.Values {
+	v := url.Values{"size": {strconv.Itoa(pageSize)}}
+	if offset != "" {
+		v.Set("offset", offset)
+	}
+	if q.namespace != "" {
+		v.Set("namespace", q.namespace)
+	}
+	if q.explicit {
+		v.Set(formParameter, formExplicit)
+	}
+	for key, value := range q.labels {
+		v.Set("filter[labels."+key+"]", value)
+	}
+	return v
+}
+
+// nextOffset takes the offset out of the URL of the next page: the host in it may be the server's own view of its name.
+func nextOffset(next string) (string, error) {
+	u, err := url.Parse(next)
+	if err != nil || u.Query().Get("offset") == "" {
+		return "", fmt.Errorf("the server's link to the next page is %q, which has no offset", next)
+	}
+	return u.Query().Get("offset"), nil
+}
+
+// wholes are the items' documents as they came.
+func wholes(items []*item) []json.RawMessage {
+	out := make([]json.RawMessage, len(items))
+	for i, it := range items {
+		out[i] = it.whole
+	}
+	return out
+}

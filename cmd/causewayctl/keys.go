@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// keyList is the answer to all that is asked of keys.
+type keyList struct {
+	New  string     `json:"new,omitempty"`
+	Keys []shownKey `json:"keys"`
+}
+
+// shownKey is one key that signs, without what is secret of it.
+type shownKey struct {
+	Purpose   string     `json:"purpose"`
+	ID        string     `json:"id"`
+	State     string     `json:"state"`
+	Algorithm string     `json:"algorithm"`
+	Created   time.Time  `json:"creationTime"`
+	Expires   *time.Time `json:"expirationTime,omitempty"`
+	Uses      *int       `json:"uses,omitempty"`
+}
+
+func newKeys(c *cli) *cobra.Command {
+	return newGroup("keys", "List and replace the keys that a server signs with", newKeysList(c), newKeysRotate(c), newKeysRetire(c))
+}
+
+func newKeysList(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the keys of a server: which one signs, and which are accepted",
+		Long: "Lists the keys that a server signs with, never the keys themselves. For each purpose one signs; what others have signed is\n" +
+			"accepted until they are retired. USES counts who depends on a key, where that is known.",
+		Example: "  causewayctl keys list",
+		Args:    cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			return c.askKeys(ctx, client, api.Request{Path: "/_keys"})
+		}),
+	}
+}
+
+func newKeysRotate(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate PURPOSE",
+		Short: "Sign with a new key from now on; what the old one signed stays good",
+		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
+			"new zone CA while they are connected, and the old CA is retired by itself when the last has; the keys of tokens are retired\n" +
+			"by keys retire, when all tokens that they signed have been replaced. causewayctl keys list shows the purposes.",
+		Example: "  causewayctl keys rotate zone-ca\n  causewayctl keys rotate token-signing\n" +
+			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of",
+		Args: cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_rotate", Body: []byte("{}")})
+		}),
+	}
+}
+
+func newKeysRetire(c *cli) *cobra.Command {
+	force := false
+	cmd := &cobra.Command{
+		Use:   "retire PURPOSE ID",
+		Short: "No longer accept what a key has signed",
+		Long: "Removes a key that no longer signs: what it has signed is refused from now on. A zone CA that zones still depend on is kept,\n" +
+			"unless --force says that they may be locked out.",
+		Example: "  causewayctl keys retire token-signing bBlF0s4AMO0YorIP",
+		Args:    cobra.ExactArgs(2),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			body, err := json.Marshal(map[string]bool{"force": force})
+			if err != nil {
+				return err
+			}
+			path := "/_keys/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1]) + "/_retire"
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: path, Body: body})
+		}),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "also when somebody depends on it")
+	return cmd
+}
+
+// askKeys makes one request and shows the keys as they are then.
+func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) error {
+	answer := &keyList{}
+	err := client.JSON(ctx, r, answer)
+	if api.IsNotFound(err) {
+		return &advised{fmt.Errorf("the server has no such keys: %w", err), "causewayctl keys list shows which there are"}
+	}
+	if err != nil {
+		return err
+	}
+	return c.printAnswer(answer, func() error { return answer.table(time.Now()).print(c.out) })
+}
+
+func (l *keyList) table(now time.Time) *table {
+	t := &table{header: []string{"PURPOSE", "ID", "STATE", "ALGORITHM", "USES", "AGE", "EXPIRES"}}
+	for _, k := range l.Keys {
+		uses, expires := "", ""
+		if k.Uses != nil {
+			uses = strconv.Itoa(*k.Uses)
+		}
+		if k.Expires != nil {
+			expires = k.Expires.Format(time.DateOnly)
+		}
+		t.add(k.Purpose, k.ID, k.State, k.Algorithm, uses, age(k.Created, now), expires)
+	}
+	return t
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// isKRI reports whether an argument is meant as a KRI, which no name of a type or resource looks like: names have no
+// underscores.
+func isKRI(arg string) bool { return strings.HasPrefix(arg, "kri_") }
+
+// fetchKRI reads the resource that a KRI names, wherever it lives and however it is called on the server.
+func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error) {
+	if _, err := resources.ParseKRI(arg); err != nil {
+		return nil, usagef("%w", err)
+	}
+	it := &item{}
+	err := client.JSON(ctx, api.Request{Path: "/_kri/" + url.PathEscape(arg)}, it)
+	if api.IsNotFound(err) {
+		return nil, &advised{fmt.Errorf("there is no %s", arg), "the server may not have it yet, or --address may name another one"}
+	}
+	return it, err
+}

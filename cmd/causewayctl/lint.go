@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/explain"
+)
+
+func newLint(c *cli) *cobra.Command {
+	var filenames []string
+	mesh, zone, strict := "", "", false
+	cmd := &cobra.Command{
+		Use:   "lint",
+		Short: "Find permissions that do not do what their writer may think",
+		Long: "Looks at the permissions of files (-f), without a server, or at those that the server has. Some checks need to know\n" +
+			"the Dataplanes and MeshTrusts: give their files as well, or ask the server.\n\nChecks:\n" + checksText() + "\n\n" +
+			"Exit status: 0 nothing is wrong, 1 there are errors (with --strict, warnings too), 2 that could not be found out.",
+		Example: "  causewayctl lint -f policies/ -f services/ --strict\n" +
+			"  causewayctl lint --mesh payments",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(filenames) > 0 {
+				return c.offline(func() error {
+					world, err := c.readWorld(filenames, zone)
+					if err != nil {
+						return err
+					}
+					return c.printFindings(world.Lint(mesh), strict)
+				})(cmd, args)
+			}
+			return c.question(func(ctx context.Context, client *api.Client, _ []string) error {
+				findings, err := c.fetchFindings(ctx, client, mesh)
+				if err != nil {
+					return err
+				}
+				return c.printFindings(findings, strict)
+			})(cmd, args)
+		},
+	}
+	addFilenameFlag(cmd, &filenames)
+	f := cmd.Flags()
+	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`; all of them when left out")
+	f.StringVar(&zone, "zone", "", "with -f: the `zone` of the resources that name none")
+	f.BoolVar(&strict, "strict", false, "warnings count as errors")
+	return cmd
+}
+
+func checksText() string {
+	var lines []string
+	for _, check := range explain.Checks() {
+		lines = append(lines, fmt.Sprintf("  %-18s%s", check.Name, check.Text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fetchFindings asks the server about one mesh, or about each of its meshes.
+func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string) ([]explain.Finding, error) {
+	meshes := []string{mesh}
+	if mesh == "" {
+		d, _ := resources.Lookup(resources.TypeMesh)
+		items, err := listItems(ctx, client, listQuery{descriptor: d})
+		if err != nil {
+			return nil, err
+		}
+		meshes = nil
+		for _, it := range items {
+			meshes = append(meshes, it.Name)
+		}
+	}
+	var all []explain.Finding
+	for _, name := range meshes {
+		c.waiting.say("looking at mesh %s", name)
+		var answer struct {
+			Findings []explain.Finding `json:"findings"`
+		}
+		if err := client.JSON(ctx, api.Request{Path: "/meshes/" + url.PathEscape(name) + "/_lint"}, &answer); err != nil {
+			return nil, err
+		}
+		all = append(all, answer.Findings...)
+	}
+	return all, nil
+}
+
+// printFindings prints them by policy; errors are the answer no.
+func (c *cli) printFindings(findings []explain.Finding, strict bool) error {
+	err := c.printAnswer(map[string]any{"findings": append([]explain.Finding{}, findings...)}, func() error {
+		last := ""
+		for _, f := range findings {
+			if f.KRI != last {
+				fmt.Fprintln(c.out, f.KRI)
+				last = f.KRI
+			}
+			fmt.Fprintf(c.out, "  %-7s  %s: %s\n", f.Severity, f.Check, f.Message)
+			if f.Field != "" {
+				fmt.Fprintf(c.out, "           at %s\n", f.Field)
+			}
+			if f.Advice != "" {
+				fmt.Fprintf(c.out, "           %s\n", f.Advice)
+			}
+		}
+		_, err := fmt.Fprintln(c.errOut, findingsCount(findings))
+		return err
+	})
+	bad := func(f explain.Finding) bool { return strict || f.Severity == explain.Error }
+	if err == nil && slices.ContainsFunc(findings, bad) {
+		return errNo
+	}
+	return err
+}
+
+func findingsCount(findings []explain.Finding) string {
+	errors := 0
+	for _, f := range findings {
+		if f.Severity == explain.Error {
+			errors++
+		}
+	}
+	return fmt.Sprintf("%d errors, %d warnings", errors, len(findings)-errors)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// programs is the directory with the program under test, made by TestMain.
+var programs string
+
+// TestMain builds the program apart from the tests: they bring a whole zone and the race detector with them, and would
+// take that into each of the many processes that the scripts start.
+func TestMain(m *testing.M) {
+	status := 1
+	defer func() { os.Exit(status) }()
+	dir, err := os.MkdirTemp("", "causewayctl-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir, ".")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building causewayctl:", err)
+		return
+	}
+	programs = dir
+	status = m.Run()
+}
+
+// TestScripts runs the real program, as a process of its own, against a real server. Each script has servers of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               startServer,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "mode": mode, "identity": identity, "eventually": eventually,
+		},
+		UpdateScripts: os.Getenv("UPDATE") != "",
+	})
+}
+
+// exits runs a program and checks its exit status: `exits 2 causewayctl get`.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARGUMENT...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// eventually runs a program until it succeeds: `eventually test -f svid.pem`.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: eventually PROGRAM [ARGUMENT...]")
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%q still fails: %v", args, err)
+		}
+	}
+}
+
+// mode checks the permissions of a file: `mode 600 svid_key.pem`.
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mode OCTAL FILE")
+	}
+	want, err := strconv.ParseUint(args[0], 8, 32)
+	ts.Check(err)
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := info.Mode().Perm(); got != os.FileMode(want) {
+		ts.Fatalf("%s has mode %o, want %o", args[1], got, want)
+	}
+}
+
+// identity checks that a directory holds a key, a certificate for it with one SPIFFE ID, and the CA that signed it:
+// `identity spiffe://... DIRECTORY`.
+func identity(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: identity SPIFFE-ID DIRECTORY")
+	}
+	dir := ts.MkAbs(args[1])
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, svidFile), filepath.Join(dir, svidKeyFile))
+	ts.Check(err)
+	roots, err := readPool(filepath.Join(dir, bundleFile))
+	ts.Check(err)
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	ts.Check(err)
+	if uris := pair.Leaf.URIs; len(uris) != 1 || uris[0].String() != args[0] {
+		ts.Fatalf("the certificate is for %v, want %s", uris, args[0])
+	}
+}

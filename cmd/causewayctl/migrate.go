@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+)
+
+func newMigrateStore(c *cli) *cobra.Command {
+	f := restoreFlags{}
+	to := ""
+	cmd := &cobra.Command{
+		Use:   "migrate-store --to etcd|bolt --data-dir FOLDER --etcd-endpoints URLS",
+		Short: "Copy a server's store from its file into etcd, or back, while the server does not run",
+		Long: "Copy a server's store from its file into etcd, or back, while the server does not run. Revisions stay. The store that is\n" +
+			"copied from is left as it is: remove it once the server runs on the other.",
+		Example: "  causewayctl migrate-store --to etcd --data-dir /var/lib/causeway --etcd-endpoints http://127.0.0.1:2379 --etcd-prefix /causeway/global",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to != backend.Etcd && to != backend.Bolt {
+				return usagef("--to is %q: want %s or %s", to, backend.Etcd, backend.Bolt)
+			}
+			return failed(c.migrateStore(cmd.Context(), to, &f))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&to, "to", "", "the `kind` of store to copy to, bolt or etcd; from is the other one (required)")
+	flags.StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the store that is there")
+	settings.AddStoreFlags(flags, &f.store, "/causeway/global")
+	_ = flags.MarkHidden("store")
+	_ = cmd.MarkFlagRequired("to")
+	_ = cmd.MarkFlagRequired("data-dir")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{backend.Etcd, backend.Bolt}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (c *cli) migrateStore(ctx context.Context, to string, f *restoreFlags) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	file := backend.Config{Kind: backend.Bolt, Path: filepath.Join(f.dataDir, backend.File)}
+	shared := f.store
+	shared.Kind, shared.Password = backend.Etcd, os.Getenv(backend.PasswordEnv)
+	source, target := file, shared
+	if to == backend.Bolt {
+		source, target = shared, file
+	}
+	if source.Kind == backend.Bolt {
+		if _, err := os.Stat(source.Path); err != nil {
+			return fmt.Errorf("there is no store to copy: %w", err)
+		}
+	}
+	from, err := backend.Open(ctx, source)
+	if err != nil {
+		return err
+	}
+	now := from.Snapshot()
+	all := slices.Collect(store.All(now))
+	if err := from.Close(); err != nil {
+		return err
+	}
+	aside, err := backend.Replace(ctx, target, now.Revision(), all, f.overwrite)
+	if err != nil {
+		return replacing(err)
+	}
+	if aside != "" {
+		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
+	}
+	_, err = fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n", len(all), now.Revision(), to)
+	return err
+}

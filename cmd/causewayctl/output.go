@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// outputFormat is the value of -o.
+type outputFormat string
+
+const (
+	formatTable outputFormat = "table"
+	formatWide  outputFormat = "wide"
+	formatYAML  outputFormat = "yaml"
+	formatJSON  outputFormat = "json"
+)
+
+func outputFormats() []string {
+	return []string{string(formatTable), string(formatWide), string(formatYAML), string(formatJSON)}
+}
+
+// String is part of pflag.Value; the zero format is a table.
+func (f *outputFormat) String() string {
+	if *f == "" {
+		return string(formatTable)
+	}
+	return string(*f)
+}
+
+// Set is part of pflag.Value.
+func (f *outputFormat) Set(s string) error {
+	if !slices.Contains(outputFormats(), s) {
+		return fmt.Errorf("must be one of %s", strings.Join(outputFormats(), ", "))
+	}
+	*f = outputFormat(s)
+	return nil
+}
+
+// Type is part of pflag.Value.
+func (f *outputFormat) Type() string { return "format" }
+
+// table collects rows and prints them with aligned columns.
+type table struct {
+	header []string
+	rows   [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes the table, without columns that are empty in every row.
+func (t *table) print(w io.Writer) error {
+	keep := make([]bool, 0)
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i >= len(keep) {
+				keep = append(keep, false)
+			}
+			keep[i] = keep[i] || cell != ""
+		}
+	}
+	tw := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	if len(t.header) > 0 {
+		writeRow(tw, t.header, keep)
+	}
+	for _, row := range t.rows {
+		writeRow(tw, row, keep)
+	}
+	return tw.Flush()
+}
+
+func writeRow(w io.Writer, row []string, keep []bool) {
+	var cells []string
+	for i, cell := range row {
+		if i < len(keep) && keep[i] {
+			cells = append(cells, cell)
+		}
+	}
+	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
+}
+
+// printJSON writes v as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printYAML writes each value as one YAML document, its keys in the order of its JSON form.
+func printYAML[T any](w io.Writer, values ...T) error {
+	for i, v := range values {
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		doc, err := resources.EncodeYAML(raw)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printAnswer prints v as JSON or YAML where that is asked for, otherwise by text.
+func (c *cli) printAnswer(v any, text func() error) error {
+	switch c.output {
+	case formatJSON:
+		return printJSON(c.out, v)
+	case formatYAML:
+		return printYAML(c.out, v)
+	default:
+		return text()
+	}
+}
+
+// view is what a command shows of one thing: as it is for programs, by print for people.
+type view interface{ print(w io.Writer) error }
+
+// show prints a view, unless it could not be had.
+func (c *cli) show(v view, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.printAnswer(v, func() error { return v.print(c.out) })
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newReport(c *cli) *cobra.Command {
+	return newGroup("report", "Show what a zone has seen its proxies do", newReportShadow(c))
+}
+
+func newReportShadow(c *cli) *cobra.Command {
+	mesh, policy := "", ""
+	cmd := &cobra.Command{
+		Use:   "shadow",
+		Short: "Show who would be denied if shadow denials were enforced",
+		Long: "Requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method and the beginning of the\n" +
+			"path, and for each policy whether it is safe to enforce. A zone counts what its own proxies report, since it was\n" +
+			"started: --address has to name the zone.",
+		Example: "  causewayctl report shadow --address http://127.0.0.1:15681\n" +
+			"  causewayctl report shadow --policy kri_mtp_default___strict_",
+		Args: cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			query := url.Values{}
+			if mesh != "" {
+				query.Set("mesh", mesh)
+			}
+			if policy != "" {
+				if _, err := resources.ParseKRI(policy); err != nil {
+					return usagef("--policy: %w", err)
+				}
+				query.Set("policy", policy)
+			}
+			report := &shadowReport{}
+			err := client.JSON(ctx, api.Request{Path: "/_report/shadow", Query: query}, report)
+			return c.show(report, zoneOnly(err))
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`")
+	f.StringVar(&policy, "policy", "", "only the policy with this `KRI`")
+	return cmd
+}
+
+// zoneOnly says where to ask what only zones know.
+func zoneOnly(err error) error {
+	if api.IsNotFound(err) {
+		return &advised{err, "only a zone has seen what its proxies did: --address has to name it"}
+	}
+	return err
+}
+
+// shadowReport is the answer to GET /_report/shadow.
+type shadowReport struct {
+	Items []shadowDenial `json:"items"`
+	// Dropped is how many requests were not kept apart, for want of room.
+	Dropped   uint64            `json:"dropped"`
+	Since     time.Time         `json:"since,omitzero"`
+	Readiness []policyReadiness `json:"readiness"`
+}
+
+// shadowDenial is one kind of request that would be denied.
+type shadowDenial struct {
+	Client     string    `json:"client"`
+	Inbound    string    `json:"inbound"`
+	Method     string    `json:"method,omitempty"`
+	PathPrefix string    `json:"pathPrefix,omitempty"`
+	Policy     string    `json:"policy"`
+	Count      uint64    `json:"count"`
+	FirstSeen  time.Time `json:"firstSeen,omitzero"`
+	LastSeen   time.Time `json:"lastSeen,omitzero"`
+}
+
+// policyReadiness says whether a policy could be enforced without denying anybody who was seen.
+type policyReadiness struct {
+	Policy string `json:"policy"`
+	Safe   bool   `json:"safe"`
+	Text   string `json:"text"`
+}
+
+func (r *shadowReport) print(w io.Writer) error {
+	now := time.Now()
+	if len(r.Items) == 0 {
+		fmt.Fprintln(w, "nobody would be denied")
+	} else {
+		t := &table{header: []string{"CLIENT", "INBOUND", "METHOD", "PATH", "COUNT", "FIRST", "LAST", "POLICY"}}
+		for _, d := range r.Items {
+			t.add(d.Client, d.Inbound, d.Method, d.PathPrefix, strconv.FormatUint(d.Count, 10),
+				age(d.FirstSeen, now), age(d.LastSeen, now), d.Policy)
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(w, "\n%d more requests are not shown apart, for want of room\n", r.Dropped)
+	}
+	if len(r.Readiness) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, p := range r.Readiness {
+		state := "not safe to enforce"
+		if p.Safe {
+			state = "safe to enforce"
+		}
+		fmt.Fprintf(w, "%s: %s\n", p.Policy, cmp.Or(p.Text, state))
+	}
+	return nil
+}

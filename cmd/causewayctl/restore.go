@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// restoredGap is by how much a restored store's revision is higher than the backup's. The server that was lost gave out
+// revisions after the backup, which zones and people have seen; none of them may come to mean something else.
+const restoredGap = 1_000_000
+
+// restoreFlags say what is restored to where.
+type restoreFlags struct {
+	dataDir   string
+	store     backend.Config
+	overwrite bool
+}
+
+func newRestore(c *cli) *cobra.Command {
+	f := restoreFlags{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE --data-dir FOLDER",
+		Short: "Make a server's data anew from a backup, while the server does not run",
+		Long: "Make a server's data anew from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
+			"from, and the certificates and sealed keys in the data folder. What is there already stays, and is an error, unless\n" +
+			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
+			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).",
+		Example: "  causewayctl restore global.backup --data-dir /var/lib/causeway\n" +
+			"  causewayctl restore global.backup --data-dir /var/lib/causeway --store etcd --etcd-endpoints https://10.0.0.1:2379 --etcd-ca ca.crt",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return failed(c.restore(cmd.Context(), args[0], &f))
+		},
+	}
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
+	cmd.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace what is there")
+	settings.AddStoreFlags(cmd.Flags(), &f.store, "")
+	_ = cmd.MarkFlagRequired("data-dir")
+	return cmd
+}
+
+func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
+	b, err := readBackup(path)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	place := f.place(b)
+	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
+		return err
+	}
+	// Files first: they are compared before anything is written, and a store without its keys would be of no use.
+	if err := b.Restore(f.dataDir, f.overwrite, server.WriteFile); err != nil {
+		return replacing(err)
+	}
+	aside, err := backend.Replace(ctx, place, b.Header.Revision+restoredGap, b.Resources, f.overwrite)
+	if err != nil {
+		return replacing(err)
+	}
+	if aside != "" {
+		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
+	}
+	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources), len(b.Files), b.Header.Server, b.Header.Revision)
+	return err
+}
+
+// place is the store that the server of the backup would open with these flags.
+func (f *restoreFlags) place(b *archive.Backup) backend.Config {
+	place := f.store
+	place.Path = filepath.Join(f.dataDir, backend.File)
+	place.Password = os.Getenv(backend.PasswordEnv)
+	if place.Prefix == "" {
+		place.Prefix = "/causeway/global"
+		if b.Header.Zone != "" {
+			place.Prefix = "/causeway/zones/" + b.Header.Zone
+		}
+	}
+	return place
+}
+
+// replacing says what to do about something that is in the way.
+func replacing(err error) error {
+	if errors.Is(err, backend.ErrNotEmpty) || errors.Is(err, fs.ErrExist) {
+		return &advised{err, "make sure that this is the right place; then add --overwrite"}
+	}
+	return err
+}

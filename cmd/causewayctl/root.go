@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+const (
+	defaultAddress = "http://127.0.0.1:5681"
+	addressEnv     = "CAUSEWAY_ADDRESS"
+	caEnv          = "CAUSEWAY_CA"
+	defaultTimeout = 30 * time.Second
+)
+
+// cli is what all commands share: where they read and write, and the global flags.
+type cli struct {
+	in          io.Reader
+	out, errOut io.Writer
+
+	address    string
+	caFile     string
+	credential credentialFlags
+	timeout    time.Duration
+	output     outputFormat
+
+	// waiting is what the running operation waits for; nil outside of one.
+	waiting *progress
+}
+
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "causewayctl",
+		Short: "Apply, read and explain the resources of a Causeway mesh",
+		Long: "causewayctl talks to the HTTP API of a global or of a zone.\n\n" +
+			"Exit status: 0 done, 1 the operation failed, 2 the command line is wrong. Commands that answer a question\n" +
+			"(diff, explain, test, lint, rollout status) end with 0 for yes, 1 for no, 2 when they could not find out.",
+		Example: "  causewayctl apply -f policies/\n" +
+			"  causewayctl get meshtrafficpermissions --all-meshes\n" +
+			"  causewayctl inspect dataplane backend-1 --address http://127.0.0.1:15681",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.errOut)
+
+	f := root.PersistentFlags()
+	f.StringVar(&c.address, "address", cmp.Or(os.Getenv(addressEnv), defaultAddress),
+		"`URL` of the control plane's HTTP API; also "+addressEnv)
+	f.StringVar(&c.caFile, "ca", os.Getenv(caEnv),
+		"PEM `file` of the CA that signed the server's certificate, for https addresses; also "+caEnv)
+	c.credential.add(f)
+	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
+	f.VarP(&c.output, "output", "o", "`format` of what is printed: table, wide, yaml or json")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
+
+	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c),
+		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c), newMigrateStore(c), newVersion(c))
+	return root
+}
+
+// newGroup is a command that only leads to others.
+func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// operationFunc is the body of a command that talks to a server.
+type operationFunc func(ctx context.Context, client *api.Client, args []string) error
+
+// operation makes the RunE of a command: it bounds the time, connects, and marks what fails as a failed operation
+// rather than a wrong command line.
+func (c *cli) operation(run operationFunc) func(*cobra.Command, []string) error {
+	return c.endlessOperation(func(ctx context.Context, client *api.Client, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+		c.waiting = startProgress(c.errOut, "waiting for "+c.address)
+		defer c.waiting.stop()
+		return run(ctx, client, args)
+	})
+}
+
+// question is operation for a command whose answer is its exit status: what fails ends with exitNoAnswer.
+func (c *cli) question(run operationFunc) func(*cobra.Command, []string) error {
+	ask := c.operation(run)
+	return func(cmd *cobra.Command, args []string) error { return unanswered(ask(cmd, args)) }
+}
+
+// endlessOperation is operation for a command that runs until it is interrupted; --timeout bounds its requests only.
+func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := c.connect()
+		if err != nil {
+			return err
+		}
+		ctx, end, err := beginTrace(cmd)
+		if err != nil {
+			return err
+		}
+		err = run(ctx, client, args)
+		end(err)
+		return failed(explainTransport(c.address, err))
+	}
+}

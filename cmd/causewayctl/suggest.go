@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newSuggest(c *cli) *cobra.Command {
+	return newGroup("suggest", "Write policies from what a zone has seen", newSuggestPermissions(c))
+}
+
+func newSuggestPermissions(c *cli) *cobra.Command {
+	scope, dataplane, since := &scopeFlags{}, "", 24*time.Hour
+	cmd := &cobra.Command{
+		Use:   "permissions --dataplane NAME",
+		Short: "Write the least MeshTrafficPermission that allows the traffic that was observed",
+		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, change and apply. They allow whom\n" +
+			"the zone saw calling the Dataplane, denied requests not among them. --address has to name the Dataplane's zone.",
+		Example: "  causewayctl suggest permissions --dataplane backend-1 --since 24h > allow.yaml\n" +
+			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
+		Args: cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			query := url.Values{"dataplane": {dataplane}, "mesh": {scope.mesh}, "since": {since.String()}}
+			if scope.namespace != "" {
+				query.Set("namespace", scope.namespace)
+			}
+			var answer suggestion
+			if err := client.JSON(ctx, api.Request{Path: "/_suggest/permissions", Query: query}, &answer); err != nil {
+				return zoneOnly(err)
+			}
+			return c.printSuggestion(&answer)
+		}),
+	}
+	scope.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&dataplane, "dataplane", "", "`name` of the Dataplane that was called")
+	f.DurationVar(&since, "since", since, "how far to look back")
+	_ = cmd.MarkFlagRequired("dataplane")
+	_ = cmd.RegisterFlagCompletionFunc("dataplane", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return c.completeName(resources.TypeDataplane, scope)(cmd, nil, prefix)
+	})
+	return cmd
+}
+
+// suggestion is the answer to GET /_suggest/permissions.
+type suggestion struct {
+	// Resources are in Universal form, one for each inbound that was called.
+	Resources []json.RawMessage `json:"resources"`
+	Observed  uint64            `json:"observed"`
+	Warnings  []string          `json:"warnings"`
+}
+
+// printSuggestion keeps standard output to what can be applied.
+func (c *cli) printSuggestion(s *suggestion) error {
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(c.errOut, "warning: %s\n", warning)
+	}
+	if len(s.Resources) == 0 {
+		return &advised{fmt.Errorf("nothing was observed that a permission could be written from"), "does the zone collect access logs, and has anybody called?"}
+	}
+	fmt.Fprintf(c.errOut, "from %d observed requests\n", s.Observed)
+	if c.output != formatJSON {
+		return printYAML(c.out, s.Resources...)
+	}
+	for _, r := range s.Resources {
+		if err := printJSON(c.out, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

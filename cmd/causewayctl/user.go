@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newUser(c *cli) *cobra.Command {
+	return newGroup("user", "Give people and programs access to the HTTP API", newUserToken(c), newUserRevoke(c))
+}
+
+func newUserToken(c *cli) *cobra.Command {
+	request, lifetime := api.UserTokenRequest{}, access.DefaultUserTokenLifetime
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Issue a user token",
+		Long: "Prints a token with which its holder is the user on this server, and in the groups. What they may do is said by AccessRoles\n" +
+			"and AccessRoleBindings; the group " + access.AdminGroup + " may do everything. Its id, for causewayctl user revoke, is in the\n" +
+			"audit log and in causewayctl auth whoami.",
+		Example: "  causewayctl user token --name alice --group payments-team --valid-for 720h > alice.token\n" +
+			"  causewayctl user token --name root --group " + access.AdminGroup,
+		Args: cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			if request.Name == "" {
+				return usagef("--name is required: whom the token is for")
+			}
+			request.ValidFor = lifetime.String()
+			body, err := json.Marshal(request)
+			if err != nil {
+				return err
+			}
+			token, err := client.Do(ctx, api.Request{Method: http.MethodPost, Path: "/tokens/user", Body: body})
+			if err != nil {
+				return err
+			}
+			answer := map[string]string{"name": request.Name, "token": string(token), "expirationTime": time.Now().Add(lifetime).UTC().Format(time.RFC3339)}
+			return c.printAnswer(answer, func() error {
+				_, err := fmt.Fprintln(c.out, string(token))
+				return err
+			})
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&request.Name, "name", "", "`name` of the user (required)")
+	f.StringSliceVar(&request.Groups, "group", nil, "`groups` that the user is in; may be repeated")
+	f.DurationVar(&lifetime, "valid-for", lifetime, "how long the token is valid")
+	return cmd
+}
+
+func newUserRevoke(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke TOKEN-ID",
+		Short:   "Revoke a user token",
+		Long:    "From now on the token is refused, on all servers that share the store. Its id is in the audit log: causewayctl audit --event issue.",
+		Example: "  causewayctl user revoke 4b1de5e0-9c3f-4d25-8a55-0b6a6d7f2f10",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/tokens/user/" + url.PathEscape(args[0]) + "/_revoke"}, nil); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.out, "token %s revoked\n", args[0])
+			return err
+		}),
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newZone(c *cli) *cobra.Command {
+	group := newGroup("zone", "Let zones in, and decide about them",
+		newZoneCreate(c), newZoneToken(c), newZoneRename(c),
+		newZoneAction(c, zoneAction{
+			verb: "accept-deletes", path: "_accept-deletes",
+			short: "Let a removal of most of a type go on that was held for an operator",
+			long: "A peer whose list would remove more than half of a type, and more than ten, may have lost its disk. Such a removal is\n" +
+				"held where it arrives, and shows in causewayctl inspect sync. Look at it there, and ask the side that holds it.",
+			done: "accepted the removal of", nothing: "no removal is held",
+		}),
+		newZoneAction(c, zoneAction{
+			verb: "resync", path: "_resync",
+			short: "Compare everything with a zone now, and send what differs",
+			long:  "Both sides keep what they agree on; nothing that is equal is written or announced.",
+			done:  "compares", nothing: "it is not connected, and will compare when it connects",
+		}),
+	)
+	for _, d := range zoneDecisions {
+		group.AddCommand(newZoneDecision(c, d))
+	}
+	return group
+}
+
+// zoneAction is a command that posts to one zone's session.
+type zoneAction struct {
+	verb, path, short, long string
+	// done says what happens to types, nothing why it happens to none.
+	done, nothing string
+}
+
+func newZoneAction(c *cli, a zoneAction) *cobra.Command {
+	typeName := ""
+	cmd := &cobra.Command{
+		Use:   a.verb + " ZONE",
+		Short: a.short,
+		Long:  a.long,
+		Example: fmt.Sprintf("  causewayctl zone %s zone-1\n"+
+			"  causewayctl zone %s zone-1 --type meshtrafficpermission", a.verb, a.verb),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeName(resources.TypeZone, &scopeFlags{}),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			t, err := optionalType(typeName)
+			if err != nil {
+				return err
+			}
+			return c.actOnZone(ctx, client, a, args[0], t)
+		}),
+	}
+	cmd.Flags().StringVar(&typeName, "type", "", "only this `type` of resources")
+	c.completeZoneAndType(cmd)
+	return cmd
+}
+
+// zoneActed is the answer: the types that the action concerned, with the number of resources where that is known.
+type zoneActed struct {
+	Types []struct {
+		Type  resources.Type `json:"type"`
+		Count int            `json:"count"`
+	} `json:"types"`
+}
+
+func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, zone string, t resources.Type) error {
+	body, err := json.Marshal(map[string]resources.Type{"type": t})
+	if err != nil {
+		return err
+	}
+	var answer zoneActed
+	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: zonePath(zone, a.path), Body: body}, &answer)
+	if api.IsNotFound(err) {
+		return &advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"}
+	}
+	if err != nil {
+		return err
+	}
+	return c.printAnswer(answer, func() error {
+		_, err := fmt.Fprintf(c.out, "zone %s: %s\n", zone, a.outcome(&answer))
+		return err
+	})
+}
+
+// outcome is the answer in one line.
+func (a *zoneAction) outcome(answer *zoneActed) string {
+	if len(answer.Types) == 0 {
+		return a.nothing
+	}
+	var names []string
+	for _, one := range answer.Types {
+		name := string(one.Type)
+		if one.Count > 0 {
+			name = fmt.Sprintf("%d %s", one.Count, one.Type)
+		}
+		names = append(names, name)
+	}
+	return a.done + " " + firstOf(names, 5)
+}

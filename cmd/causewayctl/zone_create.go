@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// joinOffer is the answer to POST /zones/{name}/_join.
+type joinOffer struct {
+	Zone      string    `json:"zone"`
+	Join      string    `json:"join"`
+	Addresses []string  `json:"addresses"`
+	CASHA256  string    `json:"caSha256"`
+	Expires   time.Time `json:"expirationTime"`
+}
+
+func newZoneCreate(c *cli) *cobra.Command {
+	ttl, rejoin := time.Duration(0), false
+	cmd := &cobra.Command{
+		Use:   "create ZONE",
+		Short: "Register a zone and print the join string for its server",
+		Long: "Registers a zone on the global and prints one line, the join string: where the global is, the SHA-256 of its CA, and a\n" +
+			"token that is good once and for a short time. Whoever has the line becomes the zone, so carry it as you would a password.\n" +
+			"A zone that has joined is not given away again: --rejoin lets a new server take its place, when the old one is lost.",
+		Example: "  causewayctl zone create zone-3\n" +
+			"  causewayctl zone create zone-3 | ssh zone-3 causeway-zone join - --data-dir /var/lib/causeway-zone\n" +
+			"  causewayctl zone create zone-3 --rejoin --ttl 10m",
+		Args: cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			offer := &joinOffer{}
+			order := map[string]any{"rejoin": rejoin}
+			if ttl != 0 {
+				order["ttl"] = ttl.String()
+			}
+			if err := c.orderZone(ctx, client, args[0], "_join", order, offer); err != nil {
+				return err
+			}
+			return c.printAnswer(offer, func() error {
+				fmt.Fprintf(c.errOut, "join string for zone %s, good once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
+					offer.Zone, offer.Expires.Local().Format(time.DateTime))
+				_, err := fmt.Fprintln(c.out, offer.Join)
+				return err
+			})
+		}),
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the join string is good, at most 24h; 1h by default")
+	cmd.Flags().BoolVar(&rejoin, "rejoin", false, "the server that joins takes the place of one that has joined before")
+	return cmd
+}
+
+// tokenOffer is the answer to POST /zones/{name}/_token.
+type tokenOffer struct {
+	Zone    string    `json:"zone"`
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expirationTime"`
+}
+
+func newZoneToken(c *cli) *cobra.Command {
+	ttl, scopes := time.Duration(0), []string{"cp"}
+	cmd := &cobra.Command{
+		Use:   "token ZONE",
+		Short: "Print a bearer token for a zone that cannot join",
+		Long: "Prints a token (JWT) by which a peer that knows no join strings may speak as the zone: it sends it in the metadata of its\n" +
+			"calls, `authorization: Bearer TOKEN`. The global takes tokens only when it was started with --kds-zone-tokens.",
+		Example: "  causewayctl zone token zone-9 --ttl 720h > token",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			offer := &tokenOffer{}
+			order := map[string]any{"scopes": scopes}
+			if ttl != 0 {
+				order["ttl"] = ttl.String()
+			}
+			if err := c.orderZone(ctx, client, args[0], "_token", order, offer); err != nil {
+				return err
+			}
+			return c.printAnswer(offer, func() error {
+				_, err := fmt.Fprintln(c.out, offer.Token)
+				return err
+			})
+		}),
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the token is good, at most 8760h; 720h by default")
+	cmd.Flags().StringSliceVar(&scopes, "scope", scopes, "what it is good for: cp, ingress, egress")
+	return cmd
+}
+
+// orderZone posts what is to be done with a zone.
+func (c *cli) orderZone(ctx context.Context, client *api.Client, zone, path string, order, answer any) error {
+	body, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: zonePath(zone, path), Body: body}, answer)
+	if api.IsNotFound(err) {
+		return &advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"}
+	}
+	return aboutResource(resources.Key{Type: resources.TypeZone, Name: zone}, err)
+}
+
+func newZoneRename(*cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rename ZONE NAME",
+		Short: "Says how a zone gets another name: it does not, another zone takes its place",
+		Long: "A zone's name is in the names of all its resources elsewhere and in the identities of its workloads, so it cannot be\n" +
+			"changed. This command says what to do instead.",
+		Example: "  causewayctl zone rename zone-1 zone-one",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return failed(&advised{
+				fmt.Errorf("zone %s cannot be renamed: its name is in the names and identities of all that it has", args[0]),
+				fmt.Sprintf("let a new zone take its place: causewayctl zone create %s, start its server with a new data directory, move the workloads and\n"+
+					"  permit their new identities, and then causewayctl zone delete %s", args[1], args[0]),
+			})
+		},
+	}
+}
+
+// agree asks a person, on standard input; --yes answers beforehand.
+func (c *cli) agree(question string) error {
+	fmt.Fprintf(c.errOut, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(c.in).ReadString('\n')
+	if err != nil && answer == "" {
+		fmt.Fprintln(c.errOut)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return failed(errors.New("nothing was done: answer y, or give --yes"))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// zoneDecision is a command that decides about a zone: revoke, enable, disable, delete.
+type zoneDecision struct {
+	verb, short, long string
+	// question is asked before, with the zone's name in it; empty for none.
+	question string
+	// tell says what was done.
+	tell func(zone string, answer map[string]any) string
+}
+
+var zoneDecisions = []zoneDecision{
+	{
+		verb: "revoke", short: "Void all credentials of a zone, at once",
+		long: "Voids the certificates, tokens and join strings of a zone. Its session ends within seconds, and it can come back only with a\n" +
+			"new join string. It goes on serving its proxies with what it has, and so do other zones with what it wrote.",
+		question: "Void all credentials of zone %s?",
+		tell: func(zone string, a map[string]any) string {
+			return fmt.Sprintf("zone %s: %v certificates, %v tokens and %v join strings are void; causewayctl zone create %s lets it join again", zone, a["certificates"], a["tokens"], a["joins"], zone)
+		},
+	},
+	{
+		verb: "disable", short: "Let a zone get and give nothing",
+		long: "A disabled zone is not let in, and its resources are withdrawn from other zones. It keeps what it has, and so does the\n" +
+			"global: enabling it brings all back.",
+		tell: func(zone string, a map[string]any) string { return zoneChanged(zone, "disabled", a) },
+	},
+	{
+		verb: "enable", short: "Let a disabled zone take part again",
+		long: "Undoes zone disable.",
+		tell: func(zone string, a map[string]any) string { return zoneChanged(zone, "enabled", a) },
+	},
+	{
+		verb: "delete", short: "Remove a zone, and all that it wrote",
+		long: "Ends the zone's session, voids its credentials, and then removes what it wrote, here and from other zones. The zone's own\n" +
+			"store is not touched. The name can be used again: causewayctl zone create.",
+		question: "Delete zone %s, and remove what it wrote from all other zones?",
+		tell: func(zone string, a map[string]any) string {
+			return fmt.Sprintf("zone %s: deleted, and %v of its resources", zone, a["withdrawn"])
+		},
+	},
+}
+
+func zoneChanged(zone, state string, answer map[string]any) string {
+	if answer["changed"] == true {
+		return "zone " + zone + ": " + state
+	}
+	return "zone " + zone + ": was " + state + " already"
+}
+
+func newZoneDecision(c *cli, d zoneDecision) *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{
+		Use:               d.verb + " ZONE",
+		Short:             d.short,
+		Long:              d.long,
+		Example:           "  causewayctl zone " + d.verb + " zone-1",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeName(resources.TypeZone, &scopeFlags{}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if d.question != "" && !yes {
+				if err := c.agree(fmt.Sprintf(d.question, args[0])); err != nil {
+					return err
+				}
+			}
+			return c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+				return c.decideZone(ctx, client, d, args[0])
+			})(cmd, args)
+		},
+	}
+	if d.question != "" {
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+		cmd.Example += "\n  causewayctl zone " + d.verb + " zone-1 --yes"
+	}
+	return cmd
+}
+
+func (c *cli) decideZone(ctx context.Context, client *api.Client, d zoneDecision, zone string) error {
+	answer := map[string]any{}
+	if err := c.orderZone(ctx, client, zone, "_"+d.verb, map[string]any{}, &answer); err != nil {
+		return err
+	}
+	return c.printAnswer(answer, func() error {
+		_, err := fmt.Fprintln(c.out, d.tell(zone, answer))
+		return err
+	})
+}

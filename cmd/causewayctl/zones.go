@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// overviewSuffix follows a list's path where each item comes with what the server has seen of it.
+const overviewSuffix = "/_overview"
+
+// zoneOverview is what /zones/_overview says of one zone. Counts are strings there.
+type zoneOverview struct {
+	Name string `json:"name"`
+	Zone struct {
+		Enabled *bool `json:"enabled"`
+	} `json:"zone"`
+	Insight struct {
+		Subscriptions []zoneSubscription `json:"subscriptions"`
+	} `json:"zoneInsight"`
+}
+
+type zoneSubscription struct {
+	subscription
+	Status struct {
+		Total struct {
+			Sent         string `json:"responsesSent"`
+			Acknowledged string `json:"responsesAcknowledged"`
+			Rejected     string `json:"responsesRejected"`
+		} `json:"total"`
+	} `json:"status"`
+	Version struct {
+		ControlPlane struct {
+			Version string `json:"version"`
+		} `json:"kumaCp"`
+	} `json:"version"`
+}
+
+// connection says whether the zone is connected, and since when that is so.
+func (z *zoneOverview) connection() (state string, since time.Time) {
+	var all []subscription
+	for _, s := range z.Insight.Subscriptions {
+		all = append(all, s.subscription)
+	}
+	return connectionState(all)
+}
+
+// latest is the newest subscription, zero when there is none.
+func (z *zoneOverview) latest() zoneSubscription {
+	if n := len(z.Insight.Subscriptions); n > 0 {
+		return z.Insight.Subscriptions[n-1]
+	}
+	return zoneSubscription{}
+}
+
+func (z *zoneOverview) enabled() string {
+	return strconv.FormatBool(z.Zone.Enabled == nil || *z.Zone.Enabled)
+}
+
+// printZones adds the state of the connections to the zones, which only the global knows.
+func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item, q listQuery) error {
+	overviews, err := listAll[zoneOverview](ctx, client, listPath(q.descriptor, "")+overviewSuffix, q)
+	if err != nil {
+		return err
+	}
+	byName := map[string]*zoneOverview{}
+	for _, o := range overviews {
+		byName[o.Name] = o
+	}
+	var sessions map[string]*syncSession
+	if c.output == formatWide {
+		if sessions, err = c.sessionsOf(ctx, client, zones); err != nil {
+			return err
+		}
+	}
+	return zoneTable(zones, byName, sessions, time.Now()).print(c.out)
+}
+
+// sessionsOf reads how far each zone has come, where the server can tell.
+func (c *cli) sessionsOf(ctx context.Context, client *api.Client, zones []*item) (map[string]*syncSession, error) {
+	sessions := map[string]*syncSession{}
+	for i, z := range zones {
+		c.waiting.say("reading zone %d of %d", i+1, len(zones))
+		s, err := fetchSession(ctx, client, zonePath(z.Name, "_sync"), "")
+		switch {
+		case api.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("zone %s: %w", z.Name, err)
+		default:
+			sessions[z.Name] = s
+		}
+	}
+	return sessions, nil
+}
+
+// zoneTable is wide where sessions are given.
+func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[string]*syncSession, now time.Time) *table {
+	wide := sessions != nil
+	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
+	if wide {
+		t.header = append(t.header, "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "KRI")
+	}
+	for _, z := range zones {
+		o := overviews[z.Name]
+		if o == nil {
+			o = &zoneOverview{Name: z.Name}
+		}
+		state, since := o.connection()
+		if isCloned(z) {
+			state += ", two servers"
+		}
+		latest := o.latest()
+		row := []string{z.Name, state, age(since, now), o.enabled(), latest.Version.ControlPlane.Version, age(z.CreationTime, now)}
+		if wide {
+			total := latest.Status.Total
+			row = append(row, count(total.Sent), count(total.Acknowledged), count(total.Rejected))
+			row = append(append(row, sessions[z.Name].summary()...), z.KRI)
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// isCloned reports whether two servers take turns as the zone.
+func isCloned(zone *item) bool {
+	conditions, err := conditionsOf(zone)
+	return err == nil && slices.ContainsFunc(conditions, func(c resources.Condition) bool {
+		return c.Type == resources.ConditionCloned && c.Status == resources.ConditionTrue
+	})
+}
+
+// count shows a number that is left out when it is zero.
+func count(n string) string {
+	if n == "" {
+		return "0"
+	}
+	return n
+}
+
+// summary is the sum of all types as cells: revisions behind, lag, resources refused, and removals held. They are empty
+// where nothing is known.
+func (s *syncSession) summary() []string {
+	if s == nil {
+		return make([]string, 4)
+	}
+	behind, lag, refused, held := uint64(0), 0.0, 0, 0
+	for i := range s.Types {
+		t := &s.Types[i]
+		behind, lag, refused = max(behind, t.LagRevisions), max(lag, t.LagSeconds), refused+len(t.Refused)
+		if t.Held != nil {
+			held += t.Held.Count
+		}
+	}
+	return []string{number(behind), cmp.Or(lagText(lag), "0s"), strconv.Itoa(refused), strconv.Itoa(held)}
+}

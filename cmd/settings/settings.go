@@ -1,0 +1,118 @@
+// Package settings reads a server's settings: a flag wins over the environment, which wins over the YAML file named by
+// --config. It knows no particular setting but those of the store, which several programs have.
+package settings
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cast"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// envPrefix begins the name of every setting in the environment: --kds-address is CAUSEWAY_KDS_ADDRESS.
+const envPrefix = "CAUSEWAY"
+
+// configFlag names the YAML file; it is the one setting that cannot be in that file.
+const configFlag = "config"
+
+// AddConfigFlag adds --config.
+func AddConfigFlag(flags *pflag.FlagSet) {
+	flags.String(configFlag, "", "YAML `file` with settings; keys are the names of the flags")
+}
+
+// Load gives every flag that was not set on the command line its value from the environment or from the file. Errors
+// name the setting and where its value came from; a key in the file that is no setting is one.
+func Load(flags *pflag.FlagSet) error {
+	v := viper.New()
+	v.SetEnvPrefix(envPrefix)
+	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
+	v.AutomaticEnv()
+	if err := v.BindPFlags(flags); err != nil {
+		return err
+	}
+	if path := v.GetString(configFlag); path != "" {
+		if err := readFile(v, flags, path); err != nil {
+			return err
+		}
+	}
+	var failed error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || failed != nil || !v.IsSet(f.Name) || f.Name == configFlag {
+			return
+		}
+		if err := flags.Set(f.Name, text(v, f.Name)); err != nil {
+			failed = fmt.Errorf("setting %s (from the environment or the file): %w", f.Name, err)
+		}
+	})
+	return failed
+}
+
+// text is a setting as one would write it on the command line: lists with commas.
+func text(v *viper.Viper, name string) string {
+	switch list := v.Get(name).(type) {
+	case []any, []string:
+		return strings.Join(cast.ToStringSlice(list), ",")
+	}
+	return v.GetString(name)
+}
+
+func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
+	file := viper.New()
+	file.SetConfigFile(path)
+	file.SetConfigType("yaml")
+	if err := file.ReadInConfig(); err != nil {
+		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
+	}
+	for _, key := range file.AllKeys() {
+		if flags.Lookup(key) == nil || key == configFlag || key == "help" {
+			return fmt.Errorf("--%s %s: %q is no setting; the settings are: %s", configFlag, path, key, strings.Join(names(flags), ", "))
+		}
+	}
+	return v.MergeConfigMap(file.AllSettings())
+}
+
+func names(flags *pflag.FlagSet) []string {
+	var out []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != configFlag && f.Name != "help" {
+			out = append(out, f.Name)
+		}
+	})
+	slices.Sort(out)
+	return out
+}
+
+// Exit statuses of the servers.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Execute runs root until it ends or SIGINT or SIGTERM arrives, prints an error on stderr and returns the exit status: 0,
+// 1 when the work failed, 2 when the command line was wrong. A second signal ends the process at once.
+func Execute(root *cobra.Command, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	root.SilenceUsage, root.SilenceErrors = true, true
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	if err := root.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		if !started {
+			_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", root.Name())
+			return exitUsage
+		}
+		return exitFailed
+	}
+	return 0
+}

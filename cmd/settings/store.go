@@ -1,0 +1,19 @@
+package settings
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+)
+
+// AddStoreFlags adds the flags that say which store a command works on; prefix is the default place in etcd, described by
+// the command where it depends on others. The password for etcd comes from backend.PasswordEnv.
+func AddStoreFlags(f *pflag.FlagSet, c *backend.Config, prefix string) {
+	f.StringVar(&c.Kind, "store", backend.Bolt, "where resources are kept: `bolt`, a file in the data folder, or etcd, a cluster that several servers share")
+	f.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil, "`URLs` of etcd's members, such as https://10.0.0.1:2379,https://10.0.0.2:2379")
+	f.StringVar(&c.Prefix, "etcd-prefix", prefix, "`path` in etcd below which this server's keys are; servers with the same path are replicas")
+	f.StringVar(&c.CAFile, "etcd-ca", "", "`file` of the CA certificates that verify etcd's members; the system's by default")
+	f.StringVar(&c.CertFile, "etcd-cert", "", "`file` of this server's certificate for etcd")
+	f.StringVar(&c.KeyFile, "etcd-key", "", "`file` of the key of --etcd-cert")
+	f.StringVar(&c.Username, "etcd-username", "", "user `name` in etcd; the password comes from "+backend.PasswordEnv)
+}

@@ -1,0 +1,301 @@
+package global
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+const (
+	// scopeControlPlane is what a zone token needs to speak KDS. Source: the ecosystem's zone tokens.
+	scopeControlPlane = "cp"
+	// recheckInterval is how soon a credential that was withdrawn, or has expired, ends the session that lives by it.
+	recheckInterval = 500 * time.Millisecond
+	// anonymousWarning is how often it is said that anonymous zones are let in.
+	anonymousWarning = time.Minute
+)
+
+// admission decides who may speak KDS as which zone: by the client certificate of the connection, by a bearer token where those
+// are allowed, and without proof only where a flag says so, and only as a zone that never had a credential.
+type admission struct {
+	store     store.Reader
+	members   *members
+	authority *zoneAuthority
+	tokens    *tokens.Issuer
+	// allowTokens and allowAnonymous are the operator's flags.
+	allowTokens, allowAnonymous bool
+	now                         func() time.Time
+	audit                       auditFunc
+	log                         *slog.Logger
+
+	// revocations counts what Issuer.Revoked told.
+	revocations atomic.Uint64
+}
+
+// authenticate is kds.GlobalConfig.Authenticate.
+func (a *admission) authenticate(ctx context.Context) (zone string, _ kds.Pass, err error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if zone, err = kds.ClientID(md); err != nil {
+		_ = a.audit(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // it is refused either way
+		return "", nil, err
+	}
+	pass, how, err := a.judge(ctx, zone)
+	if err != nil {
+		_ = a.audit(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // it is refused either way
+		return "", nil, fmt.Errorf("zone %s: %w", zone, err)
+	}
+	return zone, pass, nil
+}
+
+// Observe implements kds.Observer: it takes down sessions that ended because the zone said that it is another.
+func (a *admission) Observe(e kds.Event) {
+	if e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed) {
+		_ = a.audit(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err}) // it was refused
+	}
+}
+
+// judge also says by what the zone tried.
+func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how access.Method, err error) {
+	if connection := connectionOf(ctx); connection != nil {
+		pass, err := a.byCertificate(connection, zone)
+		return pass, access.ByCertificate, err
+	}
+	if token, given := bearer(ctx); given && a.allowTokens {
+		pass, err := a.byToken(ctx, token, zone)
+		return pass, access.ByToken, err
+	} else if given && !a.allowAnonymous {
+		return nil, access.ByToken, fmt.Errorf("%w: zone tokens are not taken here: start the global with --kds-zone-tokens", kds.ErrUnauthenticated)
+	}
+	pass, err = a.anonymous(ctx, zone)
+	return pass, access.Anonymously, err
+}
+
+// known refuses zones that are not, or no longer, among those of the global. A credential does not bring one back.
+func (a *admission) known(m *member, zone string) error {
+	switch {
+	case m == nil:
+		return fmt.Errorf("%w: this global has let in no such zone", kds.ErrUnauthenticated)
+	case m.Draining, !m.DeletedAt.IsZero(), a.store.Snapshot().Get(kds.ZoneKey(zone)) == nil:
+		return fmt.Errorf("%w: the zone was deleted", kds.ErrUnauthenticated)
+	}
+	return nil
+}
+
+// judgeShown judges the certificates that a client showed in its handshake.
+func (a *admission) judgeShown(shown []*x509.Certificate) (heldCertificate, error) {
+	return a.authority.verify(context.Background(), shown)
+}
+
+func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.Pass, error) {
+	held, err := connection.now()
+	if err != nil {
+		return nil, err
+	}
+	if held.Zone != zone {
+		return nil, fmt.Errorf("%w: its certificate is that of zone %s", kds.ErrNotAllowed, held.Zone)
+	}
+	pass := &certificatePass{admission: a, connection: connection}
+	return pass, pass.Err()
+}
+
+// certificatePass holds while the certificate that its connection lives by is one of the zone's.
+type certificatePass struct {
+	admission  *admission
+	connection *zoneConnection
+}
+
+// Err implements kds.Pass.
+func (p *certificatePass) Err() error {
+	a, ctx := p.admission, context.Background()
+	held, err := p.connection.now()
+	if err != nil {
+		return err
+	}
+	m, _, err := a.members.get(ctx, held.Zone)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
+	}
+	if err := a.known(m, held.Zone); err != nil {
+		return err
+	}
+	switch {
+	case a.now().After(held.expires):
+		return fmt.Errorf("%w: the zone's certificate has expired: make a new join string for it", kds.ErrUnauthenticated)
+	case m.ID != held.ID:
+		return fmt.Errorf("%w: another server has joined as this zone since", kds.ErrUnauthenticated)
+	case m.certificate(held.serial) == nil:
+		return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
+	case !a.authority.accepts(ctx, held.authority):
+		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
+	}
+	return nil
+}
+
+// bearer is the token in the metadata: `authorization: Bearer <token>`, as peers send it, or the token alone.
+func bearer(ctx context.Context) (token string, given bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) == 0 {
+		return "", false
+	}
+	if len(values) > 1 {
+		return "", true
+	}
+	scheme, token, found := strings.Cut(values[0], " ")
+	if !found {
+		return scheme, true
+	}
+	if !strings.EqualFold(scheme, "bearer") {
+		return "", true
+	}
+	return token, true
+}
+
+func (a *admission) byToken(ctx context.Context, token, zone string) (kds.Pass, error) {
+	pass := &tokenPass{admission: a, token: token, zone: zone, revocations: a.revocations.Load()}
+	return pass, pass.verify(ctx)
+}
+
+// tokenPass holds while the token is good.
+type tokenPass struct {
+	admission   *admission
+	token, zone string
+	expires     time.Time
+	id          string
+	issued      time.Time
+	revocations uint64
+}
+
+// verify judges the token from scratch.
+func (p *tokenPass) verify(ctx context.Context) error {
+	claims, err := p.admission.tokens.Verify(p.token, tokens.AudienceZone)
+	if err != nil {
+		return tokenRefused(err)
+	}
+	if claims.Zone != p.zone {
+		return fmt.Errorf("%w: its token is that of another zone", kds.ErrNotAllowed)
+	}
+	if !slices.Contains(claims.Scopes, scopeControlPlane) {
+		return fmt.Errorf("%w: its token has not the scope %q", kds.ErrNotAllowed, scopeControlPlane)
+	}
+	p.id, p.expires, p.issued = claims.ID, claims.Expires, claims.IssuedAt
+	return p.listed(ctx)
+}
+
+// tokenRefused says no more to the peer than it can use; what exactly was wrong is for the audit log.
+func tokenRefused(err error) error {
+	if errors.Is(err, tokens.ErrExpired) {
+		return fmt.Errorf("%w: the token has expired", kds.ErrUnauthenticated)
+	}
+	return &refusedToken{why: err}
+}
+
+// refusedToken hides why.
+type refusedToken struct{ why error }
+
+func (*refusedToken) Error() string {
+	return kds.ErrUnauthenticated.Error() + ": the token is not accepted"
+}
+
+// Unwrap makes it an ErrUnauthenticated.
+func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
+
+// listed asks whether the zone still has this token. One of another issuer, whose key was imported, is not in the list, and good
+// unless it is older than the last revocation.
+func (p *tokenPass) listed(ctx context.Context) error {
+	m, _, err := p.admission.members.get(ctx, p.zone)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
+	}
+	if err := p.admission.known(m, p.zone); err != nil {
+		return err
+	}
+	own := slices.ContainsFunc(m.Tokens, func(t issuedToken) bool { return t.ID == p.id })
+	if !own && !p.issued.After(m.RevokedAt) {
+		return fmt.Errorf("%w: the token was revoked", kds.ErrUnauthenticated)
+	}
+	return nil
+}
+
+// Err implements kds.Pass. Only one goroutine at a time asks, under the lock of the sessions.
+func (p *tokenPass) Err() error {
+	if p.admission.now().After(p.expires) {
+		return fmt.Errorf("%w: the token has expired", kds.ErrUnauthenticated)
+	}
+	if now := p.admission.revocations.Load(); now != p.revocations {
+		p.revocations = now
+		return p.verify(context.Background())
+	}
+	return p.listed(context.Background())
+}
+
+func (a *admission) anonymous(ctx context.Context, zone string) (kds.Pass, error) {
+	if !a.allowAnonymous {
+		return nil, fmt.Errorf("%w: this global lets in only zones that have joined it: causewayctl zone create %s makes a join string", kds.ErrUnauthenticated, zone)
+	}
+	pass := &anonymousPass{admission: a, zone: zone}
+	return pass, pass.errNow(ctx)
+}
+
+// anonymousPass holds while the zone has no credential that somebody without one could get around.
+type anonymousPass struct {
+	admission *admission
+	zone      string
+}
+
+// Err implements kds.Pass.
+func (p *anonymousPass) Err() error { return p.errNow(context.Background()) }
+
+func (p *anonymousPass) errNow(ctx context.Context) error {
+	m, _, err := p.admission.members.get(ctx, p.zone)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
+	}
+	if m != nil {
+		return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
+	}
+	return nil
+}
+
+// run ends sessions whose credentials no longer hold, until ctx ends, and says every minute that anonymous zones are let in.
+func (a *admission) run(ctx context.Context, recheck func()) error {
+	tick := time.NewTicker(recheckInterval)
+	defer tick.Stop()
+	warn := time.NewTicker(anonymousWarning)
+	defer warn.Stop()
+	a.warnAnonymous()
+	revoked := a.tokens.Revoked()
+	for {
+		select {
+		case <-tick.C:
+			recheck()
+		case <-revoked:
+			revoked = a.tokens.Revoked()
+			a.revocations.Add(1)
+			recheck()
+		case <-warn.C:
+			a.warnAnonymous()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *admission) warnAnonymous() {
+	if a.allowAnonymous {
+		a.log.Warn("zones are let in without proof of who they are: anybody who reaches the KDS port can be any zone that has not joined; start without --kds-insecure-anonymous")
+	}
+}

@@ -1,0 +1,95 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// What zones try at the KDS port, as the audit log calls it.
+const (
+	tryConnect = "connect"
+	trySession = "session"
+	tryJoin    = "join"
+	tryRenew   = "renew"
+	// doRetire is done by the global itself.
+	doRetire = "retire"
+)
+
+// auditEvent is one thing that a zone tried, or the global did by itself. What comes over HTTP is audited there.
+type auditEvent struct {
+	Verb string
+	// Zone is who, or about whom; Method by what it has proven that, or tried to.
+	Zone   string
+	Method access.Method
+	// Err is why it was refused, or failed; nil when it was done.
+	Err error
+	// Details are more, by name.
+	Details map[string]string
+}
+
+// auditFunc takes down an event, durably. What cannot be taken down must not be acknowledged.
+type auditFunc func(context.Context, auditEvent) error
+
+// auditTo writes events to the audit log, and to the log.
+func auditTo(audit *access.Log, log *slog.Logger) auditFunc {
+	return func(ctx context.Context, e auditEvent) error {
+		entry := e.entry(addressOf(ctx))
+		if e.Err == nil {
+			log.Info("zone: "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From)
+		} else {
+			log.Warn("zone: refused to "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From, "reason", entry.Details["reason"], "error", e.Err)
+		}
+		err := audit.Record(ctx, entry)
+		if err != nil {
+			log.Error("the audit log cannot be written", "error", err)
+		}
+		return err
+	}
+}
+
+// entry is the event as the audit log has it.
+func (e *auditEvent) entry(from string) access.Entry {
+	entry := access.Entry{
+		Event: access.EventZone, Outcome: access.Done, Method: e.Method, From: from,
+		Verb: e.Verb, Type: string(resources.TypeZone), Name: e.Zone, Details: maps.Clone(e.Details),
+	}
+	if e.Zone != "" {
+		entry.User = "zone:" + e.Zone
+	}
+	switch e.Verb {
+	case doRetire:
+		entry.Event, entry.Type, entry.Name = access.EventRotate, resources.AccessKey, zoneCASecret
+	case tryConnect:
+		entry.Event = access.EventLogin
+	}
+	if e.Err == nil {
+		return entry
+	}
+	entry.Outcome, entry.Reason = access.Failed, e.Err.Error()
+	for _, refusal := range []error{kds.ErrUnauthenticated, kds.ErrNotAllowed, kds.ErrRequest, kds.ErrNoClientID, kds.ErrZoneName} {
+		if errors.Is(e.Err, refusal) {
+			entry.Outcome = access.Denied
+		}
+	}
+	var hidden *refusedToken
+	if errors.As(e.Err, &hidden) {
+		if entry.Details == nil {
+			entry.Details = map[string]string{}
+		}
+		entry.Details["reason"] = tokens.Reason(hidden.why)
+	}
+	return entry
+}
+
+// unaudited is the answer to what was done and could not be taken down.
+func unaudited(err error) error {
+	return fmt.Errorf("nothing is given out while the audit log cannot be written: %w", err)
+}

@@ -1,0 +1,139 @@
+package global
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// cloneMemory is how long a server of a zone that had to make room for another is remembered.
+	cloneMemory = 15 * time.Minute
+	// maxInstances bounds the servers that are remembered of a zone.
+	maxInstances = 8
+)
+
+// clones notices when two servers run with the credentials of one zone: each new session fences the one before off, so they take
+// turns. A restart never brings back the instance that was there before; a clone does. It is a kds.Observer.
+type clones struct {
+	now func() time.Time
+	log *slog.Logger
+
+	mu    sync.Mutex
+	zones map[string]*zoneInstances // guarded by mu
+}
+
+type zoneInstances struct {
+	// current is the instance of the newest session, before those that had one earlier, with when it ended for another.
+	current string
+	before  map[string]time.Time
+	// returned is when an instance came back last after another; both are in it.
+	returned  time.Time
+	instances []string
+}
+
+func newClones(now func() time.Time, log *slog.Logger) *clones {
+	return &clones{now: now, log: log, zones: map[string]*zoneInstances{}}
+}
+
+// Observe implements kds.Observer.
+func (c *clones) Observe(e kds.Event) {
+	if e.Kind != kds.StreamOpened || e.Peer == nil || e.Peer.Instance == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	z := c.zones[e.Zone]
+	if z == nil {
+		z = &zoneInstances{before: map[string]time.Time{}}
+		c.zones[e.Zone] = z
+	}
+	if z.met(e.Peer.Instance, c.now()) {
+		c.log.Error("two servers run with the credentials of one zone and take turns: stop one of them; if it is a copy, revoke the zone and let the right one join again",
+			"zone", e.Zone, "instances", z.instances)
+	}
+}
+
+// met notes an instance and reports whether it is back after another one, for the first time in a while.
+func (z *zoneInstances) met(instance string, now time.Time) (clone bool) {
+	if instance == z.current {
+		return false
+	}
+	for i, left := range z.before {
+		if now.Sub(left) > cloneMemory {
+			delete(z.before, i)
+		}
+	}
+	last := z.current
+	z.current = instance
+	if last != "" && len(z.before) < maxInstances {
+		z.before[last] = now
+	}
+	if _, back := z.before[instance]; !back {
+		return false
+	}
+	delete(z.before, instance)
+	clone = now.Sub(z.returned) > time.Minute
+	z.returned, z.instances = now, []string{last, instance}
+	slices.Sort(z.instances)
+	return clone
+}
+
+// of returns the instances that take turns as a zone now; none when all is well.
+func (c *clones) of(zone string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if z := c.zones[zone]; z != nil && !z.returned.IsZero() && c.now().Sub(z.returned) < cloneMemory {
+		return slices.Clone(z.instances)
+	}
+	return nil
+}
+
+// forget drops a deleted zone.
+func (c *clones) forget(zone string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.zones, zone)
+}
+
+// conditions shows clones in the status of their Zone.
+func (c *clones) conditions(r *resources.Resource) []resources.Condition {
+	if r.Type != resources.TypeZone {
+		return nil
+	}
+	instances := c.of(r.Name)
+	if len(instances) == 0 {
+		return nil
+	}
+	return []resources.Condition{{
+		Type: resources.ConditionCloned, Status: resources.ConditionTrue, Reason: "TwoServers",
+		Message: fmt.Sprintf("two servers run with the credentials of this zone and take turns (instances %s and %s): stop one of them", instances[0], instances[1]),
+	}}
+}
+
+var clonedDesc = prometheus.NewDesc("causeway_zone_cloned", "1 while two servers take turns with the credentials of one zone.", []string{"zone"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c *clones) Describe(out chan<- *prometheus.Desc) { out <- clonedDesc }
+
+// Collect implements prometheus.Collector.
+func (c *clones) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	var names []string
+	for zone := range c.zones {
+		names = append(names, zone)
+	}
+	c.mu.Unlock()
+	for _, zone := range names {
+		if len(c.of(zone)) > 0 {
+			out <- prometheus.MustNewConstMetric(clonedDesc, prometheus.GaugeValue, 1, zone)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package global
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// certificateFolder has the CA that zones trust, and the server's certificate.
+const certificateFolder = "kds-tls"
+
+// Config is what the global server is told. Addresses are "host:port"; port 0 picks one.
+type Config struct {
+	// DataDir is where the store, keys and certificates live; required. It is made with mode 0700.
+	DataDir string
+	// Store says where resources are kept; by default in a bolt file in DataDir. Servers with the same place in one etcd are
+	// replicas. Path, Registerer and Log are filled in.
+	Store backend.Config
+	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
+	SecretsKeyFile, SecretsPassphrase string
+	// APIAddress serves the HTTP API, KDSAddress zones, DiagnosticsAddress /livez, /readyz and /metrics. Off loopback the API
+	// and diagnostics serve TLS, by the same CA as zones get.
+	APIAddress, KDSAddress, DiagnosticsAddress string
+	// ReadyFile is written, as JSON with every bound address, once the server is ready; empty for none.
+	ReadyFile string
+	// KDSTLS serves zones over TLS with a certificate that is made at first start. Without it, KDSAddress must be loopback.
+	KDSTLS bool
+	// KDSInsecureAnonymous lets zones in that prove nothing, as long as they have no credential; for experiments and load generators.
+	KDSInsecureAnonymous bool
+	// KDSZoneTokens lets zones in by bearer tokens, for peers that do not join.
+	KDSZoneTokens bool
+	// KDSAdvertise are the addresses, host:port, that join strings tell zones; those of this machine by default.
+	KDSAdvertise []string
+	// ZoneCredentialLifetime is how long a zone's certificate is good; it is renewed at half of it. 30 days by default.
+	ZoneCredentialLifetime time.Duration
+	// Now is the clock by which credentials are judged; time.Now by default.
+	Now func() time.Time
+	// SystemNamespace is resources.DefaultSystemNamespace by default.
+	SystemNamespace string
+	// KDSMaxMessageSize cuts messages to zones, in bytes; kds.DefaultMaxMessageSize by default.
+	KDSMaxMessageSize int
+	// KDSSendTimeout ends the session of a zone that does not read; kds.DefaultSendTimeout by default.
+	KDSSendTimeout time.Duration
+	// KDSFullSyncLimit is how many zones are sent their full state at once; kds.DefaultFullSyncLimit by default.
+	KDSFullSyncLimit int
+	// Access says who may use the HTTP API.
+	Access access.Settings
+	// Tracer gets the spans of what passes through; nil for none.
+	Tracer trace.Tracer
+	// Log is required.
+	Log *slog.Logger
+
+	// clusterID is read at the start.
+	clusterID string
+}
+
+func (c *Config) fill() error {
+	if c.DataDir == "" {
+		return errors.New("no data directory: set --data-dir")
+	}
+	if c.Log == nil {
+		return errors.New("no logger")
+	}
+	c.Store.Path, c.Store.Log = c.storePath(), c.Log
+	if err := c.Store.Validate(); err != nil {
+		return err
+	}
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	if c.ZoneCredentialLifetime == 0 {
+		c.ZoneCredentialLifetime = DefaultZoneCredentialLifetime
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.KDSMaxMessageSize == 0 {
+		c.KDSMaxMessageSize = kds.DefaultMaxMessageSize
+	}
+	if c.KDSMaxMessageSize < 0 || c.KDSMaxMessageSize > kds.MaxMessageSize {
+		return fmt.Errorf("--kds-max-message-size is %d: want at most %d, which is what every peer takes", c.KDSMaxMessageSize, kds.MaxMessageSize)
+	}
+	if c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0 {
+		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
+	}
+	if c.ZoneCredentialLifetime < minZoneCredentialLifetime || c.ZoneCredentialLifetime > maxZoneCredentialLifetime {
+		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime, minZoneCredentialLifetime, maxZoneCredentialLifetime)
+	}
+	for _, address := range c.KDSAdvertise {
+		if err := kds.CheckAddress(address); err != nil {
+			return fmt.Errorf("--kds-advertise-address %q: want host:port", address)
+		}
+	}
+	return nil
+}
+
+// DefaultZoneCredentialLifetime is how long a zone may be away before it has to join again.
+const DefaultZoneCredentialLifetime = 30 * 24 * time.Hour
+
+const (
+	minZoneCredentialLifetime = 4 * time.Second
+	maxZoneCredentialLifetime = 366 * 24 * time.Hour
+)
+
+func (c *Config) home() resources.Home {
+	return resources.Home{SystemNamespace: c.SystemNamespace}
+}
+
+func (c *Config) storePath() string { return filepath.Join(c.DataDir, backend.File) }
+
+// knownDir can be deleted: it only saves work after a restart.
+func (c *Config) knownDir() string       { return filepath.Join(c.DataDir, "known") }
+func (c *Config) clusterIDFile() string  { return filepath.Join(c.DataDir, server.ClusterIDFile) }
+func (c *Config) certificateDir() string { return filepath.Join(c.DataDir, certificateFolder) }

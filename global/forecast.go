@@ -1,0 +1,22 @@
+package global
+
+import (
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// forecastSync says in the answers to dry runs which zones would get what is written here.
+func forecastSync(p *api.Preview) error {
+	var zones []string
+	for zone := range p.After.List(store.Query{Type: resources.TypeZone}) {
+		zones = append(zones, zone.Name)
+	}
+	here := kds.Place{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
+	crossing := kds.NewCrossing()
+	for _, c := range p.Changes {
+		c.Forecast.SyncedTo = crossing.Reach(c.New, here)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// gate is all that decides which zones come in, wired together.
+type gate struct {
+	config    *Config
+	admission *admission
+	rotations *rotations
+	clones    *clones
+	issuer    *tokens.Issuer
+}
+
+// openGate opens the secrets of the store and makes those that are missing.
+func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box, guard *access.Guard) (*gate, error) {
+	keeper := secrets.NewKeeper(durable, box)
+	authority, err := openZoneAuthority(ctx, keeper, c.ZoneCredentialLifetime, c.Now)
+	if err != nil {
+		return nil, err
+	}
+	audit := auditTo(guard.Audit(), c.Log)
+	members := newMembers(keeper, c.Now)
+	rotations, err := newRotations(ctx, authority, members, audit, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &gate{
+		config: c, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
+		admission: &admission{
+			store: durable, members: members, authority: authority, tokens: guard.Issuer(),
+			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
+		},
+	}, nil
+}
+
+// serve makes the server of the KDS port, at which zones join and sync, and the routes by which operators decide about them.
+func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *api.Server, zones *zones) (*grpc.Server, error) {
+	s, err := newKDSServer(g.config, l, certificate, g.admission)
+	if err != nil {
+		return nil, err
+	}
+	zones.sync.Register(s)
+	i, err := g.offers(zones.sync, l, certificate, routes)
+	if err != nil {
+		return nil, err
+	}
+	m := &membership{admission: g.admission, rotations: g.rotations}
+	if certificate != nil {
+		m.ca = certificate.CAPEM
+	}
+	kds.RegisterMembership(s, m)
+	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
+	zones.bury = standing.buryKnown
+	standing.register(routes, i)
+	keyrings{zoneCASecret: g.rotations, tokenPurpose: tokenKeys{g.issuer}}.register(routes)
+	routes.AddConditions(g.clones.conditions)
+	return s, nil
+}
+
+// offers is what zones are offered to join by.
+func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Certificate, routes *api.Server) (*issuer, error) {
+	i := &issuer{admission: g.admission, sync: sync, authorize: routes.Authorize, addresses: g.config.KDSAdvertise}
+	if certificate == nil || !g.config.KDSTLS {
+		return i, nil
+	}
+	i.caSHA256 = certificate.CASHA256
+	if len(i.addresses) == 0 {
+		i.addresses = advertised(l.Addr())
+	}
+	if len(i.addresses) == 0 {
+		return nil, errors.New("zones could not find this global: give its addresses with --kds-advertise-address")
+	}
+	return i, nil
+}
+
+// run keeps watch until ctx ends.
+func (g *gate) run(ctx context.Context, sync *kds.Global) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.rotations.run(ctx) })
+	group.Go(func() error { return g.admission.run(ctx, sync.Recheck) })
+	return group.Wait()
+}
+
+// maxAdvertised bounds the addresses in a join string.
+const maxAdvertised = 8
+
+// advertised are the addresses at which others may reach what listens on a: its own, or those of this machine, its name last,
+// which not everybody can resolve.
+func advertised(a net.Addr) []string {
+	_, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return nil
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	if ok && !tcp.IP.IsUnspecified() {
+		return []string{a.String()}
+	}
+	hosts := hostsOf(a)
+	var out []string
+	for _, host := range append(hosts[min(1, len(hosts)):], hosts[:min(1, len(hosts))]...) {
+		if address := net.JoinHostPort(host, port); kds.CheckAddress(address) == nil {
+			out = append(out, address)
+		}
+	}
+	if len(out) == 0 {
+		return []string{net.JoinHostPort("127.0.0.1", port)}
+	}
+	return out[:min(len(out), maxAdvertised)]
+}

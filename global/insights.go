@@ -1,0 +1,280 @@
+package global
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+const (
+	// insightInterval is the shortest time between two writes of counters; the first after a pause is written at once.
+	insightInterval = time.Second
+	// keptSubscriptions bounds how many past sessions of a zone are shown.
+	keptSubscriptions = 10
+)
+
+// insights keeps a ZoneInsight for each zone in the status store: sessions, and counters by type. It is a kds.Observer.
+type insights struct {
+	status   store.Store
+	instance string
+	log      *slog.Logger
+	// wake has room for one signal: something is dirty. urgent is the same for what operators wait for: a zone came or went.
+	wake, urgent chan struct{}
+
+	mu    sync.Mutex
+	zones map[string]*zoneInsight // guarded by mu
+	dirty map[string]bool         // guarded by mu
+}
+
+// zoneInsight is what was seen of one zone since this process started.
+type zoneInsight struct {
+	subscriptions []*subscription
+	streams       [2]time.Time
+	healthChecked time.Time
+}
+
+// subscription is one session.
+type subscription struct {
+	session                 uint64
+	connected, disconnected time.Time
+	updated                 time.Time
+	peer                    *kds.Peer
+	types                   map[resources.Type]*counters
+}
+
+type counters struct{ sent, acknowledged, rejected uint64 }
+
+func newInsights(status store.Store, instance string, log *slog.Logger) *insights {
+	return &insights{
+		status: status, instance: instance, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		zones: map[string]*zoneInsight{}, dirty: map[string]bool{},
+	}
+}
+
+// Observe implements kds.Observer.
+func (i *insights) Observe(e kds.Event) {
+	i.mu.Lock()
+	changed := i.note(e)
+	if changed {
+		i.dirty[e.Zone] = true
+	}
+	i.mu.Unlock()
+	if !changed {
+		return
+	}
+	signal := i.wake
+	if e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded {
+		signal = i.urgent
+	}
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// note updates the counters and reports whether something that is shown changed. i.mu is held.
+func (i *insights) note(e kds.Event) bool {
+	z := i.zones[e.Zone]
+	if z == nil {
+		if e.Kind != kds.SessionStarted && e.Kind != kds.HealthChecked {
+			return false
+		}
+		z = &zoneInsight{}
+		i.zones[e.Zone] = z
+	}
+	switch e.Kind {
+	case kds.SessionStarted:
+		z.start(e)
+		return true
+	case kds.HealthChecked:
+		z.healthChecked = e.Time
+		return len(z.subscriptions) > 0
+	}
+	s := z.find(e.Session)
+	if s == nil {
+		return false
+	}
+	switch e.Kind {
+	case kds.SessionEnded:
+		s.disconnected = e.Time
+		return true
+	case kds.StreamOpened:
+		if e.Peer != nil {
+			s.peer = e.Peer
+		}
+		z.streams[e.Direction] = e.Time
+		return true
+	}
+	return e.Direction == kds.GlobalToZone && s.count(e)
+}
+
+// start adds a session; an older one that seems open is over.
+func (z *zoneInsight) start(e kds.Event) {
+	for _, old := range z.subscriptions {
+		if old.disconnected.IsZero() {
+			old.disconnected = e.Time
+		}
+	}
+	z.subscriptions = append(z.subscriptions, &subscription{session: e.Session, connected: e.Time, types: map[resources.Type]*counters{}})
+	if extra := len(z.subscriptions) - keptSubscriptions; extra > 0 {
+		z.subscriptions = slices.Delete(z.subscriptions, 0, extra)
+	}
+}
+
+func (z *zoneInsight) find(session uint64) *subscription {
+	for _, s := range slices.Backward(z.subscriptions) {
+		if s.session == session {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *subscription) count(e kds.Event) bool {
+	if e.Kind != kds.Sent && e.Kind != kds.Acknowledged && e.Kind != kds.Rejected {
+		return false
+	}
+	c := s.types[e.Type]
+	if c == nil {
+		c = &counters{}
+		s.types[e.Type] = c
+	}
+	switch e.Kind {
+	case kds.Sent:
+		c.sent++
+	case kds.Acknowledged:
+		c.acknowledged++
+	case kds.Rejected:
+		c.rejected++
+	}
+	s.updated = time.Now()
+	return true
+}
+
+// run writes what is dirty until ctx ends, counters at most once in insightInterval. While nothing happens it waits without a
+// timer.
+func (i *insights) run(ctx context.Context) error {
+	for {
+		select {
+		case <-i.wake:
+		case <-i.urgent:
+		case <-ctx.Done():
+			return nil
+		}
+		i.flush(ctx)
+		pause := time.NewTimer(insightInterval)
+		select {
+		case <-pause.C:
+		case <-i.urgent:
+			pause.Stop()
+			i.flush(ctx)
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+}
+
+// flush writes all dirty zones as one batch.
+func (i *insights) flush(ctx context.Context) {
+	i.mu.Lock()
+	var b store.Batch
+	for zone := range i.dirty {
+		z := i.zones[zone]
+		if z == nil {
+			continue
+		}
+		r, err := i.resource(zone, z)
+		if err != nil {
+			i.log.Error("a zone's insight cannot be written", "zone", zone, "error", err)
+			continue
+		}
+		b.Ops = append(b.Ops, store.Op{Put: r})
+	}
+	clear(i.dirty)
+	i.mu.Unlock()
+	if len(b.Ops) == 0 {
+		return
+	}
+	if _, err := i.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
+		i.log.Error("the zones' status cannot be written", "error", err)
+	}
+}
+
+// forget removes a deleted zone's status.
+func (i *insights) forget(ctx context.Context, zone string) {
+	i.mu.Lock()
+	delete(i.zones, zone)
+	delete(i.dirty, zone)
+	i.mu.Unlock()
+	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil && ctx.Err() == nil {
+		i.log.Error("a zone's status cannot be removed", "zone", zone, "error", err)
+	}
+}
+
+func insightKey(zone string) resources.Key {
+	return resources.Key{Type: resources.TypeZoneInsight, Name: zone}
+}
+
+// resource builds the ZoneInsight. i.mu is held. Source: kuma-wire, "Protobuf field numbers", ZoneInsight rules.
+func (i *insights) resource(zone string, z *zoneInsight) (*resources.Resource, error) {
+	insight := &systempb.ZoneInsight{}
+	for _, s := range z.subscriptions {
+		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
+	}
+	if !z.healthChecked.IsZero() {
+		insight.HealthCheck = &systempb.HealthCheck{Time: timestamppb.New(z.healthChecked)}
+	}
+	insight.KdsStreams = &systempb.KDSStreams{
+		GlobalToZone: i.stream(z.streams[kds.GlobalToZone]), ZoneToGlobal: i.stream(z.streams[kds.ZoneToGlobal]),
+	}
+	spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
+	if err != nil {
+		return nil, err
+	}
+	return &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}, nil
+}
+
+func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubscription {
+	out := &systempb.KDSSubscription{
+		Id: i.instance + "-" + zone + "-" + strconv.FormatUint(s.session, 10), GlobalInstanceId: i.instance,
+		ConnectTime: timestamppb.New(s.connected),
+		Status:      &systempb.KDSSubscriptionStatus{Total: &systempb.KDSServiceStats{}, Stat: map[string]*systempb.KDSServiceStats{}},
+	}
+	if !s.disconnected.IsZero() {
+		out.DisconnectTime = timestamppb.New(s.disconnected)
+	}
+	if !s.updated.IsZero() {
+		out.Status.LastUpdateTime = timestamppb.New(s.updated)
+	}
+	for t, c := range s.types {
+		out.Status.Stat[string(t)] = &systempb.KDSServiceStats{ResponsesSent: c.sent, ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
+		out.Status.Total.ResponsesSent += c.sent
+		out.Status.Total.ResponsesAcknowledged += c.acknowledged
+		out.Status.Total.ResponsesRejected += c.rejected
+	}
+	if p := s.peer; p != nil {
+		out.ZoneInstanceId, out.Config, out.AuthTokenProvided = p.Instance, p.Config, p.AuthTokenProvided
+		out.Version = &systempb.Version{KumaCp: &systempb.KumaCpVersion{
+			Version: p.Version, GitTag: p.GitTag, GitCommit: p.GitCommit, BuildDate: p.BuildDate, KumaCpGlobalCompatible: true,
+		}}
+	}
+	return out
+}
+
+func (i *insights) stream(opened time.Time) *systempb.KDSStream {
+	if opened.IsZero() {
+		return nil
+	}
+	return &systempb.KDSStream{GlobalInstanceId: i.instance, ConnectTime: timestamppb.New(opened)}
+}

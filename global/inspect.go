@@ -1,0 +1,26 @@
+package global
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/inspect"
+)
+
+// addInspect answers questions about the proxies of all zones: by the policies that get there. And it says which zones would get
+// what is written.
+func addInspect(routes *api.Server, durable store.Reader, c *Config) {
+	crossing := kds.NewCrossing()
+	inspect.Register(routes, inspect.Config{
+		Store: durable, SystemNamespace: c.SystemNamespace,
+		Crosses: func(r *resources.Resource, zone string) bool {
+			return slices.Contains(crossing.Reach(r, kds.Place{Zones: []string{zone}}), zone)
+		},
+	})
+	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace})
+	routes.AddPreview(forecastSync)
+}

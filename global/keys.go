@@ -1,0 +1,168 @@
+package global
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// States of a key.
+const (
+	keySigning  = "signing"
+	keyAccepted = "accepted"
+)
+
+// shownKey is one key, without what is secret of it.
+type shownKey struct {
+	Purpose string `json:"purpose"`
+	ID      string `json:"id"`
+	// State is signing, or accepted: what it signed is good until it is retired.
+	State     string     `json:"state"`
+	Algorithm string     `json:"algorithm"`
+	Created   time.Time  `json:"creationTime"`
+	Expires   *time.Time `json:"expirationTime,omitempty"`
+	// Uses counts who depends on it, where that is known.
+	Uses *int `json:"uses,omitempty"`
+}
+
+// keyring is the keys of one purpose.
+type keyring interface {
+	keys(ctx context.Context) ([]shownKey, error)
+	// rotate makes a new key, which signs from now on, and returns its id.
+	rotate(ctx context.Context) (id string, err error)
+	// retire stops accepting a key: errNoKey, errKeyring.
+	retire(ctx context.Context, id string, force bool) error
+}
+
+// keyrings serves the keys of all purposes.
+type keyrings map[string]keyring
+
+func (k keyrings) register(routes *api.Server) {
+	routes.Handle("GET /_keys", k.list, api.Need{Verb: resources.VerbRead, Type: resources.AccessKey})
+	routes.Handle("POST /_keys/{purpose}/_rotate", k.rotate, api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"})
+	routes.Handle("POST /_keys/{purpose}/{id}/_retire", k.retire, api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"})
+}
+
+// shownKeys is the answer to all that is asked of keys.
+type shownKeys struct {
+	// New is the id of the key that was made.
+	New  string     `json:"new,omitempty"`
+	Keys []shownKey `json:"keys"`
+}
+
+func (k keyrings) list(w http.ResponseWriter, r *http.Request) error {
+	return k.answer(w, r, "", "")
+}
+
+// answer shows the keys of a purpose, or of all.
+func (k keyrings) answer(w http.ResponseWriter, r *http.Request, purpose, made string) error {
+	out := shownKeys{New: made, Keys: []shownKey{}}
+	var purposes []string
+	for p := range k {
+		if purpose == "" || p == purpose {
+			purposes = append(purposes, p)
+		}
+	}
+	slices.Sort(purposes)
+	for _, p := range purposes {
+		keys, err := k[p].keys(r.Context())
+		if err != nil {
+			return err
+		}
+		out.Keys = append(out.Keys, keys...)
+	}
+	return api.WriteJSON(w, http.StatusOK, out)
+}
+
+func (k keyrings) rotate(w http.ResponseWriter, r *http.Request) error {
+	ring, ok := k[r.PathValue("purpose")]
+	if !ok {
+		return api.NotFound("keys for " + r.PathValue("purpose"))
+	}
+	id, err := ring.rotate(r.Context())
+	if err != nil {
+		return keyError(err)
+	}
+	return k.answer(w, r, r.PathValue("purpose"), id)
+}
+
+func (k keyrings) retire(w http.ResponseWriter, r *http.Request) error {
+	ring, ok := k[r.PathValue("purpose")]
+	if !ok {
+		return api.NotFound("keys for " + r.PathValue("purpose"))
+	}
+	var body struct {
+		Force bool `json:"force"`
+	}
+	if err := readBody(r, &body); err != nil {
+		return err
+	}
+	if err := ring.retire(r.Context(), r.PathValue("id"), body.Force); err != nil {
+		return keyError(err)
+	}
+	return k.answer(w, r, r.PathValue("purpose"), "")
+}
+
+func keyError(err error) error {
+	switch {
+	case errors.Is(err, errNoKey):
+		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
+	case errors.Is(err, errKeyring):
+		return api.NewError(http.StatusConflict, "Conflict", err.Error())
+	}
+	return err
+}
+
+// maxOrder bounds the body of a request that only says how something is done, in bytes.
+const maxOrder = 4 << 10
+
+// readBody reads an optional JSON object; fields that are not known are refused.
+func readBody(r *http.Request, into any) error {
+	decoder := json.NewDecoder(io.LimitReader(r.Body, maxOrder))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return api.NewError(http.StatusBadRequest, "Bad Request", "the body is not what is expected here: "+err.Error())
+	}
+	return nil
+}
+
+// tokenPurpose is the keys that sign tokens.
+const tokenPurpose = "token-signing"
+
+// tokenKeys is the keyring of the tokens' issuer.
+type tokenKeys struct{ issuer *tokens.Issuer }
+
+func (t tokenKeys) keys(context.Context) ([]shownKey, error) {
+	var out []shownKey
+	for _, k := range slices.Backward(t.issuer.Keys()) {
+		state := keyAccepted
+		if k.Signing {
+			state = keySigning
+		}
+		out = append(out, shownKey{Purpose: tokenPurpose, ID: k.ID, State: state, Algorithm: k.Algorithm, Created: k.Created.UTC()})
+	}
+	return out, nil
+}
+
+func (t tokenKeys) rotate(ctx context.Context) (string, error) { return t.issuer.Rotate(ctx) }
+
+// retire does not know who still holds tokens of a key: it always does what it is told.
+func (t tokenKeys) retire(ctx context.Context, id string, _ bool) error {
+	at := slices.IndexFunc(t.issuer.Keys(), func(k tokens.Key) bool { return k.ID == id })
+	switch {
+	case at < 0:
+		return fmt.Errorf("%w: there is no key %s for tokens", errNoKey, id)
+	case t.issuer.Keys()[at].Signing:
+		return fmt.Errorf("%w: key %s is the one that signs: rotate first", errKeyring, id)
+	}
+	return t.issuer.Retire(ctx, id)
+}

@@ -1,0 +1,202 @@
+package global
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// membership gives zones their certificates: the first for a join token, the next over a connection that the one before has
+// opened. It is a kds.MembershipServer.
+type membership struct {
+	*admission
+	// ca are the authorities of the global's own certificate, in PEM.
+	ca []byte
+	// rotations tells of new authorities.
+	rotations *rotations
+}
+
+// Join implements kds.MembershipServer.
+func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credential, error) {
+	zone, credential, err := s.join(ctx, r)
+	if failed := s.audit(ctx, auditEvent{Verb: tryJoin, Zone: zone, Method: access.ByToken, Err: err}); failed != nil && err == nil {
+		return nil, unaudited(failed)
+	}
+	return credential, err
+}
+
+func (s *membership) join(ctx context.Context, r *kds.JoinRequest) (zone string, credential *kds.Credential, err error) {
+	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
+	if errors.Is(err, tokens.ErrExpired) {
+		return "", nil, fmt.Errorf("%w: the join string has expired: make a new one", kds.ErrUnauthenticated)
+	}
+	if err != nil {
+		return "", nil, &refusedToken{why: err}
+	}
+	who, request, err := kds.ParseMemberRequest(r.CSR)
+	if err != nil {
+		return claims.Zone, nil, err
+	}
+	if who.Zone != claims.Zone {
+		return claims.Zone, nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s", kds.ErrNotAllowed, claims.Zone, who.Zone)
+	}
+	key := sha256.Sum256(request.RawSubjectPublicKeyInfo)
+	credential, _, err = s.issue(ctx, who, request, func(m *member) error {
+		return m.admit(claims.ID, who.ID, hex.EncodeToString(key[:]))
+	})
+	return claims.Zone, credential, err
+}
+
+// admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
+// same key.
+func (m *member) admit(token, id, key string) error {
+	at := slices.IndexFunc(m.Joins, func(j issuedJoin) bool { return j.ID == token })
+	switch {
+	case m.Draining || !m.DeletedAt.IsZero() || at < 0:
+		return fmt.Errorf("%w: the join string was withdrawn: make a new one", kds.ErrUnauthenticated)
+	case m.Joins[at].UsedBy != "" && m.Joins[at].UsedBy != key:
+		return &refusedToken{why: tokens.ErrUsed}
+	case m.joined() && m.ID != id && !m.Joins[at].Rejoin:
+		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin", kds.ErrNotAllowed, m.Zone)
+	}
+	if m.ID != id {
+		m.Certificates = nil
+	}
+	m.ID, m.Joins[at].UsedBy = id, key
+	return nil
+}
+
+// issue signs a certificate, which is the zone's once allowed has agreed and the member is stored.
+func (s *membership) issue(ctx context.Context, who kds.Member, request *x509.CertificateRequest, allowed func(*member) error) (*kds.Credential, heldCertificate, error) {
+	der, held, err := s.authority.sign(ctx, who, request)
+	if err != nil {
+		return nil, held, err
+	}
+	err = s.members.update(ctx, who.Zone, func(m *member) error {
+		if err := allowed(m); err != nil {
+			return err
+		}
+		m.Certificates = append(m.Certificates, issuedCertificate{
+			Serial: held.serial, Authority: held.authority, Issued: s.now().UTC(), Expires: held.expires.UTC(),
+		})
+		m.tidy(s.now())
+		return nil
+	})
+	if err != nil {
+		return nil, held, err
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return &kds.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.expires}, held, nil
+}
+
+// caller is the member that a call was made by, over its own connection.
+func (s *membership) caller(ctx context.Context) (*zoneConnection, heldCertificate, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	zone, err := kds.ClientID(md)
+	if err != nil {
+		return nil, heldCertificate{}, err
+	}
+	connection := connectionOf(ctx)
+	if connection == nil {
+		return nil, heldCertificate{}, fmt.Errorf("zone %s: %w: this connection showed no certificate", zone, kds.ErrUnauthenticated)
+	}
+	if _, err := s.byCertificate(connection, zone); err != nil {
+		return nil, heldCertificate{}, err
+	}
+	held, err := connection.now()
+	return connection, held, err
+}
+
+// Renew implements kds.MembershipServer. From then on the connection lives by the new certificate.
+func (s *membership) Renew(ctx context.Context, r *kds.RenewRequest) (*kds.Credential, error) {
+	zone, credential, err := s.renew(ctx, r)
+	if failed := s.audit(ctx, auditEvent{Verb: tryRenew, Zone: zone, Method: access.ByCertificate, Err: err}); failed != nil && err == nil {
+		return nil, unaudited(failed)
+	}
+	return credential, err
+}
+
+func (s *membership) renew(ctx context.Context, r *kds.RenewRequest) (zone string, _ *kds.Credential, err error) {
+	connection, held, err := s.caller(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	who, request, err := kds.ParseMemberRequest(r.CSR)
+	if err != nil {
+		return held.Zone, nil, err
+	}
+	if who != held.Member {
+		return held.Zone, nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
+	}
+	credential, next, err := s.issue(ctx, who, request, func(m *member) error {
+		if m.ID != held.ID || m.certificate(held.serial) == nil {
+			return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
+		}
+		return nil
+	})
+	if err != nil {
+		return held.Zone, nil, err
+	}
+	connection.renewed(next)
+	return held.Zone, credential, nil
+}
+
+// Confirm implements kds.MembershipServer.
+func (s *membership) Confirm(ctx context.Context, r *kds.ConfirmRequest) error {
+	_, held, err := s.caller(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.members.update(ctx, held.Zone, func(m *member) error {
+		c := m.certificate(r.Serial)
+		if c == nil {
+			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)
+		}
+		if c.Stored {
+			return errNothing
+		}
+		c.Stored = true
+		return nil
+	})
+	return err
+}
+
+// Follow implements kds.MembershipServer: a zone whose certificate is of an authority that no longer signs is told to renew it.
+func (s *membership) Follow(ctx context.Context, send func(*kds.Advice) error) error {
+	connection, _, err := s.caller(ctx)
+	if err != nil {
+		return err
+	}
+	advised := ""
+	for {
+		signing, changed := s.rotations.now()
+		held, err := connection.now()
+		if err != nil {
+			return err
+		}
+		if held.authority != signing && advised != signing {
+			advised = signing
+			if err := send(&kds.Advice{Renew: true}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.rotations.ended:
+			return kds.ErrDraining
+		}
+	}
+}

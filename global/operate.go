@@ -1,0 +1,78 @@
+package global
+
+import (
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// operator answers how the sync with a zone stands, and does what only a person may decide.
+type operator struct {
+	store store.Reader
+	sync  *kds.Global
+}
+
+func (o *operator) register(routes *api.Server) {
+	routes.Handle("GET /zones/{name}/_sync", o.status, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeZone)})
+	routes.Handle("POST /zones/{name}/_accept-deletes", o.acceptDeletes, api.Need{Verb: resources.VerbAcceptDeletes, Type: string(resources.TypeZone)})
+	routes.Handle("POST /zones/{name}/_resync", o.resync, api.Need{Verb: resources.VerbResync, Type: string(resources.TypeZone)})
+	routes.AddConditions(o.conditions)
+}
+
+// request reads which zone and type a request is about.
+func (o *operator) request(r *http.Request) (zone string, t resources.Type, err error) {
+	zone = r.PathValue("name")
+	if key := kds.ZoneKey(zone); o.store.Snapshot().Get(key) == nil {
+		return "", "", api.NotFound(key.String())
+	}
+	t, err = api.TypeOf(r)
+	return zone, t, err
+}
+
+func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
+	zone, t, err := o.request(r)
+	if err != nil {
+		return err
+	}
+	status, _ := o.sync.Status(zone, t)
+	return api.WriteJSON(w, http.StatusOK, status)
+}
+
+// steered is the answer to what an operator decides: the types that it concerned.
+type steered struct {
+	Types []kds.Accepted `json:"types"`
+}
+
+func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
+	zone, t, err := o.request(r)
+	if err != nil {
+		return err
+	}
+	accepted, err := o.sync.AcceptDeletes(r.Context(), zone, t)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, http.StatusOK, steered{Types: accepted})
+}
+
+// resync compares all types also when one is named: a new session compares by content hashes, which costs little.
+func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
+	zone, t, err := o.request(r)
+	if err != nil {
+		return err
+	}
+	status, _ := o.sync.Status(zone, t)
+	answer := steered{Types: []kds.Accepted{}}
+	if o.sync.Resync(zone) {
+		answer.Types = kds.TypesOf(status)
+	}
+	return api.WriteJSON(w, http.StatusOK, answer)
+}
+
+// conditions says who refuses a resource of this server.
+func (o *operator) conditions(r *resources.Resource) []resources.Condition {
+	return kds.Conditions(o.sync.Refused(r.Key))
+}

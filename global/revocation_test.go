@@ -1,0 +1,76 @@
+package global_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestRevocationEndsSessions: whatever takes a zone's credential away ends its session within seconds, and the zone does not
+// come back by it; another zone's session goes on.
+func TestRevocationEndsSessions(t *testing.T) {
+	keys := func(g *gated, purpose, retire string) {
+		var before, after struct{ Keys []struct{ ID string } }
+		g.post("/_keys/"+purpose+"/_rotate", "{}", &before)
+		g.post("/_keys/"+purpose+"/"+before.Keys[1].ID+"/_retire", retire, &after)
+		if len(after.Keys) != 1 || after.Keys[0].ID != before.Keys[0].ID {
+			g.t.Errorf("after a rotation and a retirement there are %v, want %v only", after.Keys, before.Keys[0])
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		do   func(*gated)
+		// byToken: the zone comes by a token; all: every zone is concerned.
+		byToken, all bool
+		code         codes.Code
+		why          string
+	}{
+		{"revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, false, false, codes.Unauthenticated, "revoked"},
+		{"expired", func(g *gated) { g.clock.advance(31 * 24 * time.Hour) }, false, true, codes.Unauthenticated, "expired"},
+		{"replaced", func(g *gated) { g.join("zone-1") }, false, false, codes.Unauthenticated, "another server has joined"},
+		{"authority retired", func(g *gated) { keys(g, "zone-ca", `{"force":true}`) }, false, true, codes.Unauthenticated, ""},
+		{"disabled", func(g *gated) { g.post("/zones/zone-1/_disable", "{}", nil) }, false, false, codes.FailedPrecondition, "disabled"},
+		{"deleted", func(g *gated) { g.post("/zones/zone-1/_delete", "{}", nil) }, false, false, codes.FailedPrecondition, "deleted"},
+		{"token revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, true, false, codes.Unauthenticated, "revoked"},
+		{"token expired", func(g *gated) { g.clock.advance(31 * 24 * time.Hour) }, true, true, codes.Unauthenticated, "expired"},
+		{"token's key retired", func(g *gated) { keys(g, "token-signing", "{}") }, true, true, codes.Unauthenticated, "not accepted"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := startGated(t)
+			conn, token := g.dial(nil), []string(nil)
+			if tt.byToken {
+				token = []string{"Bearer " + g.zoneToken("zone-1", "cp")}
+			} else {
+				conn = g.dial(g.join("zone-1").pair)
+			}
+			other := g.open(g.dial(g.join("zone-2").pair), "zone-2")
+			ended := g.open(conn, "zone-1", token...)
+			tt.do(g)
+			select {
+			case err := <-ended:
+				if status.Code(err) != tt.code || !strings.Contains(err.Error(), tt.why) {
+					t.Errorf("the session ended with %v, want %s and %q", err, tt.code, tt.why)
+				}
+			case <-time.After(patience):
+				t.Fatal("the session goes on")
+			}
+			if err := g.enter(conn, "zone-1", token...); err == nil && tt.name != "disabled" {
+				t.Error("it is let in again")
+			}
+			if tt.all {
+				return
+			}
+			select {
+			case err := <-other:
+				t.Errorf("the session of another zone ended: %v", err)
+			default:
+			}
+		})
+	}
+}
+
+// patience is how long anything may take that is to happen by itself.
+const patience = 30 * time.Second

@@ -1,0 +1,179 @@
+package global
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// retireInterval is how often it is looked whether an authority that no longer signs can go.
+const retireInterval = 2 * time.Second
+
+// rotations follows which authority signs for zones, tells those who wait, and retires the others once no zone depends on them.
+type rotations struct {
+	authority *zoneAuthority
+	members   *members
+	audit     auditFunc
+	log       *slog.Logger
+	// ended is closed when the server ends.
+	ended chan struct{}
+
+	mu      sync.Mutex
+	signing string        // guarded by mu
+	changed chan struct{} // guarded by mu; closed when signing changes
+}
+
+func newRotations(ctx context.Context, authority *zoneAuthority, members *members, audit auditFunc, log *slog.Logger) (*rotations, error) {
+	signing, err := authority.signing(ctx)
+	return &rotations{
+		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing, changed: make(chan struct{}),
+	}, err
+}
+
+// now returns which authority signs, and a channel that is closed when another does.
+func (r *rotations) now() (signing string, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.signing, r.changed
+}
+
+// look notices a rotation, also one by another global of the same store.
+func (r *rotations) look(ctx context.Context) {
+	signing, err := r.authority.signing(ctx)
+	if err != nil {
+		r.log.Error("the zone CA cannot be read", "error", err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if signing == r.signing {
+		return
+	}
+	r.signing = signing
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// run looks until ctx ends.
+func (r *rotations) run(ctx context.Context) error {
+	defer close(r.ended)
+	look, retire := time.NewTicker(recheckInterval), time.NewTicker(retireInterval)
+	defer look.Stop()
+	defer retire.Stop()
+	for {
+		select {
+		case <-look.C:
+			r.look(ctx)
+		case <-retire.C:
+			if err := r.retireUnused(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error("a zone CA that no zone depends on cannot be retired", "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// uses counts, by authority, the zones that could not connect without it: those whose newest certificate it signed.
+func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
+	uses := map[string]int{}
+	for _, zone := range r.members.zones() {
+		m, _, err := r.members.get(ctx, zone)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		for authority := range m.dependsOn(r.members.now()) {
+			uses[authority]++
+		}
+	}
+	return uses, nil
+}
+
+// dependsOn are the authorities of the certificate that the zone keeps, or of all that it may keep as long as it has not said.
+func (m *member) dependsOn(now time.Time) map[string]bool {
+	out := map[string]bool{}
+	if kept := m.newest(); kept != nil && now.Before(kept.Expires) {
+		out[kept.Authority] = true
+		return out
+	}
+	for _, c := range m.Certificates {
+		if now.Before(c.Expires) {
+			out[c.Authority] = true
+		}
+	}
+	return out
+}
+
+func (r *rotations) retireUnused(ctx context.Context) error {
+	ring, _, err := r.authority.current(ctx)
+	if err != nil || len(ring) < 2 {
+		return err
+	}
+	uses, err := r.uses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ca := range ring[:len(ring)-1] {
+		if uses[ca.id] > 0 {
+			continue
+		}
+		if err := r.retire(ctx, ca.id, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retire stops accepting an authority; with zones that depend on it only when forced.
+func (r *rotations) retire(ctx context.Context, id string, force bool) error {
+	uses, err := r.uses(ctx)
+	if err != nil {
+		return err
+	}
+	if n := uses[id]; n > 0 && !force {
+		return fmt.Errorf("%w: %d zones would be locked out, since they have not renewed their certificates yet; wait for them, or give force", errKeyring, n)
+	}
+	if err := r.audit(ctx, auditEvent{Verb: doRetire, Details: map[string]string{"key": id}}); err != nil {
+		return err
+	}
+	return r.authority.retire(ctx, id)
+}
+
+// rotate makes a new authority. Connected zones renew at once; the old authority is retired when the last has.
+func (r *rotations) rotate(ctx context.Context) (id string, err error) {
+	id, err = r.authority.rotate(ctx)
+	if err == nil {
+		r.look(ctx)
+	}
+	return id, err
+}
+
+// keys lists the authorities, the one that signs first.
+func (r *rotations) keys(ctx context.Context) ([]shownKey, error) {
+	ring, _, err := r.authority.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	uses, err := r.uses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []shownKey
+	for i, ca := range slices.Backward(ring) {
+		state := keyAccepted
+		if i == len(ring)-1 {
+			state = keySigning
+		}
+		n, expires := uses[ca.id], ca.cert.NotAfter.UTC()
+		out = append(out, shownKey{
+			Purpose: zoneCASecret, ID: ca.id, State: state, Algorithm: "ECDSA P-256", Created: ca.created.UTC(), Expires: &expires, Uses: &n,
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// drainTimeout bounds how long calls under way may take once the end was asked for.
+const drainTimeout = 10 * time.Second
+
+// Run serves zones and the HTTP API until ctx ends, drains and returns nil. What it cannot start with, it reports before
+// it serves anything.
+func Run(ctx context.Context, c Config) (err error) {
+	box, err := prepare(&c)
+	if err != nil {
+		return err
+	}
+	diagnostics := server.NewDiagnostics()
+	durable, guard, err := open(ctx, &c, box, diagnostics)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, durable.Close(), guard.Audit().Close()) }()
+	// Insights are written over and over; a long changelog would keep all that they ever were.
+	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
+	instance := uuid.NewString()
+
+	gate, err := openGate(ctx, &c, durable, box, guard)
+	if err != nil {
+		return err
+	}
+	insights := newInsights(status, instance, c.Log)
+	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
+	sync := kds.NewGlobal(kds.GlobalConfig{
+		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
+		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
+		Observer: kds.Observers{insights, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate,
+		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
+	})
+	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones)
+	zones := &zones{store: durable, status: status, insights: insights, sync: sync, clones: gate.clones, log: c.Log}
+	apiServer := api.New(api.Config{
+		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Log: c.Log, Registerer: diagnostics.Registry,
+		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer,
+	})
+	addInspect(apiServer, durable, &c)
+	(&operator{store: durable, sync: sync}).register(apiServer)
+	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
+	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, certificateFolder) })
+	sockets, err := listen(&c)
+	if err != nil {
+		return err
+	}
+	defer sockets.close()
+	certificate, err := sockets.open(ctx, &c, box, guard)
+	if err != nil {
+		return err
+	}
+	grpcServer, err := gate.serve(sockets.kds, certificate, apiServer, zones)
+	if err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return guard.Issuer().Run(ctx) })
+	group.Go(func() error { return insights.run(ctx) })
+	group.Go(func() error { return zones.run(ctx) })
+	group.Go(func() error { return gate.run(ctx, sync) })
+	group.Go(func() error { return known.Run(ctx) })
+	group.Go(func() error { return serveKDS(ctx, grpcServer, sync, sockets.kds) })
+	group.Go(func() error { return server.ServeHTTP(ctx, sockets.api, apiServer) })
+	group.Go(func() error { return diagnostics.Serve(ctx, sockets.diagnostics) })
+	group.Go(func() error { return ready(&c, sockets) })
+	return group.Wait()
+}
+
+// open opens what outlives a restart: the store, with a mesh in it, and the audit log behind the guard of the HTTP API.
+func open(ctx context.Context, c *Config, box *secrets.Box, diagnostics *server.Diagnostics) (store.Store, *access.Guard, error) {
+	c.Store.Registerer = diagnostics.Registry
+	durable, err := backend.Open(ctx, c.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	diagnostics.AddCheck("store", durable.Healthy)
+	if err := api.EnsureDefaultMesh(ctx, durable, c.home()); err != nil {
+		return nil, nil, errors.Join(err, durable.Close())
+	}
+	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: c.Now, Log: c.Log})
+	if err != nil {
+		return nil, nil, errors.Join(err, durable.Close())
+	}
+	guard, err := access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer, Log: c.Log})
+	if err != nil {
+		return nil, nil, errors.Join(err, durable.Close())
+	}
+	return durable, guard, nil
+}
+
+// prepare completes the configuration, makes the data directory and opens the box for its secrets.
+func prepare(c *Config) (*secrets.Box, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	var err error
+	if c.clusterID, err = server.ClusterID(c.clusterIDFile()); err != nil {
+		return nil, err
+	}
+	return secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+}
+
+// ready tells whoever waits for it that every socket is served.
+func ready(c *Config, s *sockets) error {
+	if c.ReadyFile != "" {
+		if err := server.WriteReadyFile(c.ReadyFile, s.addresses()); err != nil {
+			return fmt.Errorf("ready file: %w", err)
+		}
+	}
+	c.Log.Info("global is ready", "api", s.api.Addr().String(), "kds", s.kds.Addr().String(), "diagnostics", s.diagnostics.Addr().String(), "version", server.Version())
+	return nil
+}
+
+// newKDSServer makes the gRPC server with its credentials.
+func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, admission *admission) (*grpc.Server, error) {
+	options := kds.ServerOptions()
+	if !c.KDSTLS {
+		if !server.IsLoopback(l.Addr()) {
+			return nil, fmt.Errorf("--kds-tls=false on %s: plaintext is for loopback only, so listen on 127.0.0.1 or leave TLS on", l.Addr())
+		}
+		c.Log.Warn("zones are served without TLS, on loopback", "kds", l.Addr().String())
+		return grpc.NewServer(options...), nil
+	}
+	c.Log.Info("zones join with what causewayctl zone create prints", "ca_sha256", certificate.CASHA256, "ca_file", c.certificateDir()+"/ca.crt")
+	return grpc.NewServer(append(options, grpc.Creds(newZoneCredentials(certificate, admission.judgeShown)))...), nil
+}
+
+// serveKDS serves until ctx ends; then zones are told to go elsewhere, and streams end.
+func serveKDS(ctx context.Context, s *grpc.Server, sync *kds.Global, l net.Listener) error {
+	drained := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		force := time.AfterFunc(drainTimeout, s.Stop)
+		defer force.Stop()
+		sync.Drain()
+		s.GracefulStop()
+	})
+	err := s.Serve(kds.Listener(l))
+	if !stop() {
+		<-drained
+	} else {
+		sync.Drain()
+		s.Stop()
+	}
+	sync.Wait()
+	return err
+}

@@ -1,0 +1,118 @@
+package global
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"os"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// sockets are the server's listeners: all of them are bound before anything is served. KDS brings its TLS by gRPC, the
+// others are wrapped.
+type sockets struct {
+	api, kds, diagnostics net.Listener
+}
+
+func listen(c *Config) (*sockets, error) {
+	s := &sockets{}
+	for _, one := range []struct {
+		listener *net.Listener
+		address  string
+	}{{&s.api, c.APIAddress}, {&s.kds, c.KDSAddress}, {&s.diagnostics, c.DiagnosticsAddress}} {
+		l, err := server.Listen(one.address)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		*one.listener = l
+	}
+	return s, nil
+}
+
+// open secures the sockets, and tells the guard who may come in at the HTTP API.
+func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard) (*server.Certificate, error) {
+	certificate, err := s.secure(c, box, guard.ClientCAs())
+	if err != nil {
+		return nil, err
+	}
+	return certificate, s.admit(ctx, c, guard)
+}
+
+// secure makes what leaves this machine TLS, with a certificate of the same authority for all; nil when nothing needs one. users
+// are the authorities of client certificates for the API.
+func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*server.Certificate, error) {
+	if !c.KDSTLS && server.IsLoopback(s.api.Addr()) && server.IsLoopback(s.diagnostics.Addr()) {
+		return nil, nil
+	}
+	var hosts []string
+	for _, l := range []net.Listener{s.kds, s.api, s.diagnostics} {
+		hosts = append(hosts, hostsOf(l.Addr())...)
+	}
+	for _, address := range c.KDSAdvertise {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	certificate, err := server.LoadOrCreateCertificate(c.certificateDir(), hosts, box)
+	if err != nil {
+		return nil, err
+	}
+	s.api, s.diagnostics = server.SecureHTTP(s.api, certificate, users), server.SecureHTTP(s.diagnostics, certificate, nil)
+	return certificate, nil
+}
+
+// admit makes a token for the first admin where loopback lets nobody in without one.
+func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) error {
+	if server.IsLoopback(s.api.Addr()) && !c.Access.RequireCredential {
+		return nil
+	}
+	file, err := guard.EnsureAdminToken(ctx, c.DataDir)
+	if err == nil {
+		c.Log.Info("the HTTP API asks for a credential: causewayctl --token-file "+file, "api", s.api.Addr().String())
+	}
+	return err
+}
+
+// hostsOf is what others may call a server that listens on a: its host name, and the address, or all that this machine has.
+func hostsOf(a net.Addr) []string {
+	var hosts []string
+	if name, err := os.Hostname(); err == nil && name != "" {
+		hosts = append(hosts, name)
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return hosts
+	}
+	if !tcp.IP.IsUnspecified() {
+		return append(hosts, tcp.IP.String())
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return hosts
+	}
+	for _, one := range addresses {
+		if n, ok := one.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			hosts = append(hosts, n.IP.String())
+		}
+	}
+	return hosts
+}
+
+func (s *sockets) close() {
+	for _, l := range []net.Listener{s.api, s.kds, s.diagnostics} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+// addresses are what the ready file holds.
+func (s *sockets) addresses() map[string]string {
+	return map[string]string{
+		"api": s.api.Addr().String(), "kds": s.kds.Addr().String(), "diagnostics": s.diagnostics.Addr().String(),
+	}
+}

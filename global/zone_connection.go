@@ -1,0 +1,97 @@
+package global
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// zoneCredentials is the TLS of the KDS port. A client certificate is asked for and not demanded, since a server that is about
+// to join has none, and judged here rather than in the handshake, so that a zone hears what is wrong with its own.
+type zoneCredentials struct {
+	credentials.TransportCredentials
+	judge func(shown []*x509.Certificate) (heldCertificate, error)
+}
+
+// newZoneCredentials serves certificate and has judge decide about those of clients.
+func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (heldCertificate, error)) *zoneCredentials {
+	config := certificate.TLSConfig()
+	config.ClientAuth = tls.RequestClientCert
+	config.SessionTicketsDisabled = true // each connection shows its certificate
+	return &zoneCredentials{credentials.NewTLS(config), judge}
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c *zoneCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return conn, info, err
+	}
+	secured, ok := info.(credentials.TLSInfo)
+	if !ok {
+		return conn, info, nil
+	}
+	out := &zoneConnection{TLSInfo: secured}
+	if shown := secured.State.PeerCertificates; len(shown) > 0 {
+		out.shown = true
+		out.held, out.err = c.judge(shown)
+	}
+	return conn, out, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *zoneCredentials) Clone() credentials.TransportCredentials {
+	return &zoneCredentials{c.TransportCredentials.Clone(), c.judge}
+}
+
+// zoneConnection is what one connection has proven. It is the connection's AuthInfo.
+type zoneConnection struct {
+	credentials.TLSInfo
+	// shown: the client had a certificate; err is what is wrong with it.
+	shown bool
+	err   error
+
+	mu   sync.Mutex
+	held heldCertificate // guarded by mu: the one shown, or the last that followed it on this connection
+}
+
+// now is the certificate that the connection lives by.
+func (c *zoneConnection) now() (heldCertificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held, c.err
+}
+
+// renewed lets the connection live by a certificate that was made over it.
+func (c *zoneConnection) renewed(held heldCertificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = held
+}
+
+// connectionOf is the connection that a call came by; nil for one without a client certificate.
+func connectionOf(ctx context.Context) *zoneConnection {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	if c, ok := p.AuthInfo.(*zoneConnection); ok && c.shown {
+		return c
+	}
+	return nil
+}
+
+// addressOf is where a call came from, for logs.
+func addressOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return ""
+}

@@ -1,0 +1,221 @@
+package global
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// Lifetimes of what is issued for zones, unless a request says otherwise, and the longest that it may.
+const (
+	defaultJoinLifetime  = time.Hour
+	maxJoinLifetime      = 24 * time.Hour
+	defaultTokenLifetime = 30 * 24 * time.Hour
+	maxTokenLifetime     = 365 * 24 * time.Hour
+)
+
+// zoneScopes are the scopes that a zone token may have. Source: kuma-wire, "Token replies".
+var zoneScopes = []string{scopeControlPlane, "ingress", "egress"}
+
+// issuer makes what zones are let in by.
+type issuer struct {
+	*admission
+	sync *kds.Global
+	// authorize is api.Server.Authorize.
+	authorize func(*http.Request, access.Action) error
+	// addresses are where zones reach this global; caSHA256 is what they pin, empty when there is no TLS.
+	addresses []string
+	caSHA256  string
+}
+
+// joinOrder is the body of a request for a join string.
+type joinOrder struct {
+	TTL    string `json:"ttl"`
+	Rejoin bool   `json:"rejoin"`
+}
+
+// joinOffer is the answer.
+type joinOffer struct {
+	Zone string `json:"zone"`
+	// Join is the join string.
+	Join      string    `json:"join"`
+	Addresses []string  `json:"addresses"`
+	CASHA256  string    `json:"caSha256"`
+	Expires   time.Time `json:"expirationTime"`
+}
+
+// serveJoin answers POST /zones/{name}/_join. The zone is registered when it is not yet.
+func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
+	zone, order := r.PathValue("name"), joinOrder{}
+	if err := readBody(r, &order); err != nil {
+		return err
+	}
+	ttl, err := lifetime("ttl", order.TTL, defaultJoinLifetime, maxJoinLifetime)
+	if err != nil {
+		return err
+	}
+	if i.caSHA256 == "" {
+		return api.NewError(http.StatusConflict, "Conflict", "zones are served without TLS here, so there is nothing to pin: start the global without --kds-tls=false")
+	}
+	if err := kds.CheckZoneName(zone); err != nil {
+		return api.BadField("name", "%s", err)
+	}
+	if order.Rejoin {
+		// It takes the credentials of the server that was there.
+		if err := i.authorize(r, access.Action{Verb: resources.VerbRevoke, Type: string(resources.TypeZone), Name: zone}); err != nil {
+			return err
+		}
+	}
+	offer, err := i.join(r.Context(), zone, order.Rejoin, ttl)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, http.StatusOK, offer)
+}
+
+func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Duration) (*joinOffer, error) {
+	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceJoin, Zone: zone, Scopes: []string{"join"}}, ttl)
+	if err != nil {
+		return nil, err
+	}
+	err = i.members.update(ctx, zone, func(m *member) error {
+		if m.joined() && m.DeletedAt.IsZero() && !rejoin {
+			return api.NewError(http.StatusConflict, "Conflict",
+				"a server has joined as zone "+zone+" already; when it is lost, ask again with rejoin (causewayctl zone create --rejoin): the next server then takes its place")
+		}
+		m.DeletedAt, m.Draining = time.Time{}, false
+		m.Joins = append(m.Joins, issuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
+		m.tidy(i.now())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := i.sync.EnsureZone(ctx, zone); err != nil {
+		return nil, err
+	}
+	text, err := (&kds.JoinString{Zone: zone, Addresses: i.addresses, CASHA256: i.caSHA256, Token: token}).Encode()
+	return &joinOffer{Zone: zone, Join: text, Addresses: i.addresses, CASHA256: i.caSHA256, Expires: claims.Expires.UTC()}, err
+}
+
+// lifetime reads a duration of a request.
+func lifetime(field, text string, otherwise, most time.Duration) (time.Duration, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > most {
+		return 0, api.BadField(field, "want a duration from 1s to %s, such as %s", most, otherwise)
+	}
+	return d, nil
+}
+
+// tokenOrder is the body of a request for a zone token.
+type tokenOrder struct {
+	TTL    string   `json:"ttl"`
+	Scopes []string `json:"scopes"`
+}
+
+// tokenOffer is the answer.
+type tokenOffer struct {
+	Zone    string    `json:"zone"`
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expirationTime"`
+}
+
+// serveToken answers POST /zones/{name}/_token.
+func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) error {
+	order := tokenOrder{}
+	if err := readBody(r, &order); err != nil {
+		return err
+	}
+	ttl, err := lifetime("ttl", order.TTL, defaultTokenLifetime, maxTokenLifetime)
+	if err != nil {
+		return err
+	}
+	offer, err := i.token(r.Context(), r.PathValue("name"), order.Scopes, ttl)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, http.StatusOK, offer)
+}
+
+// serveTokenOfPeers answers POST /tokens/zone, as clients of the ecosystem ask: the token alone, as text.
+// Source: kuma-wire, section 8.3, "Token replies".
+func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error {
+	var order struct {
+		Zone     string   `json:"zone"`
+		Scope    []string `json:"scope"`
+		ValidFor string   `json:"validFor"`
+	}
+	if err := readBody(r, &order); err != nil {
+		return err
+	}
+	if order.Scope == nil {
+		return api.BadField("scope", "want a list of %v", zoneScopes)
+	}
+	ttl, err := lifetime("validFor", order.ValidFor, defaultTokenLifetime, maxTokenLifetime)
+	if err != nil {
+		return err
+	}
+	if err := i.authorize(r, access.Action{Verb: resources.VerbIssue, Type: resources.AccessZoneToken, Name: order.Zone}); err != nil {
+		return err
+	}
+	offer, err := i.token(r.Context(), order.Zone, order.Scope, ttl)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	_, err = w.Write([]byte(offer.Token))
+	return err
+}
+
+func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*tokenOffer, error) {
+	if err := kds.CheckZoneName(zone); err != nil {
+		return nil, api.BadField("zone", "%s", err)
+	}
+	if len(scopes) == 0 {
+		scopes = []string{scopeControlPlane}
+	}
+	for n, s := range scopes {
+		if !slices.Contains(zoneScopes, s) {
+			return nil, api.BadField(fmt.Sprintf("scopes[%d]", n), "%q is none of %v", s, zoneScopes)
+		}
+	}
+	if !i.allowTokens {
+		return nil, api.NewError(http.StatusConflict, "Conflict", "zone tokens are not taken here: start the global with --kds-zone-tokens, or use a join string")
+	}
+	return i.issueToken(ctx, zone, scopes, ttl)
+}
+
+func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*tokenOffer, error) {
+	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceZone, Zone: zone, Scopes: scopes}, ttl)
+	if err != nil {
+		return nil, err
+	}
+	err = i.members.update(ctx, zone, func(m *member) error {
+		if len(m.Tokens) >= maxZoneTokens {
+			return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))
+		}
+		m.DeletedAt, m.Draining = time.Time{}, false
+		m.Tokens = append(m.Tokens, issuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC()})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := i.sync.EnsureZone(ctx, zone); err != nil {
+		return nil, err
+	}
+	return &tokenOffer{Zone: zone, Token: token, ID: claims.ID, Scopes: scopes, Expires: claims.Expires.UTC()}, nil
+}

@@ -1,0 +1,243 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+const (
+	// zoneDrainTimeout bounds how long a zone that is deleted may take to leave.
+	zoneDrainTimeout = 20 * time.Second
+	drainInterval    = 10 * time.Millisecond
+)
+
+// standing is what an operator decides about a zone that was let in once.
+type standing struct {
+	*admission
+	store store.Store
+	sync  *kds.Global
+	zones *zones
+}
+
+func (s *standing) register(routes *api.Server, i *issuer) {
+	zone := func(verb string) api.Need { return api.Need{Verb: verb, Type: string(resources.TypeZone)} }
+	routes.Handle("POST /zones/{name}/_join", i.serveJoin, zone(resources.VerbCreate))
+	routes.Handle("POST /zones/{name}/_token", i.serveToken, api.Need{Verb: resources.VerbIssue, Type: resources.AccessZoneToken})
+	routes.Handle("POST /tokens/zone", i.serveTokenOfPeers, api.Need{Verb: resources.VerbIssue, Type: resources.AccessZoneToken})
+	routes.Handle("GET /zones/{name}/_credentials", s.credentials, zone(resources.VerbRead))
+	routes.Handle("POST /zones/{name}/_revoke", s.revoke, zone(resources.VerbRevoke))
+	routes.Handle("POST /zones/{name}/_enable", s.enabler(true), zone(resources.VerbEnable))
+	routes.Handle("POST /zones/{name}/_disable", s.enabler(false), zone(resources.VerbDisable))
+	routes.Handle("POST /zones/{name}/_delete", s.delete, zone(resources.VerbDelete))
+}
+
+// exists refuses what is asked of a zone that is not there.
+func (s *standing) exists(r *http.Request) (zone string, err error) {
+	zone = r.PathValue("name")
+	if key := kds.ZoneKey(zone); s.store.Snapshot().Get(key) == nil {
+		return zone, api.NotFound(key.String())
+	}
+	return zone, nil
+}
+
+// shownCredentials is what is known of a zone's credentials; nothing of it is secret.
+type shownCredentials struct {
+	Zone         string              `json:"zone"`
+	ID           string              `json:"id,omitempty"`
+	Certificates []issuedCertificate `json:"certificates"`
+	Tokens       []issuedToken       `json:"tokens"`
+	Joins        []shownJoin         `json:"joins"`
+	Revoked      *time.Time          `json:"revocationTime,omitempty"`
+}
+
+// shownJoin is a join string without its token.
+type shownJoin struct {
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expirationTime"`
+	Used    bool      `json:"used"`
+}
+
+func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
+	zone, err := s.exists(r)
+	if err != nil {
+		return err
+	}
+	m, _, err := s.members.get(r.Context(), zone)
+	if err != nil {
+		return err
+	}
+	m = m.clone(zone)
+	m.tidy(s.now())
+	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []issuedCertificate{}, Tokens: []issuedToken{}, Joins: []shownJoin{}}
+	out.Certificates, out.Tokens = append(out.Certificates, m.Certificates...), append(out.Tokens, m.Tokens...)
+	for _, j := range m.Joins {
+		out.Joins = append(out.Joins, shownJoin{ID: j.ID, Expires: j.Expires, Used: j.UsedBy != ""})
+	}
+	if !m.RevokedAt.IsZero() {
+		out.Revoked = &m.RevokedAt
+	}
+	return api.WriteJSON(w, http.StatusOK, out)
+}
+
+// revoked is the answer to a revocation: how many credentials were withdrawn, and whether a session ended.
+type revoked struct {
+	Zone         string `json:"zone"`
+	Certificates int    `json:"certificates"`
+	Tokens       int    `json:"tokens"`
+	Joins        int    `json:"joins"`
+	Session      bool   `json:"session"`
+}
+
+func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
+	zone, err := s.exists(r)
+	if err != nil {
+		return err
+	}
+	out := revoked{Zone: zone}
+	err = s.members.update(r.Context(), zone, func(m *member) error {
+		out.Certificates, out.Tokens, out.Joins = m.withdraw(s.now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out.Session = s.sync.InSession(zone)
+	s.sync.Recheck()
+	return api.WriteJSON(w, http.StatusOK, out)
+}
+
+// enabled is the answer to enabling and disabling.
+type enabled struct {
+	Zone    string `json:"zone"`
+	Enabled bool   `json:"enabled"`
+	Changed bool   `json:"changed"`
+}
+
+func (s *standing) enabler(on bool) api.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		zone, err := s.exists(r)
+		if err != nil {
+			return err
+		}
+		changed, err := s.enable(r.Context(), zone, on)
+		if err != nil {
+			return err
+		}
+		return api.WriteJSON(w, http.StatusOK, enabled{Zone: zone, Enabled: on, Changed: changed})
+	}
+}
+
+// enable writes the zone's resource; sessions follow it by themselves.
+func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bool, err error) {
+	for {
+		old := s.store.Snapshot().Get(kds.ZoneKey(zone))
+		if old == nil {
+			return false, api.NotFound(kds.ZoneKey(zone).String())
+		}
+		spec, err := resources.NewSpecOf(resources.TypeZone, &systempb.Zone{Enabled: wrapperspb.Bool(on)})
+		if err != nil {
+			return false, err
+		}
+		next := old.Clone()
+		next.Spec = spec
+		commit, err := s.store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: next, If: store.IfRevision(old.Revision)}}})
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		return len(commit.Changes) > 0, nil
+	}
+}
+
+// deleted is the answer to a deletion.
+type deleted struct {
+	Zone string `json:"zone"`
+	// Withdrawn counts the zone's resources that were removed, here and by that from other zones.
+	Withdrawn int `json:"withdrawn"`
+}
+
+func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
+	zone, err := s.exists(r)
+	if err != nil {
+		return err
+	}
+	n, err := s.remove(r.Context(), zone)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, http.StatusOK, deleted{Zone: zone, Withdrawn: n})
+}
+
+// remove lets the zone finish what it is writing and leave, buries its credentials, and then withdraws what it wrote: in this
+// order, so that nothing of it comes back.
+func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err error) {
+	err = s.members.update(ctx, zone, func(m *member) error {
+		m.Draining = true
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := s.drain(ctx, zone); err != nil {
+		return 0, err
+	}
+	if err := s.bury(ctx, zone); err != nil {
+		return 0, err
+	}
+	withdrawn = len(copiesOf(s.store.Snapshot(), zone))
+	if _, err := s.store.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: kds.ZoneKey(zone)}}}); err != nil {
+		return 0, err
+	}
+	return withdrawn, s.zones.withdraw(ctx, zone)
+}
+
+// drain ends the zone's session and waits until it is over.
+func (s *standing) drain(ctx context.Context, zone string) error {
+	ctx, cancel := context.WithTimeout(ctx, zoneDrainTimeout)
+	defer cancel()
+	tick := time.NewTicker(drainInterval)
+	defer tick.Stop()
+	for {
+		s.sync.End(zone, fmt.Errorf("zone %s: %w", zone, kds.ErrZoneDeleted))
+		if !s.sync.InSession(zone) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return api.NewError(http.StatusServiceUnavailable, "Service Unavailable", "the session of zone "+zone+" does not end; nothing was deleted, try again")
+		}
+	}
+}
+
+// buryKnown is bury for a zone that was removed in another way; one that never had a credential has nothing to bury.
+func (s *standing) buryKnown(ctx context.Context, zone string) error {
+	m, _, err := s.members.get(ctx, zone)
+	if err != nil || m == nil || !m.DeletedAt.IsZero() {
+		return err
+	}
+	return s.bury(ctx, zone)
+}
+
+// bury leaves a tombstone: a member without credentials.
+func (s *standing) bury(ctx context.Context, zone string) error {
+	err := s.members.update(ctx, zone, func(m *member) error {
+		m.withdraw(s.now())
+		m.ID, m.Draining, m.DeletedAt = "", false, s.now().UTC()
+		return nil
+	})
+	return err
+}

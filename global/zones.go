@@ -1,0 +1,138 @@
+package global
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// zones withdraws what a zone wrote when an operator deletes the zone: its copies belong to it.
+// Source: kuma-wire, "Receiver side".
+type zones struct {
+	store    store.Store
+	status   store.Store
+	insights *insights
+	sync     *kds.Global
+	clones   *clones
+	// bury takes a deleted zone's credentials away, where it had any.
+	bury func(ctx context.Context, zone string) error
+	log  *slog.Logger
+}
+
+// run follows the store until ctx ends. It begins with what a deletion before a crash has left behind.
+func (z *zones) run(ctx context.Context) error {
+	seen, _ := z.store.Changed()
+	gone := z.orphaned()
+	for {
+		for _, zone := range gone {
+			if err := z.withdraw(ctx, zone); err != nil && ctx.Err() == nil {
+				z.log.Error("resources of a deleted zone could not be removed: they will be at the next start", "zone", zone, "error", err)
+			}
+		}
+		_, changed := z.store.Changed()
+		commits, ok := z.store.Changes(seen)
+		gone = gone[:0]
+		if !ok {
+			seen, _ = z.store.Changed()
+			gone = z.orphaned()
+		}
+		for _, c := range commits {
+			for _, change := range c.Changes {
+				if change.New == nil && change.Old.Type == resources.TypeZone {
+					gone = append(gone, change.Old.Name)
+				}
+			}
+			seen = c.Revision
+		}
+		if len(gone) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// orphaned lists zones that have copies here and no Zone.
+func (z *zones) orphaned() []string {
+	snapshot := z.store.Snapshot()
+	missing := map[string]bool{}
+	var names []string
+	for _, d := range resources.Descriptors() {
+		if !d.ZoneToGlobal {
+			continue
+		}
+		for r := range snapshot.List(store.Query{Type: d.Type}) {
+			zone := r.Zone()
+			if zone == "" || missing[zone] || snapshot.Get(kds.ZoneKey(zone)) != nil {
+				continue
+			}
+			missing[zone] = true
+			names = append(names, zone)
+		}
+	}
+	return names
+}
+
+// withdraw removes a zone's copies and status, unless the zone is back.
+func (z *zones) withdraw(ctx context.Context, zone string) error {
+	snapshot := z.store.Snapshot()
+	if snapshot.Get(kds.ZoneKey(zone)) != nil {
+		return nil
+	}
+	if err := z.bury(ctx, zone); err != nil {
+		return err
+	}
+	z.sync.Forget(zone)
+	z.insights.forget(ctx, zone)
+	z.clones.forget(zone)
+	b := store.Batch{Check: func(now store.Snapshot) error {
+		if now.Get(kds.ZoneKey(zone)) != nil {
+			return store.ErrConflict
+		}
+		return nil
+	}}
+	for _, key := range copiesOf(snapshot, zone) {
+		b.Ops = append(b.Ops, store.Op{Delete: key})
+	}
+	z.withdrawStatus(ctx, zone)
+	if len(b.Ops) == 0 {
+		return nil
+	}
+	z.log.Info("zone deleted: its resources go with it", "zone", zone, "resources", len(b.Ops))
+	_, err := z.store.Apply(ctx, b)
+	return err
+}
+
+// copiesOf lists what a zone wrote.
+func copiesOf(snapshot store.Snapshot, zone string) []resources.Key {
+	var keys []resources.Key
+	for _, d := range resources.Descriptors() {
+		if !d.ZoneToGlobal {
+			continue
+		}
+		for r := range snapshot.List(store.Query{Type: d.Type, Labels: map[string]string{resources.LabelZone: zone}}) {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+// withdrawStatus removes what the zone's proxies last said.
+func (z *zones) withdrawStatus(ctx context.Context, zone string) {
+	var b store.Batch
+	for r := range z.status.Snapshot().List(store.Query{Type: resources.TypeDataplaneInsight, Labels: map[string]string{resources.LabelZone: zone}}) {
+		b.Ops = append(b.Ops, store.Op{Delete: r.Key})
+	}
+	if len(b.Ops) == 0 {
+		return
+	}
+	if _, err := z.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
+		z.log.Error("the status of a deleted zone's proxies cannot be removed", "zone", zone, "error", err)
+	}
+}

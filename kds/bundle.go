@@ -1,0 +1,86 @@
+package kds
+
+import (
+	"slices"
+	"sync"
+	"weak"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// bundle is what one message carries, shared by all streams that are sent the same: zones that connect at once get the
+// same lists, and none needs a copy of its own.
+type bundle struct {
+	resources []*encoded
+	// buffer holds all of them as they stand inside a response; nil for a bundle that is not worth joining.
+	buffer mem.Buffer
+}
+
+// joinedFrom is how many resources make a bundle worth sharing.
+const joinedFrom = 16
+
+type bundleKey struct {
+	typ     resources.Type
+	variant variant
+}
+
+// bundles finds the latest bundle of each kind while a stream still holds it. Safe for concurrent use.
+type bundles struct {
+	// scratch lends slices to build in.
+	scratch sync.Pool
+
+	mu     sync.Mutex
+	latest map[bundleKey]weak.Pointer[bundle] // guarded by mu
+}
+
+func newBundles() *bundles {
+	return &bundles{latest: map[bundleKey]weak.Pointer[bundle]{}, scratch: sync.Pool{New: func() any { return new([]*encoded) }}}
+}
+
+// borrow returns an empty slice to build in; share takes it back.
+func (b *bundles) borrow() *[]*encoded { return b.scratch.Get().(*[]*encoded) }
+
+// share returns the bundle of what was built in list, which must not be used any more. keep says that the bundle is of a
+// list that is the same for all: then each resource's bytes are held in the bundle only.
+func (b *bundles) share(key bundleKey, list *[]*encoded, keep bool) *bundle {
+	built := *list
+	defer func() {
+		clear(built)
+		*list = built[:0]
+		b.scratch.Put(list)
+	}()
+	if len(built) < joinedFrom {
+		return &bundle{resources: slices.Clone(built)}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last := b.latest[key].Value(); last != nil && slices.Equal(last.resources, built) {
+		return last
+	}
+	fresh := &bundle{resources: slices.Clone(built), buffer: join(built, keep)}
+	b.latest[key] = weak.Make(fresh)
+	return fresh
+}
+
+// join copies the resources into one buffer. keep makes that the place where they are held.
+func join(list []*encoded, keep bool) mem.Buffer {
+	size := 0
+	for _, e := range list {
+		size += e.size
+	}
+	all := make([]byte, 0, size)
+	places := make([][]byte, len(list))
+	for i, e := range list {
+		start := len(all)
+		all = append(all, e.bytes()...)
+		places[i] = all[start:len(all):len(all)]
+	}
+	if keep {
+		for i, e := range list {
+			e.raw.Store(&places[i])
+		}
+	}
+	return mem.SliceBuffer(all)
+}

@@ -1,0 +1,103 @@
+package kds
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// source is a store that a stream is sent from.
+type source struct {
+	store store.Reader
+	// seen is the revision up to which commits have been looked at.
+	seen uint64
+}
+
+func newSource(s store.Reader) source {
+	if s == nil {
+		return source{}
+	}
+	return source{store: s, seen: s.Snapshot().Revision()}
+}
+
+// isLive reports whether nothing of a type is durable where it is made.
+func isLive(t resources.Type) bool { return t == resources.TypeDataplaneInsight }
+
+// look reads the commits since the last time and marks the types that they concern.
+func (s *sender) look() error {
+	fresh := s.lookAt(&s.durable)
+	if s.live.store != nil && s.lookAt(&s.live) {
+		fresh = true
+	}
+	if !fresh {
+		return nil
+	}
+	return errors.Join(s.checkZone(), s.checkAnswers())
+}
+
+// lookAt is look for one store. It reports whether there was something new.
+func (s *sender) lookAt(from *source) bool {
+	commits, ok := from.store.Changes(from.seen)
+	if !ok {
+		from.seen = from.store.Snapshot().Revision()
+		for _, sub := range s.order {
+			if sub.source == from {
+				sub.dirty = true // its own cursor is even older, and fold will say so
+			}
+		}
+		return true
+	}
+	for _, c := range commits {
+		for _, sub := range s.order {
+			if sub.source != from || sub.dirty || !s.concerns(sub, c) {
+				continue
+			}
+			sub.dirty, sub.noticed = true, s.now()
+			if sub.inflight == nil && !sub.full {
+				sub.cursor = max(sub.cursor, from.seen)
+			}
+		}
+		from.seen = c.Revision
+	}
+	return len(commits) > 0
+}
+
+// concerns reports whether a commit can change what the peer gets of the type.
+func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
+	for i := range c.Changes {
+		switch c.Changes[i].Key().Type {
+		case sub.descriptor.Type:
+			return true
+		case resources.TypeZone:
+			// A zone that comes or goes is nothing to the others until it begins or ceases to take part.
+			if s.direction == GlobalToZone && sub.descriptor.AcrossZones && takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkZone ends the stream of a zone that was disabled or deleted.
+func (s *sender) checkZone() error {
+	if s.direction != GlobalToZone {
+		return nil
+	}
+	zone := s.store.Snapshot().Get(ZoneKey(s.zone))
+	if zone == nil || !takesPart(zone) {
+		return ErrZoneDisabled
+	}
+	return nil
+}
+
+// checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.
+func (s *sender) checkAnswers() error {
+	for _, sub := range s.order {
+		if sub.inflight != nil && s.now().Sub(sub.inflight.sent) > s.answerTimeout {
+			return fmt.Errorf("%w: %s, nonce %s", ErrNoAnswer, sub.descriptor.Type, sub.inflight.nonce)
+		}
+	}
+	return nil
+}

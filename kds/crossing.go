@@ -1,0 +1,205 @@
+package kds
+
+import (
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Direction is the way that resources travel on a stream.
+type Direction uint8
+
+// The two streams of a session.
+const (
+	GlobalToZone Direction = iota
+	ZoneToGlobal
+)
+
+// String names the stream in logs and status.
+func (d Direction) String() string {
+	if d == ZoneToGlobal {
+		return "zone-to-global"
+	}
+	return "global-to-zone"
+}
+
+// Carries reports whether resources of type d may travel this way at all.
+func (d Direction) Carries(t *resources.Descriptor) bool {
+	if d == ZoneToGlobal {
+		return t.ZoneToGlobal
+	}
+	return t.GlobalToZone || t.AcrossZones
+}
+
+// Audience is who a resource would be sent to, and by which stream.
+type Audience struct {
+	Direction Direction
+	// Zone is the zone's end of the stream, whichever way it goes.
+	Zone string
+	// Features are the receiver's.
+	Features Features
+	// Enabled reports whether a zone takes part; nil means that all do. A zone that nobody registered counts as enabled.
+	Enabled func(zone string) bool
+}
+
+func (a *Audience) enabled(zone string) bool { return a.Enabled == nil || a.Enabled(zone) }
+
+// crossingRule is one reason for which a resource stays where it is.
+type crossingRule struct {
+	// name is the rule's name in the table tests, and in answers to "why is it not there?".
+	name string
+	// stops reports whether the rule keeps r from the audience.
+	stops func(r *resources.Resource, a *Audience) bool
+}
+
+// globalToZoneRules: what a zone is not sent. Sources: design, section 4, "What crosses"; kuma-wire, "Global → zone";
+// seed 004, "Namespace-scoped policies and multizone".
+func globalToZoneRules() []crossingRule {
+	return []crossingRule{
+		{"type-stays-on-global", func(r *resources.Resource, _ *Audience) bool {
+			return r.Zone() == "" && !r.Descriptor().GlobalToZone
+		}},
+		{"type-stays-in-its-zone", func(r *resources.Resource, _ *Audience) bool {
+			return r.Zone() != "" && !r.Descriptor().AcrossZones
+		}},
+		{"sync-disabled", syncDisabled},
+		{"back-to-its-zone", func(r *resources.Resource, a *Audience) bool { return r.Zone() == a.Zone }},
+		{"receiver-disabled", func(_ *resources.Resource, a *Audience) bool { return !a.enabled(a.Zone) }},
+		{"origin-zone-disabled", func(r *resources.Resource, a *Audience) bool {
+			return r.Zone() != "" && !a.enabled(r.Zone())
+		}},
+		{"only-producers-cross", func(r *resources.Resource, _ *Audience) bool {
+			return foreignPolicy(r) && r.Labels[resources.LabelPolicyRole] != string(resources.RoleProducer)
+		}},
+		{"target-names-another-zone", func(r *resources.Resource, a *Audience) bool {
+			zone := targetZone(r)
+			return foreignPolicy(r) && zone != "" && zone != a.Zone
+		}},
+		{"peer-takes-no-producers", func(r *resources.Resource, a *Audience) bool {
+			return foreignPolicy(r) && !a.Features.Has(FeatureProducerPolicies)
+		}},
+		{"peer-needs-target", func(r *resources.Resource, a *Audience) bool {
+			return !a.Features.Has(FeatureOptionalTargetRef) && withoutTarget(r)
+		}},
+	}
+}
+
+// zoneToGlobalRules: what a zone keeps to itself. Source: kuma-wire, "Zone → global".
+func zoneToGlobalRules() []crossingRule {
+	return []crossingRule{
+		{"type-stays-in-zone", func(r *resources.Resource, _ *Audience) bool { return !r.Descriptor().ZoneToGlobal }},
+		{"only-what-originates-here", func(r *resources.Resource, a *Audience) bool {
+			return r.Labels[resources.LabelOrigin] == resources.OriginGlobal || r.Zone() != "" && r.Zone() != a.Zone
+		}},
+		{"sync-disabled", syncDisabled},
+	}
+}
+
+// Crossing decides what crosses. It has no state and is safe for concurrent use.
+type Crossing struct {
+	rules [2][]crossingRule
+}
+
+// NewCrossing returns the rules of both directions.
+func NewCrossing() *Crossing {
+	c := &Crossing{}
+	c.rules[GlobalToZone] = globalToZoneRules()
+	c.rules[ZoneToGlobal] = zoneToGlobalRules()
+	return c
+}
+
+// Stops returns the name of the first rule that keeps r from the audience, or "" when r crosses.
+func (c *Crossing) Stops(r *resources.Resource, a *Audience) string {
+	for i := range c.rules[a.Direction] {
+		if rule := &c.rules[a.Direction][i]; rule.stops(r, a) {
+			return rule.name
+		}
+	}
+	return ""
+}
+
+// SameForAll reports whether the rules say the same of r for all zones that take part and have the same features: only
+// what a zone wrote goes to some of them and not to others.
+func (c *Crossing) SameForAll(r *resources.Resource, d Direction) bool {
+	return d == GlobalToZone && (r.Zone() == "" || !r.Descriptor().AcrossZones)
+}
+
+func syncDisabled(r *resources.Resource, _ *Audience) bool {
+	return r.Labels[resources.LabelSync] == resources.SyncDisabled
+}
+
+// foreignPolicy: a policy that a zone wrote, seen from the global. Zone-originated means that the zone's label is present.
+func foreignPolicy(r *resources.Resource) bool {
+	return r.Zone() != "" && r.Descriptor().Policy != nil
+}
+
+// targetZone is the zone that a policy's target names, by tag or by label, or "".
+func targetZone(r *resources.Resource) string {
+	p, err := policyOf(r)
+	if err != nil || p == nil || p.TargetRef == nil {
+		return ""
+	}
+	if zone := p.TargetRef.Tags[resources.LabelZone]; zone != "" {
+		return zone
+	}
+	return p.TargetRef.Labels[resources.LabelZone]
+}
+
+func withoutTarget(r *resources.Resource) bool {
+	p, err := policyOf(r)
+	return err == nil && p != nil && p.TargetRef == nil
+}
+
+// policyOf returns the policy in r, or nil when r is none.
+func policyOf(r *resources.Resource) (*resources.Policy, error) {
+	if r.Descriptor().Policy == nil {
+		return nil, nil
+	}
+	return resources.SpecAs[resources.Policy](r)
+}
+
+// acceptRule is one reason for which a resource is refused by name on arrival.
+type acceptRule struct {
+	name   string
+	refuse func(r *resources.Resource, from *Origin) error
+}
+
+// Origin is where a resource arrives from: the direction of its stream, and the zone's end of it.
+type Origin struct {
+	Direction Direction
+	// Zone is the authenticated zone on the global, and the receiving zone itself in a zone.
+	Zone string
+}
+
+// acceptRules: what neither side takes from a peer. Source: design, section 4.
+func acceptRules() []acceptRule {
+	return []acceptRule{
+		{"type-never-travels-here", func(r *resources.Resource, from *Origin) error {
+			if from.Direction.Carries(r.Descriptor()) {
+				return nil
+			}
+			return fmt.Errorf("a %s does not travel %s", r.Type, from.Direction)
+		}},
+		{"own-zone-comes-back", func(r *resources.Resource, from *Origin) error {
+			if from.Direction == GlobalToZone && r.Zone() == from.Zone {
+				return fmt.Errorf("it says that zone %s, this one, wrote it", from.Zone)
+			}
+			return nil
+		}},
+		{"name-is-not-its-hash", func(r *resources.Resource, from *Origin) error {
+			if from.Direction == GlobalToZone {
+				return nil
+			}
+			if want := zoneName(r, from.Zone); r.Name != want {
+				return fmt.Errorf("its name says nothing of its owner: what zone %s calls %q is named %q here", from.Zone, r.DisplayName(), want)
+			}
+			return nil
+		}},
+		{"unknown-fields-in-permission", func(r *resources.Resource, _ *Origin) error {
+			if r.Type != resources.TypeMeshTrafficPermission {
+				return nil
+			}
+			return checkPermissionFields(r.Spec.JSON())
+		}},
+	}
+}

@@ -1,0 +1,120 @@
+package kds
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// variant is what of an audience changes the bytes: peers with the same variant share them.
+type variant struct {
+	direction Direction
+	features  Features
+	// zone is set on the way up only, where it goes into a label.
+	zone string
+}
+
+func variantOf(a *Audience) variant {
+	v := variant{
+		direction: a.Direction,
+		features:  a.Features & (FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences),
+	}
+	if a.Direction == ZoneToGlobal {
+		v.zone = a.Zone
+	}
+	return v
+}
+
+// encoded is a resource on the wire, made once for each variant and shared by all streams.
+type encoded struct {
+	once sync.Once
+	// key and kri are those of the resource here.
+	key resources.Key
+	kri resources.KRI
+	// name and version are those on the wire.
+	name, version string
+	// raw is the resource as it stands inside a response; size is its length. A list that was joined takes the place of the
+	// bytes of each: they are the same, and are held once.
+	raw  atomic.Pointer[[]byte]
+	size int
+	err  error
+}
+
+func (c *encoded) bytes() []byte { return *c.raw.Load() }
+
+type encodedKey struct {
+	resource weak.Pointer[resources.Resource]
+	variant  variant
+}
+
+// Encoder marshals each resource once for each variant. What it holds lives as long as the resource does: a store lets
+// go of a resource when it is changed and out of the changelog's window. Safe for concurrent use.
+type Encoder struct {
+	mapping *Mapping
+
+	bundles *bundles
+	parcels *parcels
+
+	// entries is keyed by encodedKey, with *encoded as values.
+	entries      sync.Map
+	hits, misses atomic.Uint64
+}
+
+// NewEncoder returns an empty encoder.
+func NewEncoder(m *Mapping) *Encoder {
+	return &Encoder{mapping: m, bundles: newBundles(), parcels: newParcels()}
+}
+
+// Stats returns how often a resource was found encoded and how often it had to be.
+func (e *Encoder) Stats() (hits, misses uint64) { return e.hits.Load(), e.misses.Load() }
+
+// encode returns r for the audience; its error is about r alone. Nobody may change the result.
+func (e *Encoder) encode(r *resources.Resource, a *Audience) *encoded {
+	key := encodedKey{resource: weak.Make(r), variant: variantOf(a)}
+	found, ok := e.entries.Load(key)
+	if !ok {
+		var kept bool
+		if found, kept = e.entries.LoadOrStore(key, &encoded{}); !kept {
+			runtime.AddCleanup(r, func(k encodedKey) { e.entries.Delete(k) }, key)
+		}
+	}
+	entry := found.(*encoded)
+	fresh := false
+	entry.once.Do(func() {
+		fresh = true
+		entry.fill(e.mapping, r, a)
+	})
+	if fresh {
+		e.misses.Add(1)
+	} else {
+		e.hits.Add(1)
+	}
+	return entry
+}
+
+func (c *encoded) fill(m *Mapping, r *resources.Resource, a *Audience) {
+	c.key, c.kri = r.Key, resources.KRIOf(r)
+	out, err := m.Outbound(r, a)
+	if err != nil {
+		c.err = err
+		return
+	}
+	wire, err := Encode(out)
+	if err != nil {
+		c.err = err
+		return
+	}
+	raw, err := proto.Marshal(wire)
+	if err != nil {
+		c.err = err
+		return
+	}
+	bytes := item(raw)
+	c.name, c.version, c.size = wire.GetName(), wire.GetVersion(), len(bytes)
+	c.raw.Store(&bytes)
+}

@@ -1,0 +1,289 @@
+package kds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// GlobalConfig is what the global's side of KDS works with.
+type GlobalConfig struct {
+	// Store holds the mesh's resources; required.
+	Store store.Store
+	// Status takes what is only true while it lasts: DataplaneInsights. They go to Store when it is nil.
+	Status store.Store
+	// Validate judges what zones send, after it was mapped; nil accepts what can be decoded.
+	Validate func(*resources.Resource) error
+	// SystemNamespace decides the roles of zones' policies; resources.DefaultSystemNamespace by default. CopyNamespace is
+	// where copies live here; empty on Universal.
+	SystemNamespace, CopyNamespace string
+	// Self is what the global says of itself; its features are set here.
+	Self Peer
+	// MaxMessageSize cuts messages, in bytes: DefaultMaxMessageSize by default, never above MaxMessageSize.
+	MaxMessageSize int
+	// SendTimeout ends the session of a zone that does not read, once a message has waited so long for room in the
+	// transport; 10 s by default.
+	SendTimeout time.Duration
+	// FullSyncLimit is how many zones are sent their full state at once, in order of arrival; DefaultFullSyncLimit by default.
+	FullSyncLimit int
+	// FullSyncs, when not nil, is told when full states begin to be sent and when no more are; it must not block for long.
+	FullSyncs func(under bool)
+	// AnswerTimeout ends the session of a zone that does not answer a message while there is more for it; 2 min by default.
+	AnswerTimeout time.Duration
+	// HealthInterval is how often zones call HealthCheck; zero leaves it to them.
+	HealthInterval time.Duration
+	// Authenticate decides, for each call, which zone the caller is (ClientID says which it wants to be); nil believes it. Its errors
+	// wrap ErrUnauthenticated or ErrNotAllowed, or are those of ClientID. The Pass of the call that began a session is asked again by
+	// Recheck.
+	Authenticate func(ctx context.Context) (zone string, pass Pass, err error)
+	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
+	AcceptDeletes func(zone string, t resources.Type) bool
+	// Known keeps what is known of zones' copies over restarts; nil keeps it while the process lives.
+	Known *KnownFiles
+	// Observer hears what happens; nil for none.
+	Observer Observer
+	// Tracer gets a span for each step of a traced change; nil for none.
+	Tracer trace.Tracer
+	Log    *slog.Logger
+}
+
+// Global serves KDS to zones. Its methods are safe for concurrent use.
+type Global struct {
+	config   GlobalConfig
+	home     resources.Home
+	mapping  *Mapping
+	crossing *Crossing
+	encoder  *Encoder
+	pacer    *pacer
+	turns    *turns
+	ctx      context.Context
+	drain    context.CancelCauseFunc
+	// readers are the goroutines that read streams, and the pacer's; they end when their streams do.
+	readers sync.WaitGroup
+
+	mu       sync.Mutex
+	last     uint64               // guarded by mu: the newest session's number
+	sessions map[string]*session  // guarded by mu: the current one of each zone
+	zones    map[string]*zoneData // guarded by mu: what outlives sessions
+}
+
+// zoneData is what the global remembers of a zone while the process lives.
+type zoneData struct {
+	zone     string
+	known    *Known
+	refusals *Refusals
+	ledger   *ledger
+	report   atomic.Pointer[Report]
+}
+
+// NewGlobal returns the global's side; Register puts it on a server and Drain ends it.
+func NewGlobal(c GlobalConfig) *Global {
+	if c.Validate == nil {
+		c.Validate = func(*resources.Resource) error { return nil }
+	}
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	c.MaxMessageSize = messageSize(c.MaxMessageSize)
+	if c.FullSyncLimit <= 0 {
+		c.FullSyncLimit = DefaultFullSyncLimit
+	}
+	if c.SendTimeout == 0 {
+		c.SendTimeout = defaultSendTimeout
+	}
+	if c.AnswerTimeout == 0 {
+		c.AnswerTimeout = defaultAnswerTimeout
+	}
+	if c.Observer == nil {
+		c.Observer = silent{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Self.Features = announced(c.Tracer)
+	g := &Global{
+		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: NewMapping(), crossing: NewCrossing(),
+		sessions: map[string]*session{}, zones: map[string]*zoneData{},
+	}
+	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
+	g.ctx, g.drain = context.WithCancelCause(context.Background())
+	return g
+}
+
+const (
+	defaultSendTimeout   = 10 * time.Second
+	defaultAnswerTimeout = 2 * time.Minute
+)
+
+// DefaultFullSyncLimit and DefaultSendTimeout are GlobalConfig's defaults.
+const (
+	DefaultFullSyncLimit = 50
+	DefaultSendTimeout   = defaultSendTimeout
+)
+
+func messageSize(n int) int {
+	if n <= 0 {
+		n = DefaultMaxMessageSize
+	}
+	return min(n, MaxMessageSize-envelopeRoom)
+}
+
+// Register puts the services on a server that was made with ServerOptions.
+func (g *Global) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(&syncServiceDesc, g)
+	r.RegisterService(&globalServiceDesc, g)
+	r.RegisterService(&reportServiceDesc, g)
+}
+
+// Drain ends all sessions; zones are told to connect again.
+func (g *Global) Drain() { g.drain(ErrDraining) }
+
+// Wait returns once everything that served streams has ended: call it after the gRPC server has stopped.
+func (g *Global) Wait() { g.readers.Wait() }
+
+// Encoder is shared by all streams; its figures are for metrics.
+func (g *Global) Encoder() *Encoder { return g.encoder }
+
+// Refusals lists what is refused between the global and a zone now, in both directions.
+func (g *Global) Refusals(zone string) []Refusal {
+	g.mu.Lock()
+	data := g.zones[zone]
+	g.mu.Unlock()
+	if data == nil {
+		return nil
+	}
+	return data.refusals.List()
+}
+
+// Pass is what let a zone in. It is safe for concurrent use, and quick to ask.
+type Pass interface {
+	// Err says why the pass no longer holds; nil while it does.
+	Err() error
+}
+
+// Recheck ends every session whose Pass no longer holds: call it when credentials were withdrawn, and as time goes by. A session
+// that it has ended can write no more when it returns.
+func (g *Global) Recheck() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if s.pass == nil {
+			continue
+		}
+		if err := s.pass.Err(); err != nil {
+			s.cancel(err)
+		}
+	}
+}
+
+// End ends a zone's session, if it has one, for a reason that the zone is told.
+func (g *Global) End(zone string, why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.sessions[zone]; s != nil {
+		s.cancel(why)
+	}
+}
+
+// InSession reports whether a zone has a session, or one that has not ended in full.
+func (g *Global) InSession(zone string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sessions[zone] != nil
+}
+
+// Forget drops what is remembered of a zone that was deleted, and ends its session.
+func (g *Global) Forget(zone string) {
+	g.mu.Lock()
+	current := g.sessions[zone]
+	delete(g.zones, zone)
+	g.mu.Unlock()
+	g.config.Known.drop(zone)
+	if current != nil {
+		current.cancel(ErrZoneDeleted)
+	}
+}
+
+// GlobalToZoneSync implements SyncServer: the zone asks, the global sends.
+func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
+	s, data, err := g.join(stream.Context(), GlobalToZone)
+	if err != nil {
+		return toStatus(err)
+	}
+	requests := make(chan *discovery.DeltaDiscoveryRequest)
+	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, requests))) })
+	sender := newSender(senderConfig{
+		direction: GlobalToZone, zone: s.zone, identifier: "global", store: g.config.Store, pace: g.pacer, turns: g.turns,
+		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, features: s.features,
+		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
+		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
+		tracer: g.config.Tracer, session: s, log: g.logOf(s, GlobalToZone),
+	})
+	g.pacer.enter(g.readers.Go)
+	err = sender.run(s.ctx, stream, requests)
+	g.pacer.leave()
+	return toStatus(g.leave(s, GlobalToZone, err))
+}
+
+// ZoneToGlobalSync implements SyncServer: the global asks, the zone sends.
+func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
+	s, data, err := g.join(stream.Context(), ZoneToGlobal)
+	if err != nil {
+		return toStatus(err)
+	}
+	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: ZoneToGlobal})
+	responses := make(chan *discovery.DeltaDiscoveryResponse)
+	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, responses))) })
+	receiver := newReceiver(receiverConfig{
+		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
+		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
+		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, session: s, log: g.logOf(s, ZoneToGlobal),
+	})
+	err = receiver.run(s.ctx, stream, responses)
+	return toStatus(g.leave(s, ZoneToGlobal, err))
+}
+
+// HealthCheck implements ControlServer. The header announces our features: a zone reads them before it opens streams.
+func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
+	zone, md, _, err := g.identify(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	header := metadata.MD{}
+	header.Append(metadataFeatures, g.config.Self.Features.Names()...)
+	if err := grpc.SetHeader(ctx, header); err != nil {
+		return nil, err
+	}
+	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: time.Now(), Zone: zone, Peer: &Peer{AuthTokenProvided: len(md.Get(metadataAuthorization)) > 0}})
+	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(g.config.HealthInterval)}, nil
+}
+
+// HoldAdminStream implements ControlServer: zones of the ecosystem open these streams and expect them to stay.
+func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
+	if _, _, _, err := g.identify(stream.Context()); err != nil {
+		return toStatus(err)
+	}
+	select {
+	case <-stream.Context().Done():
+		return nil
+	case <-g.ctx.Done():
+		return toStatus(ErrDraining)
+	}
+}
+
+func (g *Global) logOf(s *session, d Direction) *slog.Logger {
+	return g.config.Log.With("zone", s.zone, "session", s.number, "stream", d.String())
+}

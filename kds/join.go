@@ -1,0 +1,149 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+// Keys of the gRPC metadata. Source: kuma-wire, "Request metadata".
+const (
+	metadataClientID      = "client-id"
+	metadataFeatures      = "features"
+	metadataAuthorization = "authorization"
+	metadataVersion       = "version"
+	metadataProtocol      = "kds-version"
+)
+
+// identify returns which zone calls, and what lets it in: nil where nobody asks.
+func (g *Global) identify(ctx context.Context) (string, metadata.MD, Pass, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if g.config.Authenticate == nil {
+		zone, err := ClientID(md)
+		return zone, md, nil, err
+	}
+	zone, pass, err := g.config.Authenticate(ctx)
+	return zone, md, pass, err
+}
+
+// ClientID is the zone that the metadata of a call names. Errors: ErrNoClientID, ErrZoneName.
+func ClientID(md metadata.MD) (string, error) {
+	ids := md.Get(metadataClientID)
+	if len(ids) != 1 || ids[0] == "" {
+		return "", ErrNoClientID
+	}
+	return ids[0], CheckZoneName(ids[0])
+}
+
+// join puts a stream into its zone's session: that of its connection, or a new one, which ends the one before.
+func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, error) {
+	zone, md, pass, err := g.identify(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := g.admit(ctx, zone); err != nil {
+		return nil, nil, fmt.Errorf("zone %s: %w", zone, err)
+	}
+	connection := connectionOf(ctx)
+	if connection == nil {
+		return nil, nil, errors.New("the server was made without kds.ServerOptions")
+	}
+	g.mu.Lock()
+	current := g.sessions[zone]
+	if current != nil && current.connection.number > connection.number {
+		g.mu.Unlock()
+		return nil, nil, fmt.Errorf("zone %s: %w", zone, ErrFenced)
+	}
+	fresh := current == nil || !current.enter(connection, d)
+	replaced := current
+	if fresh {
+		g.last++
+		current = newSession(g.ctx, g.last, zone, g.config.Observer)
+		current.connection, current.pass = connection, pass
+		current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
+		current.features = ParseFeatures(md.Get(metadataFeatures))
+		current.enter(connection, d)
+		g.sessions[zone] = current
+		if replaced != nil {
+			replaced.cancel(ErrFenced)
+		}
+	}
+	data := g.zones[zone]
+	if data == nil {
+		data = &zoneData{zone: zone, ledger: newLedger(), known: g.config.Known.of(zone), refusals: NewRefusals()}
+		g.zones[zone] = data
+	}
+	if fresh {
+		// Before the session's other stream can find it: what is told of a session begins with its start.
+		data.ledger.session(true, time.Now())
+		current.observe(Event{Kind: SessionStarted, Time: time.Now()})
+	}
+	g.mu.Unlock()
+	if fresh {
+		g.logOf(current, d).Info("zone connected")
+	}
+	return current, data, nil
+}
+
+// leave takes a stream out of its session, which ends with it.
+func (g *Global) leave(s *session, d Direction, err error) error {
+	s.cancel(err)
+	err = context.Cause(s.ctx)
+	if errors.Is(err, ErrSendTimeout) || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrTooManyTypes) {
+		s.connection.hangUp() // it would not hear why its streams end
+	}
+	if !s.exit() {
+		return err
+	}
+	g.mu.Lock()
+	if g.sessions[s.zone] == s {
+		delete(g.sessions, s.zone)
+		if data := g.zones[s.zone]; data != nil {
+			data.ledger.session(false, time.Now())
+		}
+	}
+	g.mu.Unlock()
+	g.logOf(s, d).Info("zone disconnected", "error", err)
+	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
+	return err
+}
+
+// admit registers a zone that connects for the first time and refuses one that is disabled.
+func (g *Global) admit(ctx context.Context, zone string) error {
+	if g.ctx.Err() != nil {
+		return ErrDraining
+	}
+	if held := g.config.Store.Snapshot().Get(ZoneKey(zone)); held != nil {
+		if !takesPart(held) {
+			return ErrZoneDisabled
+		}
+		return nil
+	}
+	return g.EnsureZone(ctx, zone)
+}
+
+// EnsureZone registers a zone, enabled, unless it is registered already.
+func (g *Global) EnsureZone(ctx context.Context, zone string) error {
+	if g.config.Store.Snapshot().Get(ZoneKey(zone)) != nil {
+		return nil
+	}
+	spec, err := resources.NewSpecOf(resources.TypeZone, &systempb.Zone{Enabled: wrapperspb.Bool(true)})
+	if err != nil {
+		return err
+	}
+	r := &resources.Resource{Key: ZoneKey(zone), Spec: spec}
+	r.Labels = g.home.ComputedLabels(r)
+	_, err = g.config.Store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: r, If: store.IfAbsent()}}})
+	if errors.Is(err, store.ErrConflict) {
+		return nil // its other stream was first
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package kds
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// joinPrefix says what the string is, and its version.
+const joinPrefix = "causeway-join:v1:"
+
+// Limits of a join string.
+const (
+	maxJoinString    = 8 << 10
+	maxJoinAddresses = 16
+	maxJoinToken     = 4 << 10
+)
+
+// ErrJoinString: what was given as a join string is none.
+var ErrJoinString = errors.New("not a join string: copy the whole line that begins with " + joinPrefix + ", as causewayctl zone create prints it")
+
+// JoinString is all that a server needs to become a zone: one line that an operator carries from the global to the zone. It holds a
+// secret, the token, until that was used or has expired.
+type JoinString struct {
+	// Zone is the name that the server will have.
+	Zone string
+	// Addresses are where the global serves KDS, host:port each, the best first; one at least.
+	Addresses []string
+	// CASHA256 is the SHA-256 of the certificate of the authority that signs the global's certificate, in hex.
+	CASHA256 string
+	// Token is traded for a credential, once.
+	Token string
+}
+
+// joinWire is the JSON inside.
+type joinWire struct {
+	Zone      string   `json:"zone"`
+	Addresses []string `json:"addresses"`
+	CA        []byte   `json:"ca"`
+	Token     string   `json:"token"`
+}
+
+// Encode returns the string; it fails for what ParseJoinString would not take.
+func (j *JoinString) Encode() (string, error) {
+	ca, err := hex.DecodeString(j.CASHA256)
+	if err != nil {
+		return "", fmt.Errorf("CA: %w", err)
+	}
+	raw, err := json.Marshal(joinWire{Zone: j.Zone, Addresses: j.Addresses, CA: ca, Token: j.Token})
+	if err != nil {
+		return "", err
+	}
+	out := joinPrefix + base64.RawURLEncoding.EncodeToString(raw)
+	_, err = ParseJoinString(out)
+	return out, err
+}
+
+// ParseJoinString reads what Encode writes; space around it is fine. Errors wrap ErrJoinString and show nothing of the string.
+func ParseJoinString(s string) (*JoinString, error) {
+	s = strings.TrimSpace(s)
+	encoded, ok := strings.CutPrefix(s, joinPrefix)
+	if !ok && strings.HasPrefix(s, "causeway-join:") {
+		return nil, fmt.Errorf("%w: it is of another version, so the global and this program are of different releases", ErrJoinString)
+	}
+	if !ok || len(s) > maxJoinString {
+		return nil, ErrJoinString
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a part of it is missing or was changed", ErrJoinString)
+	}
+	var wire joinWire
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&wire); err != nil || decoder.More() {
+		return nil, fmt.Errorf("%w: a part of it is missing or was changed", ErrJoinString)
+	}
+	j := &JoinString{Zone: wire.Zone, Addresses: wire.Addresses, CASHA256: hex.EncodeToString(wire.CA), Token: wire.Token}
+	return j, j.check(wire.CA)
+}
+
+func (j *JoinString) check(ca []byte) error {
+	switch {
+	case CheckZoneName(j.Zone) != nil:
+		return fmt.Errorf("%w: it names no zone", ErrJoinString)
+	case len(j.Addresses) == 0 || len(j.Addresses) > maxJoinAddresses:
+		return fmt.Errorf("%w: it has %d addresses, want 1 to %d", ErrJoinString, len(j.Addresses), maxJoinAddresses)
+	case len(ca) != sha256.Size:
+		return fmt.Errorf("%w: it has no SHA-256 of a CA", ErrJoinString)
+	case j.Token == "" || len(j.Token) > maxJoinToken || strings.ContainsFunc(j.Token, notInTokens):
+		return fmt.Errorf("%w: it has no token", ErrJoinString)
+	}
+	for _, address := range j.Addresses {
+		if err := CheckAddress(address); err != nil {
+			return fmt.Errorf("%w: %w", ErrJoinString, err)
+		}
+	}
+	return nil
+}
+
+func notInTokens(c rune) bool { return c <= ' ' || c > '~' }
+
+// CheckAddress accepts host:port with a port of 1 to 65535.
+func CheckAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err != nil || bad != nil || n == 0 || host == "" || len(host) > 253 || strings.ContainsFunc(host, notInHosts) {
+		return errors.New("one of its addresses is not host:port")
+	}
+	return nil
+}
+
+func notInHosts(c rune) bool {
+	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-._:%", c))
+}

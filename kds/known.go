@@ -1,0 +1,103 @@
+package kds
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Known remembers which version of each resource a peer's copy here has, so that a copy that did not change is neither
+// decoded nor compared again, and a new session can say what it has. It outlives sessions; KnownFiles let it outlive the
+// process. Safe for concurrent use.
+type Known struct {
+	mu     sync.Mutex
+	byType map[resources.Type]map[string]knownCopy // guarded by mu; by name on the wire
+	dirty  bool                                    // guarded by mu: changed since takeDirty
+	// changed, when not nil, is told once something changed.
+	changed chan struct{}
+}
+
+// knownCopy is one resource of the peer as it was last judged.
+type knownCopy struct {
+	version string
+	// key and revision are those of the stored copy; a copy that was changed by hand has another revision.
+	key      resources.Key
+	revision uint64
+	// refused: the version was not stored.
+	refused bool
+}
+
+// NewKnown returns an empty memory.
+func NewKnown() *Known { return &Known{byType: map[resources.Type]map[string]knownCopy{}} }
+
+func (k *Known) get(t resources.Type, name string) (knownCopy, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, ok := k.byType[t][name]
+	return c, ok
+}
+
+// forget drops everything, so that the next session compares in full.
+func (k *Known) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.byType)
+	k.touchLocked()
+}
+
+// update records a batch: copies as they are now, and names that are gone.
+func (k *Known) update(t resources.Type, copies map[string]knownCopy, gone []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.byType[t]
+	if m == nil {
+		m = make(map[string]knownCopy, len(copies))
+		k.byType[t] = m
+	}
+	for name, c := range copies {
+		m[name] = c
+	}
+	for _, name := range gone {
+		delete(m, name)
+	}
+	if len(copies)+len(gone) > 0 {
+		k.touchLocked()
+	}
+}
+
+func (k *Known) touchLocked() {
+	k.dirty = true
+	select {
+	case k.changed <- struct{}{}: // nil without a file: then nobody is told
+	default:
+	}
+}
+
+// takeDirty reports whether something changed since the last call.
+func (k *Known) takeDirty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.dirty
+	k.dirty = false
+	return was
+}
+
+func (k *Known) put(t resources.Type, name string, c knownCopy) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byType[t] == nil {
+		k.byType[t] = map[string]knownCopy{}
+	}
+	k.byType[t][name] = c
+}
+
+func (k *Known) copy() map[resources.Type]map[string]knownCopy {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := make(map[resources.Type]map[string]knownCopy, len(k.byType))
+	for t, m := range k.byType {
+		all[t] = maps.Clone(m)
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package kds
+
+import (
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Changes that turn out not to concern the peer leave no lag behind.
+func TestNoLagWhenNothingIsMissing(t *testing.T) {
+	n := &line{behind: time.Now().Add(-time.Minute)}
+	n.upToDate(7)
+	if n.acknowledged != 7 || !n.behind.IsZero() {
+		t.Errorf("acknowledged %d, behind since %v: want 7 and no lag", n.acknowledged, n.behind)
+	}
+}
+
+// slowStart keeps the order of a session's events and takes its time when one begins, as a busy machine would.
+type slowStart struct{ events }
+
+func (o *slowStart) Observe(e Event) {
+	if e.Kind == SessionStarted {
+		time.Sleep(50 * time.Millisecond) // the zone's other stream has time to come in between
+	}
+	o.events.Observe(e)
+}
+
+// Nothing is told of a session before its start, whichever of its two streams comes first.
+func TestNothingIsToldBeforeTheStart(t *testing.T) {
+	o := &slowStart{}
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Observer = o })
+	startZone(t, "zone-1", g.address, store.NewMemory())
+	eventually(t, "both streams are open", func() bool { return o.count(StreamOpened, "") == 2 })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.list {
+		if e.Session == 0 {
+			continue // a health check belongs to no session
+		}
+		if e.Kind != SessionStarted {
+			t.Errorf("the session's first event is %v, want its start", e.Kind)
+		}
+		break
+	}
+}

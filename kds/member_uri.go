@@ -1,0 +1,58 @@
+package kds
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// A zone's certificate names it in one URI: causeway://zone/<name>/<id>. It is no SPIFFE ID, so that no proxy takes it for one.
+const (
+	memberScheme = "causeway"
+	memberHost   = "zone"
+)
+
+var memberID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// Member is what a zone's certificate says.
+type Member struct {
+	// Zone is the name; ID the UUID that the zone keeps for its life.
+	Zone, ID string
+}
+
+// URI is the member in the form that certificates carry.
+func (m Member) URI() *url.URL {
+	return &url.URL{Scheme: memberScheme, Host: memberHost, Path: "/" + m.Zone + "/" + m.ID}
+}
+
+// ParseMember reads the one URI of a certificate or of a signing request. Nothing but the form that URI writes is taken.
+func ParseMember(uris []*url.URL) (Member, error) {
+	if len(uris) != 1 {
+		return Member{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", ErrRequest, len(uris))
+	}
+	zone, id, found := strings.Cut(strings.TrimPrefix(uris[0].Path, "/"), "/")
+	m := Member{Zone: zone, ID: id}
+	if !found || CheckZoneName(zone) != nil || !memberID.MatchString(id) || uris[0].String() != m.URI().String() {
+		return Member{}, fmt.Errorf("%w: its URI is not of the form causeway://zone/NAME/ID", ErrRequest)
+	}
+	return m, nil
+}
+
+// ParseMemberRequest reads a zone's signing request, DER of at most MaxMembershipMessage bytes, and verifies that whoever made it
+// holds the key. Nothing else that it asks for is heard.
+func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
+	if len(der) > MaxMembershipMessage {
+		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", ErrRequest, len(der), MaxMembershipMessage)
+	}
+	request, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return Member{}, nil, fmt.Errorf("%w: the signing request cannot be read", ErrRequest)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", ErrRequest)
+	}
+	m, err := ParseMember(request.URIs)
+	return m, request, err
+}

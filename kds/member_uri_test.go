@@ -1,0 +1,47 @@
+package kds
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"net/url"
+	"testing"
+)
+
+const someID = "01234567-89ab-cdef-0123-456789abcdef"
+
+// FuzzMemberRequest: a signing request is taken only when it is signed, by its own key, and names one zone in the one form.
+func FuzzMemberRequest(f *testing.F) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, uris := range [][]*url.URL{
+		{Member{"zone-1", someID}.URI()}, nil, {Member{"zone-1", someID}.URI(), Member{"zone-2", someID}.URI()},
+		{{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/x"}}, {{Scheme: memberScheme, Host: memberHost, Path: "/a/../b/" + someID}},
+	} {
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: uris}, key)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(der)
+		f.Add(der[:len(der)/2])
+	}
+	f.Fuzz(func(t *testing.T, der []byte) {
+		m, request, err := ParseMemberRequest(der)
+		if err != nil {
+			if !errors.Is(err, ErrRequest) {
+				t.Fatalf("%v is no ErrRequest", err)
+			}
+			return
+		}
+		if CheckZoneName(m.Zone) != nil || !memberID.MatchString(m.ID) || request.CheckSignature() != nil {
+			t.Fatalf("taken: %+v", m)
+		}
+		if back, err := ParseMember([]*url.URL{m.URI()}); err != nil || back != m {
+			t.Fatalf("%+v came back as %+v, %v", m, back, err)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package kds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// The service by which zones get and keep the credential that they connect with. It stands beside KDS, on the same port, and a
+// global of the ecosystem does not have it. Messages are JSON, so that they can grow.
+const (
+	membershipServiceName = "causeway.v1.MembershipService"
+	methodJoin            = "Join"
+	methodRenew           = "Renew"
+	methodConfirm         = "Confirm"
+	methodFollow          = "Follow"
+)
+
+// MaxMembershipMessage bounds a request of the service, in bytes: a token and a signing request fit many times.
+const MaxMembershipMessage = 32 << 10
+
+// JoinRequest trades a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's own key, whose
+// one URI names the zone and its persistent id (MemberURI).
+type JoinRequest struct {
+	Token string `json:"token"`
+	CSR   []byte `json:"csr"`
+}
+
+// RenewRequest asks for the credential that follows the one of this connection.
+type RenewRequest struct {
+	CSR []byte `json:"csr"`
+}
+
+// ConfirmRequest says that a zone has stored a credential durably, and will connect with it from now on.
+type ConfirmRequest struct {
+	// Serial is the certificate's, in lower-case hex.
+	Serial string `json:"serial"`
+}
+
+// Credential is what a zone connects with, beside its key.
+type Credential struct {
+	// Certificate is the zone's client certificate in PEM; CA the authorities that sign certificates of globals.
+	Certificate string `json:"certificate"`
+	CA          string `json:"ca"`
+	// Expires is when the certificate ends.
+	Expires time.Time `json:"expires"`
+}
+
+// Advice is what a global tells a zone that follows.
+type Advice struct {
+	// Renew: have the credential renewed now, although it is not half over.
+	Renew bool `json:"renew"`
+}
+
+// MembershipServer is what serves the service. Errors may wrap ErrUnauthenticated, ErrNotAllowed or ErrRequest.
+type MembershipServer interface {
+	Join(context.Context, *JoinRequest) (*Credential, error)
+	Renew(context.Context, *RenewRequest) (*Credential, error)
+	Confirm(context.Context, *ConfirmRequest) error
+	// Follow sends advice until ctx ends.
+	Follow(ctx context.Context, send func(*Advice) error) error
+}
+
+var membershipServiceDesc = grpc.ServiceDesc{
+	ServiceName: membershipServiceName, HandlerType: (*MembershipServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{MethodName: methodJoin, Handler: unary(MembershipServer.Join)},
+		{MethodName: methodRenew, Handler: unary(MembershipServer.Renew)},
+		{MethodName: methodConfirm, Handler: unary(func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
+			return &struct{}{}, s.Confirm(ctx, r)
+		})},
+	},
+	Streams: []grpc.StreamDesc{{StreamName: methodFollow, Handler: handleFollow, ServerStreams: true}},
+}
+
+// RegisterMembership puts the service on a server that was made with ServerOptions.
+func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
+	r.RegisterService(&membershipServiceDesc, s)
+}
+
+// unary is the handler of a method whose messages are JSON.
+func unary[In, Out any](call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		raw := new(wrapperspb.BytesValue)
+		if err := decode(raw); err != nil {
+			return nil, err
+		}
+		in := new(In)
+		if err := unpack(raw, in); err != nil {
+			return nil, toStatus(err)
+		}
+		out, err := call(srv.(MembershipServer), ctx, in)
+		if err != nil {
+			return nil, toStatus(err)
+		}
+		return pack(out)
+	}
+}
+
+func handleFollow(srv any, stream grpc.ServerStream) error {
+	if err := stream.RecvMsg(new(wrapperspb.BytesValue)); err != nil {
+		return err
+	}
+	return toStatus(srv.(MembershipServer).Follow(stream.Context(), func(a *Advice) error {
+		m, err := pack(a)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(m)
+	}))
+}
+
+func pack(v any) (*wrapperspb.BytesValue, error) {
+	raw, err := json.Marshal(v)
+	return wrapperspb.Bytes(raw), err
+}
+
+func unpack(m *wrapperspb.BytesValue, v any) error {
+	if len(m.GetValue()) > MaxMembershipMessage {
+		return fmt.Errorf("%w: larger than %d bytes", ErrRequest, MaxMembershipMessage)
+	}
+	if err := json.Unmarshal(m.GetValue(), v); err != nil {
+		return fmt.Errorf("%w: not the JSON that was expected", ErrRequest)
+	}
+	return nil
+}
+
+// Membership is a zone's end of the service. The zero value with a connection is ready.
+type Membership struct{ Conn grpc.ClientConnInterface }
+
+// Join trades a token for a credential.
+func (m Membership) Join(ctx context.Context, r *JoinRequest) (*Credential, error) {
+	out := new(Credential)
+	return out, m.call(ctx, methodJoin, r, out)
+}
+
+// Renew asks for the next credential.
+func (m Membership) Renew(ctx context.Context, r *RenewRequest) (*Credential, error) {
+	out := new(Credential)
+	return out, m.call(ctx, methodRenew, r, out)
+}
+
+// Confirm says that a credential is stored.
+func (m Membership) Confirm(ctx context.Context, r *ConfirmRequest) error {
+	return m.call(ctx, methodConfirm, r, new(struct{}))
+}
+
+// Follow calls heard for each piece of advice until the stream ends, and returns why it did.
+func (m Membership) Follow(ctx context.Context, heard func(Advice)) error {
+	stream, err := m.Conn.NewStream(ctx, &membershipServiceDesc.Streams[0], fullMethod(membershipServiceName, methodFollow))
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(new(wrapperspb.BytesValue)); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		raw, advice := new(wrapperspb.BytesValue), Advice{}
+		if err := stream.RecvMsg(raw); err != nil {
+			return err
+		}
+		if err := unpack(raw, &advice); err != nil {
+			return err
+		}
+		heard(advice)
+	}
+}
+
+func (m Membership) call(ctx context.Context, method string, in, out any) error {
+	raw, err := pack(in)
+	if err != nil {
+		return err
+	}
+	answer := new(wrapperspb.BytesValue)
+	if err := m.Conn.Invoke(ctx, fullMethod(membershipServiceName, method), raw, answer); err != nil {
+		return err
+	}
+	return json.Unmarshal(answer.GetValue(), out)
+}

@@ -1,0 +1,66 @@
+package kds
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// maxPeerText bounds what is kept of a peer's words about itself, which are shown to operators.
+const maxPeerText = 64 << 10
+
+// nodeOf introduces this server in a stream's requests; id is the zone's name in both directions.
+// Source: kuma-wire, "Node in DeltaDiscoveryRequest".
+func nodeOf(id string, self Peer) *corev3.Node {
+	features := &structpb.ListValue{}
+	for _, name := range self.Features.Names() {
+		features.Values = append(features.Values, structpb.NewStringValue(name))
+	}
+	version := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"version":   structpb.NewStringValue(self.Version),
+		"gitTag":    structpb.NewStringValue(self.GitTag),
+		"gitCommit": structpb.NewStringValue(self.GitCommit),
+		"buildDate": structpb.NewStringValue(self.BuildDate),
+	}}
+	return &corev3.Node{Id: id, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
+		"control-plane-id": structpb.NewStringValue(self.Instance),
+		"config":           structpb.NewStringValue(self.Config),
+		"features":         structpb.NewListValue(features),
+		"version": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"kumaCp": structpb.NewStructValue(version),
+		}}),
+	}}}
+}
+
+// peerOf reads what nodeOf writes; what is missing stays empty.
+func peerOf(node *corev3.Node) *Peer {
+	fields := node.GetMetadata().GetFields()
+	version := fields["version"].GetStructValue().GetFields()["kumaCp"].GetStructValue().GetFields()
+	text := func(v *structpb.Value) string {
+		s := v.GetStringValue()
+		return s[:min(len(s), maxPeerText)]
+	}
+	return &Peer{
+		Instance:  text(fields["control-plane-id"]),
+		Config:    text(fields["config"]),
+		Version:   text(version["version"]),
+		GitTag:    text(version["gitTag"]),
+		GitCommit: text(version["gitCommit"]),
+		BuildDate: text(version["buildDate"]),
+		Features:  featuresOfNode(node.GetMetadata()),
+	}
+}
+
+// CheckZoneName accepts DNS labels. Source: kuma-wire, "Limits, keepalive, stream life".
+func CheckZoneName(name string) error {
+	valid := name != "" && len(name) <= 63 && name[0] != '-' && name[len(name)-1] != '-'
+	for i := 0; valid && i < len(name); i++ {
+		c := name[i]
+		valid = c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+	}
+	if !valid {
+		return fmt.Errorf("%w: %q", ErrZoneName, truncate(name))
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package kds
+
+import (
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// EventKind says what happened.
+type EventKind uint8
+
+// What an Observer hears of.
+const (
+	// SessionStarted: a zone's session began. SessionEnded: it ended, with Err as the reason.
+	SessionStarted EventKind = iota
+	SessionEnded
+	// StreamOpened: one of the session's streams began.
+	StreamOpened
+	// HealthChecked: the zone called HealthCheck.
+	HealthChecked
+	// Sent: a message left. Acknowledged, Rejected: the peer's answer to one; Rejected has the peer's Refusals.
+	Sent
+	Acknowledged
+	Rejected
+	// Received: a message was applied, durably; Refusals is what of it was not.
+	Received
+	// UnknownType: the peer speaks of a type that this registry does not have.
+	UnknownType
+	// Withheld: resources that cannot be sent to this peer, with reasons in Refusals.
+	Withheld
+	// Held: a complete list would remove too much; its removals wait for an operator.
+	Held
+)
+
+// Event is one thing that happened in a session. Fields that do not apply are zero.
+type Event struct {
+	Kind EventKind
+	// Time is set for sessions and health checks.
+	Time time.Time
+	// Zone is the zone's end of the session, Session its number on this server.
+	Zone    string
+	Session uint64
+	// Peer is what the peer said of itself, once it has.
+	Peer      *Peer
+	Direction Direction
+	Type      resources.Type
+	// Resources and Removed count what the message carried, Written what the store took of it.
+	Resources, Removed, Written int
+	// Bytes is the size of the resources that were sent; Age how old the oldest change is that was acknowledged, zero for lists.
+	Bytes int
+	Age   time.Duration
+	// Revision is the sender's; zero when the peer does not say.
+	Revision uint64
+	Refusals []Refusal
+	Err      error
+}
+
+// Observer hears what happens in sessions. It is called on their goroutines: it must be quick, must not block and must
+// not call back.
+type Observer interface {
+	Observe(Event)
+}
+
+// Peer is what a server says of itself in its first request.
+type Peer struct {
+	// Instance is its control-plane-id, Version its version and Config its configuration as text.
+	Instance, Version, GitTag, GitCommit, BuildDate, Config string
+	Features                                                Features
+	// AuthTokenProvided: the metadata had an authorization.
+	AuthTokenProvided bool
+}
+
+// Refusal is one resource that one side did not take.
+type Refusal struct {
+	Direction Direction
+	Type      resources.Type
+	// Name is the name on the wire, `<name>.<mesh>`; empty when a peer's message names none.
+	Name string
+	// Version is the refused version, where known.
+	Version string
+	Reason  string
+	// Since is when it was refused first, in this version.
+	Since time.Time
+	// Key is the resource's here, zero for one of the peer's; KRI is its KRI, where known.
+	Key resources.Key
+	KRI resources.KRI
+	// ByPeer: the peer refused what we sent; otherwise we refused what it sent, or could not send it.
+	ByPeer bool
+}
+
+// observers passes events on; nil does nothing.
+type silent struct{}
+
+func (silent) Observe(Event) {}

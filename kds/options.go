@@ -1,0 +1,117 @@
+package kds
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // zones compress their requests
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
+)
+
+// Limits of the wire. Source: kuma-wire, "Limits, keepalive, stream life".
+const (
+	// MaxMessageSize is what every peer takes in one message, in bytes.
+	MaxMessageSize = 10 << 20
+	// DefaultMaxMessageSize is where messages are cut, in bytes.
+	DefaultMaxMessageSize = 1 << 20
+
+	pingInterval = 15 * time.Second
+	pingTimeout  = 15 * time.Second
+	// shortestPings leaves room for a peer's clock: one that pings every 15 s must never be sent away.
+	shortestPings = 10 * time.Second
+	maxStreams    = 1_000_000
+	// writeBuffer is how much is given to the kernel at once, in bytes. Each connection that is being sent a list holds one;
+	// the rest share theirs.
+	writeBuffer = 16 << 10
+	// envelopeRoom is what a message holds beside its items.
+	envelopeRoom = 4 << 10
+)
+
+// ServerOptions returns what a gRPC server that serves KDS needs beside its credentials.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestPings, PermitWithoutStream: true}),
+		grpc.MaxRecvMsgSize(MaxMessageSize),
+		grpc.MaxSendMsgSize(MaxMessageSize),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.WriteBufferSize(writeBuffer),
+		grpc.StatsHandler(&connections{}),
+		grpc.ForceServerCodecV2(newCodec()),
+	}
+}
+
+// dialOptions are the zone's counterpart.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageSize), grpc.MaxCallSendMsgSize(MaxMessageSize), grpc.ForceCodecV2(newCodec())),
+	}
+}
+
+// connections numbers transport connections in the order in which they arrive: a session is one of them, and the newest
+// one of a zone wins.
+type connections struct{ last atomic.Uint64 }
+
+type connectionKey struct{}
+
+// connection is one transport connection, for all calls that come by it.
+type connection struct {
+	number uint64
+	// hangUp closes it at once, without a word: what waits in the transport is lost, and all streams end.
+	hangUp func()
+}
+
+// TagConn implements stats.Handler.
+func (c *connections) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	tagged := &connection{number: c.last.Add(1), hangUp: func() {}}
+	if a, ok := info.RemoteAddr.(closableAddr); ok {
+		tagged.hangUp = func() { _ = a.conn.Close() }
+	}
+	return context.WithValue(ctx, connectionKey{}, tagged)
+}
+
+// HandleConn implements stats.Handler.
+func (*connections) HandleConn(context.Context, stats.ConnStats) {}
+
+// TagRPC implements stats.Handler.
+func (*connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (*connections) HandleRPC(context.Context, stats.RPCStats) {}
+
+// connectionOf returns the connection that a call came by; nil without ServerOptions.
+func connectionOf(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
+}
+
+// Listener returns l with connections that can be hung up on. gRPC ends a stream behind all that waits for the peer on it,
+// and with a peer that does not read that is never.
+func Listener(l net.Listener) net.Listener { return closableListener{l} }
+
+type closableListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l closableListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return readable(closableConn{conn}), nil
+}
+
+// closableConn can be found by its address, which is all that gRPC shows of it.
+type closableConn struct{ net.Conn }
+
+// RemoteAddr implements net.Conn.
+func (c closableConn) RemoteAddr() net.Addr { return closableAddr{c.Conn.RemoteAddr(), c.Conn} }
+
+type closableAddr struct {
+	net.Addr
+	conn net.Conn
+}

@@ -1,0 +1,122 @@
+package kds
+
+import (
+	"sync"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Bounds of the pause between two waves while changes come faster than the zones answer.
+const (
+	shortestPause = 4 * time.Millisecond
+	longestPause  = 32 * time.Millisecond
+)
+
+// pace tells senders when to look at the store again.
+type pace interface {
+	// next returns a channel that is closed when there is something new, and the number of the wave before it.
+	next() (wave uint64, news <-chan struct{})
+	// settled says that a stream has sent and got answered all that it saw after the wave.
+	settled(wave uint64)
+}
+
+// unpaced wakes its stream at every commit: for a server with one stream, whose peer's answers are the clock.
+type unpaced struct{ store store.Reader }
+
+func (u unpaced) next() (uint64, <-chan struct{}) {
+	_, changed := u.store.Changed()
+	return 0, changed
+}
+
+func (unpaced) settled(uint64) {}
+
+// pacer wakes all streams of a server together, in waves. The first change goes out at once. One that comes before most
+// streams are done with the wave before it waits for a pause that grows while this goes on: so in a burst each message
+// carries several changes, and a stream that is slow or stuck holds up nobody. Safe for concurrent use.
+type pacer struct {
+	store store.Reader
+
+	mu       sync.Mutex
+	news     chan struct{} // guarded by mu: closed by the next wave
+	wave     uint64        // guarded by mu
+	streams  int           // guarded by mu
+	finished int           // guarded by mu: streams that settled the current wave
+	stop     chan struct{} // guarded by mu: ends run; nil without streams
+}
+
+func newPacer(s store.Reader) *pacer { return &pacer{store: s, news: make(chan struct{})} }
+
+// enter takes a stream in; the first starts run by start. Each stream that entered must leave.
+func (p *pacer) enter(start func(run func())) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams++
+	if p.stop == nil {
+		stop := make(chan struct{})
+		p.stop = stop
+		_, changed := p.store.Changed()
+		start(func() { p.run(changed, stop) })
+	}
+}
+
+func (p *pacer) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams--; p.streams == 0 {
+		close(p.stop)
+		p.stop = nil
+	}
+}
+
+func (p *pacer) next() (uint64, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wave, p.news
+}
+
+func (p *pacer) settled(wave uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wave == p.wave {
+		p.finished++
+	}
+}
+
+// busy reports whether most streams are still at work on the current wave.
+func (p *pacer) busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wave > 0 && p.streams > 1 && p.finished*2 < p.streams
+}
+
+// run turns commits into waves until stop is closed. changed is closed by the first commit that nobody looked at yet.
+func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
+	var pause time.Duration
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+		case <-stop:
+			return
+		}
+		if !p.busy() {
+			pause = 0
+		} else {
+			pause = min(max(2*pause, shortestPause), longestPause)
+			timer.Reset(pause)
+			select {
+			case <-timer.C:
+			case <-stop:
+				return
+			}
+		}
+		_, changed = p.store.Changed()
+		p.mu.Lock()
+		close(p.news)
+		p.news, p.finished = make(chan struct{}), 0
+		p.wave++
+		p.mu.Unlock()
+	}
+}

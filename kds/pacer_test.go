@@ -1,0 +1,98 @@
+package kds
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// TestWaves: the first change goes out at once; while most streams are still at work on it, later ones share waves; no
+// change is left behind; and streams that are done are woken at once again.
+func TestWaves(t *testing.T) {
+	s := store.NewMemory()
+	p := newPacer(s)
+	var running sync.WaitGroup
+	for range 4 {
+		p.enter(running.Go)
+	}
+	write := func(i int) uint64 {
+		key, spec := permission(fmt.Sprintf("p%d", i))
+		return put(t, s, written(t, globalHome, key, spec))
+	}
+	before, news := p.next()
+	write(0)
+	<-news
+	first, _ := p.next()
+	if first != before+1 {
+		t.Fatalf("wave %d after %d", first, before)
+	}
+	// Nobody settles: a burst.
+	var last uint64
+	began := time.Now()
+	for i := range 200 {
+		last = write(i + 1)
+	}
+	took := time.Since(began)
+	eventually(t, "a wave after the last write", func() bool {
+		wave, news := p.next()
+		select {
+		case <-news:
+		case <-time.After(2 * longestPause):
+			return s.Snapshot().Revision() == last && wave > first
+		}
+		return false
+	})
+	wave, news := p.next()
+	if most := uint64(took/shortestPause) + 3; wave-first > most {
+		t.Errorf("200 writes in %s made %d waves", took, wave-first)
+	}
+	// One stuck stream of four holds up nobody.
+	for range 3 {
+		p.settled(wave)
+	}
+	began = time.Now()
+	write(999)
+	<-news
+	if p.busy() != true { // the new wave has just begun
+		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
+	}
+	for range 4 {
+		p.leave()
+	}
+	running.Wait()
+}
+
+func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
+	b := newBundles()
+	var list []*encoded
+	for i := range 2 * joinedFrom {
+		raw := []byte(fmt.Sprintf("resource-%d", i))
+		e := &encoded{size: len(raw)}
+		e.raw.Store(&raw)
+		list = append(list, e)
+	}
+	key := bundleKey{typ: resources.TypeMesh}
+	build := func(from []*encoded) *bundle {
+		built := b.borrow()
+		*built = append(*built, from...)
+		return b.share(key, built, false)
+	}
+	first, again, other, small := build(list), build(list), build(list[1:]), build(list[:2])
+	if first != again || first == other {
+		t.Error("equal lists are not shared, or different ones are")
+	}
+	if small.buffer != nil || len(small.resources) != 2 {
+		t.Errorf("a small one: %d resources, joined %v", len(small.resources), small.buffer != nil)
+	}
+	size := 0
+	for _, e := range list {
+		size += e.size
+	}
+	if first.buffer.Len() != size {
+		t.Errorf("joined to %d bytes, want %d", first.buffer.Len(), size)
+	}
+}

@@ -1,0 +1,240 @@
+package kds
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// parcel is what goes into one message. Streams share it, so nobody changes one that is made.
+type parcel struct {
+	*bundle
+	removed []string
+	// size is that of the resources, in bytes.
+	size int
+	// cause is that of the changes; zero for a list.
+	cause store.Cause
+	// after and afterName are the transfer's place behind this message; done: nothing comes behind it.
+	after     *resources.Key
+	afterName string
+	done      bool
+}
+
+func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
+
+// pack makes one message of the transfer, or finds it where another stream made the same. It returns nil when the type
+// is too big for a peer that takes it whole.
+func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
+	v := newView(s.audience, t.snapshot)
+	key, shareable := s.parcelKey(sub, t, v)
+	if !shareable {
+		return s.packAlone(sub, t, v)
+	}
+	unchanged := func(from uint64) bool { return s.unchanged(sub, from, t.target) }
+	if p := s.encoder.found(key, t.target, unchanged); p != nil {
+		return p, nil
+	}
+	if t.list {
+		done, others := s.encoder.parcels.begin(key)
+		defer done()
+		v.alone = done
+		if others != nil {
+			<-others
+			if p := s.encoder.found(key, t.target, unchanged); p != nil {
+				return p, nil
+			}
+		}
+	}
+	p, err := s.packAlone(sub, t, v)
+	if p != nil && !v.particular {
+		s.encoder.parcels.keep(key, t.target, p)
+	}
+	return p, err
+}
+
+// parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
+func (s *sender) parcelKey(sub *subscription, t *transfer, v *view) (parcelKey, bool) {
+	if s.direction != GlobalToZone || sub.have != nil || !v.enabledNow(s.zone) {
+		return parcelKey{}, false
+	}
+	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}
+	if t.list {
+		key.since = 0
+	}
+	if t.after != nil {
+		key.after = *t.after
+	}
+	return key, true
+}
+
+// unchanged reports whether no commit between the revisions concerns the type.
+func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
+	commits, ok := sub.source.store.Changes(from)
+	if !ok {
+		return false
+	}
+	for _, c := range commits {
+		if c.Revision > to {
+			break
+		}
+		if s.concerns(sub, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// packAlone makes the message.
+func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*parcel, error) {
+	list := s.encoder.bundles.borrow()
+	p, err := s.fill(sub, t, v, list)
+	shared := s.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&s.audience)}, list, t.list && !v.particular)
+	if p != nil {
+		p.bundle = shared
+	}
+	return p, err
+}
+
+// fill does packAlone's work, with the resources going to list.
+func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*parcel, error) {
+	limit := s.maxMessage
+	if t.list && !s.audience.Features.Has(FeatureParts) {
+		limit = s.maxWhole
+	}
+	var adds iter.Seq[addition]
+	var removed []string
+	var cause store.Cause
+	if t.list {
+		adds = s.everything(sub, t, v)
+	} else {
+		steps, because, err := s.fold(sub, t, v)
+		if err != nil {
+			return nil, err
+		}
+		cause = because
+		adds, removed = s.split(steps, v)
+	}
+	p := &parcel{bundle: &bundle{}, after: t.after, afterName: t.afterName, cause: cause}
+	var present map[string]bool
+	if t.list && sub.have != nil {
+		present = make(map[string]bool, len(sub.have))
+	}
+	for add := range adds {
+		e := add.encoded
+		if present != nil {
+			present[e.name] = true
+			if sub.have[e.name] == e.version {
+				continue
+			}
+		}
+		if t.sent(add.key) {
+			continue
+		}
+		if p.size+e.size > limit && p.size > 0 {
+			return s.cut(sub, t, p)
+		}
+		*list = append(*list, e)
+		p.size += e.size
+		p.after = add.key
+	}
+	if t.list {
+		removed = vanished(sub.have, present)
+	}
+	return s.packRemoved(sub, t, p, removed, limit)
+}
+
+// addition is one resource that the peer is sent.
+type addition struct {
+	key     *resources.Key
+	encoded *encoded
+}
+
+// everything yields all of the type that the peer can see, ordered by key. What earlier parts brought is left out, except
+// where what the peer has is compared with all there is.
+func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[addition] {
+	return func(yield func(addition) bool) {
+		for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type}) {
+			if sub.have == nil && t.sent(&r.Key) {
+				continue
+			}
+			if e := s.sayable(r, v); e != nil && !yield(addition{&r.Key, e}) {
+				return
+			}
+		}
+	}
+}
+
+// packRemoved adds removals, which come after all that is new: create before delete.
+func (s *sender) packRemoved(sub *subscription, t *transfer, p *parcel, removed []string, limit int) (*parcel, error) {
+	slices.Sort(removed)
+	for _, name := range removed {
+		if name <= t.afterName {
+			continue
+		}
+		size := len(name) + itemOverhead
+		if p.size+size > limit && p.size > 0 {
+			return s.cut(sub, t, p)
+		}
+		p.removed = append(p.removed, name)
+		p.size += size
+		p.afterName = name
+	}
+	p.done = true
+	return p, nil
+}
+
+// cut ends a message before the transfer is done. A peer that cannot join the parts of a list cannot be sent the list.
+func (s *sender) cut(sub *subscription, t *transfer, p *parcel) (*parcel, error) {
+	if !t.list || s.audience.Features.Has(FeatureParts) {
+		return p, nil
+	}
+	s.withhold(&encoded{}, sub.descriptor.Type, "", fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", s.maxWhole))
+	return nil, nil
+}
+
+// sayable returns r as the peer gets it, or nil when it does not cross or cannot be said.
+func (s *sender) sayable(r *resources.Resource, v *view) *encoded {
+	if !s.crossing.SameForAll(r, s.direction) {
+		v.isParticular()
+	}
+	if s.crossing.Stops(r, &v.now) != "" {
+		return nil
+	}
+	e := s.encoder.encode(r, &s.audience)
+	switch {
+	case e.err != nil:
+		v.isParticular()
+		s.withhold(e, r.Type, s.wireName(r), e.err.Error())
+		return nil
+	case e.size > s.maxWhole:
+		v.isParticular()
+		s.withhold(e, r.Type, e.name, fmt.Sprintf("it is %d bytes, and one message holds %d", e.size, s.maxWhole))
+		return nil
+	}
+	return e
+}
+
+// withhold reports, once, what cannot be sent.
+func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
+	r := Refusal{Direction: s.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
+	if old, ok := s.refusals.get(r.Direction, t, name, false); ok && old.Reason == reason {
+		return
+	}
+	s.refusals.settle(Refusal{Direction: s.direction, Type: t}, []string{name}, []Refusal{r})
+	s.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
+	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []Refusal{r}})
+}
+
+// vanished returns the names that the peer has and should not.
+func vanished(have map[string]string, present map[string]bool) []string {
+	var gone []string
+	for name := range have {
+		if !present[name] {
+			gone = append(gone, name)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,179 @@
+package kds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+func many(t *testing.T, s store.Store, prefix string, n int) []resources.Key {
+	t.Helper()
+	var rs []*resources.Resource
+	var keys []resources.Key
+	for i := range n {
+		key, spec := permission(fmt.Sprintf("%s%03d", prefix, i))
+		rs = append(rs, written(t, globalHome, key, spec))
+		keys = append(keys, key)
+	}
+	put(t, s, rs...)
+	return keys
+}
+
+func TestMessagesAreCut(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
+	keys := many(t, g.store, "a", 40)
+	s := store.NewMemory()
+	z := startZone(t, "zone-1", g.address, s)
+	eventually(t, "the list in parts", func() bool { return count(s, keys[0].Type) == 40 })
+	// A message is counted after what it brought is visible.
+	eventually(t, "ten messages", func() bool { return z.events.count(Received, keys[0].Type) >= 10 })
+	more := many(t, g.store, "b", 40)
+	eventually(t, "a change in parts", func() bool { return count(s, keys[0].Type) == 80 })
+	remove(t, g.store, append(keys, more[:20]...)...)
+	eventually(t, "removals", func() bool { return count(s, keys[0].Type) == 20 })
+	z.stop()
+	remove(t, g.store, more[20:25]...)
+	many(t, g.store, "c", 30)
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "a list in parts that also removes", func() bool {
+		return count(s, keys[0].Type) == 45 && find(s, keys[0].Type, "b020") == nil && find(s, keys[0].Type, "c029") != nil
+	})
+}
+
+// TestPlainPeersFirstListIsWhole: such a peer takes the first response of a type as all there is.
+func TestPlainPeersFirstListIsWhole(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
+	keys := many(t, g.store, "a", 40)
+	p := dialPeer(t, "plain", g.address, plainFeatures)
+	p.openDown(keys[0].Type)
+	m := p.receive()
+	if len(m.GetResources()) != 40 {
+		t.Fatalf("the first list has %d", len(m.GetResources()))
+	}
+	p.ack(m)
+	many(t, g.store, "b", 40)
+	got := 0
+	for got < 40 {
+		m := p.receive()
+		if got += len(m.GetResources()); len(m.GetResources()) == 40 {
+			t.Fatal("a change was not cut")
+		}
+		p.ack(m)
+	}
+}
+
+// TestComingAndGoingBetweenParts changes what was listed, and what was not yet, between two parts of a list.
+func TestComingAndGoingBetweenParts(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 1 << 10 })
+	keys := many(t, g.store, "m", 20)
+	p := dialPeer(t, "parts", g.address, OwnFeatures())
+	p.openDown(keys[0].Type)
+	have := map[string]bool{}
+	take := func(m *discovery.DeltaDiscoveryResponse) {
+		for _, r := range m.GetResources() {
+			have[r.GetName()] = true
+		}
+		for _, name := range m.GetRemovedResources() {
+			delete(have, name)
+		}
+	}
+	m := p.receive()
+	if said, ok := parseProgress(m.GetSystemVersionInfo()); !ok || !said.list || !said.more {
+		t.Fatalf("the first part says %q", m.GetSystemVersionInfo())
+	}
+	early := many(t, g.store, "a", 2) // before the place of the transfer
+	late := many(t, g.store, "z", 2)  // behind it
+	remove(t, g.store, keys[0], early[0], keys[19])
+	// finish answers until nothing is outstanding; a resource goes as soon as it was seen.
+	finish := func(fleeting resources.Key) {
+		name := ""
+		if r := g.store.Snapshot().Get(fleeting); r != nil {
+			name = WireName(hashedName(r), r.Mesh)
+		}
+		last := resources.Key{Type: fleeting.Type, Mesh: "default", Name: "zz-" + fleeting.Name}
+		for sent := false; ; {
+			take(m)
+			if name != "" && have[name] {
+				remove(t, g.store, fleeting)
+				name = ""
+			}
+			if said, _ := parseProgress(m.GetSystemVersionInfo()); !said.more && !sent && name == "" {
+				_, spec := permission("last")
+				put(t, g.store, written(t, globalHome, last, spec))
+				sent = true
+			}
+			p.ack(m)
+			if have[WireName(hashedName(written(t, globalHome, last, `{}`)), "default")] {
+				return
+			}
+			m = p.receive()
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		want := map[string]bool{}
+		for r := range g.store.Snapshot().List(store.Query{Type: keys[0].Type}) {
+			want[WireName(hashedName(r), r.Mesh)] = true
+		}
+		if fmt.Sprint(have) != fmt.Sprint(want) {
+			t.Errorf("%s the peer has\n%v\nwant\n%v", when, have, want)
+		}
+	}
+	finish(late[0])
+	check("after a list")
+	many(t, g.store, "n", 20)
+	m = p.receive()
+	finish(many(t, g.store, "y", 2)[0])
+	check("after a change")
+}
+
+func TestPastTheWindow(t *testing.T) {
+	for _, features := range []Features{plainFeatures, OwnFeatures()} {
+		g := startGlobal(t, store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8, WindowChanges: 8}))
+		keys := many(t, g.store, "a", 3)
+		p := dialPeer(t, "behind", g.address, features)
+		p.openDown(keys[0].Type)
+		m := p.receive()
+		remove(t, g.store, keys[0])
+		for i := range 40 {
+			key, _ := permission("churn")
+			put(t, g.store, written(t, globalHome, key, fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"a%d"}}]}}`, i)))
+		}
+		p.ack(m)
+		next, err := p.down.Recv()
+		if features == plainFeatures {
+			if grpcstatus.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "open a new stream") {
+				t.Errorf("a plain peer got %v, %v", next, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := parseProgress(next.GetSystemVersionInfo())
+		if !said.list || len(next.GetResources()) != 3 {
+			t.Errorf("got %q with %d resources", next.GetSystemVersionInfo(), len(next.GetResources()))
+		}
+	}
+}
+
+func TestTooBigForOneMessage(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	big, _ := permission("big")
+	small, smallSpec := permission("small")
+	put(t, g.store, written(t, globalHome, small, smallSpec),
+		written(t, globalHome, big, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", MaxMessageSize)+`"}}]}}`))
+	s := store.NewMemory()
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "the small one", func() bool { return find(s, small.Type, "small") != nil })
+	if refusals := g.Refusals("zone-1"); len(refusals) != 1 || !strings.HasPrefix(refusals[0].Name, "big-") || refusals[0].ByPeer {
+		t.Errorf("refusals are %+v", refusals)
+	}
+}

@@ -1,0 +1,427 @@
+package kds
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// plainFeatures are those of a peer that knows nothing of Causeway.
+const plainFeatures = FeatureZoneToken | FeatureHashSuffix | FeatureProducerPolicies | FeatureOptionalTargetRef
+
+// peer speaks the wire as a zone of the ecosystem does, message by message.
+type peer struct {
+	t    *testing.T
+	name string
+	conn *grpc.ClientConn
+	ctx  context.Context
+	down GlobalToZoneClient
+	up   ZoneToGlobalClient
+	self Peer
+}
+
+func dialPeer(t *testing.T, name, target string, features Features) *peer {
+	t.Helper()
+	// Windows that do not grow: what is not read is soon too much.
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)),
+		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(128<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(func() { cancel(); _ = conn.Close() })
+	md := []string{metadataClientID, name, "features", "zone-ping-health"}
+	for _, f := range features.Names() {
+		md = append(md, "features", f)
+	}
+	return &peer{t: t, name: name, conn: conn, ctx: metadata.AppendToOutgoingContext(ctx, md...), self: Peer{Instance: name, Features: features}}
+}
+
+func (p *peer) openDown(types ...resources.Type) {
+	p.t.Helper()
+	var err error
+	if p.down, err = openGlobalToZone(p.ctx, p.conn); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, t := range types {
+		p.subscribe(t, nil)
+	}
+}
+
+func (p *peer) subscribe(t resources.Type, have map[string]string) {
+	p.t.Helper()
+	p.request(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: string(t), ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: have})
+}
+
+func (p *peer) request(r *discovery.DeltaDiscoveryRequest) {
+	p.t.Helper()
+	if err := p.down.Send(r); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) receive() *discovery.DeltaDiscoveryResponse {
+	p.t.Helper()
+	m, err := p.down.Recv()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return m
+}
+
+func (p *peer) ack(m *discovery.DeltaDiscoveryResponse) {
+	p.t.Helper()
+	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()})
+}
+
+func (p *peer) nack(m *discovery.DeltaDiscoveryResponse, text string) {
+	p.t.Helper()
+	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce(), ErrorDetail: &status.Status{Message: text}, ResourceNamesSubscribe: []string{"*"}})
+}
+
+// openUp opens the other stream and reads the global's requests for all types.
+func (p *peer) openUp() {
+	p.t.Helper()
+	var err error
+	if p.up, err = openZoneToGlobal(p.ctx, p.conn); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, d := range resources.Descriptors() {
+		if ZoneToGlobal.Carries(d) {
+			if _, err := p.up.Recv(); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// send sends a response upwards and returns the global's answer.
+func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
+	p.t.Helper()
+	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(t), Nonce: nonce, Resources: items, RemovedResources: removed}); err != nil {
+		p.t.Fatal(err)
+	}
+	answer, err := p.up.Recv()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if answer.GetResponseNonce() != nonce || answer.GetTypeUrl() != string(t) {
+		p.t.Fatalf("answer to nonce %q of %q", answer.GetResponseNonce(), answer.GetTypeUrl())
+	}
+	return answer
+}
+
+// wireOf is r as the zone sends it.
+func wireOf(t *testing.T, zone string, r *resources.Resource) *discovery.Resource {
+	t.Helper()
+	out, err := NewMapping().Outbound(r, &Audience{Direction: ZoneToGlobal, Zone: zone, Features: OwnFeatures()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire, err := Encode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire
+}
+
+func envelope(t *testing.T, r *discovery.Resource) *meshpb.KumaResource {
+	t.Helper()
+	var e meshpb.KumaResource
+	if err := proto.Unmarshal(r.GetResource().GetValue(), &e); err != nil {
+		t.Fatal(err)
+	}
+	return &e
+}
+
+func TestPlainZoneGetsThePlainProtocol(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	key, _ := permission("http")
+	put(t, g.store,
+		written(t, globalHome, key, `{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"},"path":{"type":"Exact","value":"/x"}}]}}`),
+		written(t, globalHome, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`))
+	p := dialPeer(t, "plain", g.address, plainFeatures)
+	p.openDown(resources.TypeMeshTimeout, key.Type, "NobodyKnows", resources.TypeDataplane, resources.TypeMesh)
+	got := map[string]*discovery.DeltaDiscoveryResponse{}
+	nonces := map[string]bool{}
+	for len(got) < 5 {
+		m := p.receive()
+		got[m.GetTypeUrl()] = m
+		nonces[m.GetNonce()] = true
+		p.ack(m)
+		if m.GetSystemVersionInfo() != "" || m.GetControlPlane().GetIdentifier() != "global" {
+			t.Errorf("%s: system version %q, control plane %q", m.GetTypeUrl(), m.GetSystemVersionInfo(), m.GetControlPlane().GetIdentifier())
+		}
+	}
+	if len(nonces) != 5 {
+		t.Errorf("nonces are not those of one stream: %v", nonces)
+	}
+	for _, empty := range []resources.Type{resources.TypeMeshTimeout, "NobodyKnows", resources.TypeDataplane} {
+		if n := len(got[string(empty)].GetResources()); n != 0 {
+			t.Errorf("%s has %d resources", empty, n)
+		}
+	}
+	item := got[string(key.Type)].GetResources()[0]
+	e := envelope(t, item)
+	if e.GetSpec().GetTypeUrl() != "" || strings.Contains(string(e.GetSpec().GetValue()), "path") || !strings.Contains(string(e.GetSpec().GetValue()), `"rules":[{"default":{"deny":[{"spiffeID"`) {
+		t.Errorf("spec %q of type %q", e.GetSpec().GetValue(), e.GetSpec().GetTypeUrl())
+	}
+	if !strings.HasSuffix(item.GetName(), ".default") || len(item.GetVersion()) != 64 {
+		t.Errorf("item %q at %q", item.GetName(), item.GetVersion())
+	}
+	mesh := got["Mesh"].GetResources()[0]
+	if mesh.GetName() != "default." || envelope(t, mesh).GetSpec().GetTypeUrl() != "type.googleapis.com/kuma.mesh.v1alpha1.Mesh" {
+		t.Errorf("mesh %q of %q", mesh.GetName(), envelope(t, mesh).GetSpec().GetTypeUrl())
+	}
+}
+
+func TestOneUnansweredMessageAndFolding(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	key, spec := permission("p")
+	put(t, g.store, written(t, globalHome, key, spec))
+	p := dialPeer(t, "slow", g.address, plainFeatures)
+	p.openDown(key.Type, resources.TypeMeshTimeout)
+	var first *discovery.DeltaDiscoveryResponse
+	for range 2 {
+		if m := p.receive(); m.GetTypeUrl() == string(key.Type) {
+			first = m
+		} else {
+			p.ack(m)
+		}
+	}
+	for range 10 { // unanswered: nothing may come of this type
+		_, spec := permission("p" + time.Now().String())
+		put(t, g.store, written(t, globalHome, key, spec))
+	}
+	gone, goneSpec := permission("came-and-went")
+	put(t, g.store, written(t, globalHome, gone, goneSpec))
+	remove(t, g.store, gone)
+	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t"}, `{"targetRef":{"kind":"Mesh"}}`))
+	m := p.receive()
+	if m.GetTypeUrl() != string(resources.TypeMeshTimeout) {
+		t.Fatalf("got %s before the answer", m.GetTypeUrl())
+	}
+	p.request(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type), ResponseNonce: "nobody knows it"})
+	p.ack(m)
+	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t2"}, `{"targetRef":{"kind":"Mesh"}}`))
+	m = p.receive()
+	if m.GetTypeUrl() != string(resources.TypeMeshTimeout) {
+		t.Fatal("an unknown nonce was taken for an answer")
+	}
+	p.ack(m)
+	p.ack(first)
+	m = p.receive()
+	if m.GetTypeUrl() != string(key.Type) || len(m.GetResources()) != 1 || len(m.GetRemovedResources()) != 0 {
+		t.Errorf("ten changes became %d resources and %v of %s", len(m.GetResources()), m.GetRemovedResources(), m.GetTypeUrl())
+	}
+}
+
+func TestRefusalByPeerIsRememberedAndBlocksNothing(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	bad, badSpec := permission("bad")
+	put(t, g.store, written(t, globalHome, bad, badSpec))
+	p := dialPeer(t, "picky", g.address, plainFeatures)
+	p.openDown(bad.Type)
+	m := p.receive()
+	name := m.GetResources()[0].GetName()
+	p.nack(m, "user error\nsomething is wrong with "+strings.TrimSuffix(name, ".default"))
+	good, goodSpec := permission("good")
+	put(t, g.store, written(t, globalHome, good, goodSpec))
+	m = p.receive()
+	if len(m.GetResources()) != 1 || !strings.HasPrefix(m.GetResources()[0].GetName(), "good-") {
+		t.Fatalf("got %v", m.GetResources())
+	}
+	p.ack(m)
+	var found bool
+	for _, r := range g.Refusals("picky") {
+		found = found || r.Name == name && r.ByPeer && r.Version != "" && strings.Contains(r.Reason, "something is wrong")
+	}
+	if !found {
+		t.Errorf("refusals are %+v", g.Refusals("picky"))
+	}
+	put(t, g.store, written(t, globalHome, bad, `{"default":{}}`), written(t, globalHome, bad, `{"default":{"allow":[{"sni":{"type":"Exact","value":"a"}}]}}`))
+	m = p.receive()
+	p.ack(m)
+	eventually(t, "the refusal is over", func() bool {
+		for _, r := range g.Refusals("picky") {
+			if r.Name == name {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestResumeSendsOnlyWhatDiffers(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	for _, name := range []string{"same", "other"} {
+		key, spec := permission(name)
+		put(t, g.store, written(t, globalHome, key, spec))
+	}
+	p := dialPeer(t, "back", g.address, plainFeatures)
+	p.openDown(resources.TypeMeshTrafficPermission)
+	have := map[string]string{"gone-x.default": "1"}
+	for _, r := range p.receive().GetResources() {
+		if strings.HasPrefix(r.GetName(), "same") {
+			have[r.GetName()] = r.GetVersion()
+		} else {
+			have[r.GetName()] = "old"
+		}
+	}
+	q := dialPeer(t, "back", g.address, plainFeatures)
+	q.openDown()
+	q.subscribe(resources.TypeMeshTrafficPermission, have)
+	m := q.receive()
+	if len(m.GetResources()) != 1 || !strings.HasPrefix(m.GetResources()[0].GetName(), "other") || len(m.GetRemovedResources()) != 1 || m.GetRemovedResources()[0] != "gone-x.default" {
+		t.Errorf("got %v and removed %v", m.GetResources(), m.GetRemovedResources())
+	}
+}
+
+func TestZonesWordIsOnlyAboutItself(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+	own, ownSpec := permission("own")
+	put(t, g.store, written(t, globalHome, own, ownSpec))
+	p := dialPeer(t, "zone-1", g.address, plainFeatures)
+	p.openUp()
+	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
+	good := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`))
+	broken := proto.Clone(good).(*discovery.Resource)
+	broken.Name, broken.Resource.Value = "broken.default", []byte("\xff\xff")
+	foreign := wireOf(t, "zone-2", written(t, zoneHome("zone-2"), service, `{}`))
+	answer := p.send(service.Type, "1", nil, broken, foreign, good)
+	text := answer.GetErrorDetail().GetMessage()
+	if !strings.Contains(text, "broken.default: ") || !strings.Contains(text, foreign.GetName()+": ") || strings.Contains(text, good.GetName()+": ") {
+		t.Errorf("the answer is %q", text)
+	}
+	held := find(g.store, service.Type, "backend")
+	if held == nil || held.Zone() != "zone-1" || count(g.store, service.Type) != 1 {
+		t.Fatalf("the good one is %v", held)
+	}
+	if len(g.Refusals("zone-1")) != 2 {
+		t.Errorf("refusals are %+v", g.Refusals("zone-1"))
+	}
+	mesh := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMesh, Name: "evil"}, `{}`)
+	if answer := p.send(resources.TypeMesh, "2", nil, wireOf(t, "zone-1", mesh)); answer.GetErrorDetail() == nil || count(g.store, resources.TypeMesh) != 0 {
+		t.Errorf("a zone made a mesh: %v", answer)
+	}
+	if answer := p.send("NobodyKnows", "3", nil, good); answer.GetErrorDetail() != nil || g.events.count(UnknownType, "NobodyKnows") != 1 {
+		t.Errorf("an unknown type was refused: %v", answer)
+	}
+	revision := g.store.Snapshot().Revision()
+	p.send(own.Type, "4", nil) // an empty complete list of permissions
+	p.send(own.Type, "5", []string{"own.default", "backend.default", "...", "", foreign.GetName()})
+	if g.store.Snapshot().Revision() != revision || find(g.store, own.Type, "own") == nil {
+		t.Error("a zone removed what is not its own")
+	}
+	if answer := p.send(service.Type, "6", []string{good.GetName()}); answer.GetErrorDetail() != nil || count(g.store, service.Type) != 0 {
+		t.Errorf("the zone could not remove its own: %v", answer)
+	}
+}
+
+func TestHashCollisionIsRefusedWithBothOwners(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	first := written(t, zoneHome("ab"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "c", Name: "x"}, `{"ports":[{"port":1}]}`)
+	second := written(t, zoneHome("a"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "bc", Name: "x"}, `{"ports":[{"port":2}]}`)
+	p, q := dialPeer(t, "ab", g.address, plainFeatures), dialPeer(t, "a", g.address, plainFeatures)
+	p.openUp()
+	q.openUp()
+	if answer := p.send(first.Type, "1", nil, wireOf(t, "ab", first)); answer.GetErrorDetail() != nil {
+		t.Fatal(answer.GetErrorDetail().GetMessage())
+	}
+	text := q.send(first.Type, "1", nil, wireOf(t, "a", second)).GetErrorDetail().GetMessage()
+	for _, part := range []string{`zone "ab"`, `namespace "c"`, `zone "a"`, `namespace "bc"`, "another name"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q does not say %s", text, part)
+		}
+	}
+	if held := find(g.store, first.Type, "x"); held == nil || held.Zone() != "ab" {
+		t.Errorf("the first one is %v", held)
+	}
+}
+
+func TestNewestSessionWins(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	service := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "late"}, `{}`))
+	old := dialPeer(t, "zone-1", g.address, plainFeatures)
+	old.openUp()
+	old.openDown()
+	fresh := dialPeer(t, "zone-1", g.address, plainFeatures)
+	fresh.openUp()
+	_ = old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{service}})
+	for what, receive := range map[string]func() error{
+		"up":   func() error { _, err := old.up.Recv(); return err },
+		"down": func() error { _, err := old.down.Recv(); return err },
+	} {
+		if err := receive(); grpcstatus.Code(err) != codes.Aborted {
+			t.Errorf("%s of the older session ended with %v", what, err)
+		}
+	}
+	if _, err := openAgain(old); grpcstatus.Code(err) != codes.Aborted {
+		t.Errorf("the older connection opened another stream: %v", err)
+	}
+	if count(g.store, resources.TypeMeshService) != 0 {
+		t.Error("the older session wrote")
+	}
+	if answer := fresh.send(resources.TypeMeshService, "1", nil, service); answer.GetErrorDetail() != nil || count(g.store, resources.TypeMeshService) != 1 {
+		t.Errorf("the newer session could not write: %v", answer)
+	}
+}
+
+func openAgain(p *peer) (*discovery.DeltaDiscoveryRequest, error) {
+	stream, err := openZoneToGlobal(p.ctx, p.conn)
+	if err != nil {
+		return nil, err
+	}
+	return stream.Recv()
+}
+
+func TestWhoMayNotConnect(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	for name, want := range map[string]codes.Code{"": codes.InvalidArgument, "Zone_1": codes.InvalidArgument, "off": codes.FailedPrecondition} {
+		off := written(t, globalHome, ZoneKey("off"), `{"enabled":false}`)
+		put(t, g.store, off)
+		p := dialPeer(t, name, g.address, plainFeatures)
+		if _, err := openAgain(p); grpcstatus.Code(err) != want {
+			t.Errorf("zone %q: %v, want %s", name, err, want)
+		}
+	}
+	if count(g.store, resources.TypeZone) != 1 {
+		t.Errorf("%d zones are registered", count(g.store, resources.TypeZone))
+	}
+}
+
+func TestDisabledZoneGetsAndGivesNothing(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	s1, s2 := store.NewMemory(), store.NewMemory()
+	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
+	put(t, s1, written(t, zoneHome("zone-1"), service, `{}`))
+	startZone(t, "zone-1", g.address, s1)
+	startZone(t, "zone-2", g.address, s2)
+	eventually(t, "the service in zone-2", func() bool { return find(s2, service.Type, "backend") != nil })
+	put(t, g.store, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
+	eventually(t, "it is withdrawn", func() bool { return find(s2, service.Type, "backend") == nil })
+	key, spec := permission("p")
+	put(t, g.store, written(t, globalHome, key, spec))
+	eventually(t, "the policy in zone-2", func() bool { return find(s2, key.Type, "p") != nil })
+	if find(s1, key.Type, "p") != nil || find(g.store, service.Type, "backend") == nil {
+		t.Error("the disabled zone got something, or its copies are gone")
+	}
+	put(t, g.store, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":true}`))
+	eventually(t, "all is back", func() bool { return find(s2, service.Type, "backend") != nil && find(s1, key.Type, "p") != nil })
+}

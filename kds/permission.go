@@ -1,0 +1,319 @@
+package kds
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Permissions between peers that do not know the same fields. A peer drops JSON fields that it does not know, so a
+// permission is never sent in words that the peer would read as more permissive, and one that arrives with fields unknown
+// to us is refused (design, section 4).
+
+const (
+	fieldSpiffeID     = "spiffeID" // the ecosystem's spelling
+	fieldSpiffeIDOurs = "spiffeId"
+)
+
+// object is one JSON object whose values are left as they are until somebody looks at them.
+type object = map[string]json.RawMessage
+
+// plainPolicy returns spec in the words that every peer knows: the sugar `default` written out as one rule, the
+// identity's field in the ecosystem's spelling and, in permissions, no path and no method. It returns spec itself when
+// nothing had to change, and errNotSayable when the policy cannot be said.
+func plainPolicy(d *resources.Descriptor, spec []byte) ([]byte, error) {
+	if d.Policy == nil || !d.Policy.Rules {
+		return spec, nil
+	}
+	if d.Type == resources.TypeMeshTrafficPermission && plainAlready(spec) {
+		return spec, nil
+	}
+	return takeApart(d, spec)
+}
+
+// takeApart does plainPolicy's work.
+func takeApart(d *resources.Descriptor, spec []byte) ([]byte, error) {
+	var policy object
+	if err := json.Unmarshal(spec, &policy); err != nil {
+		return nil, err
+	}
+	rules, err := plainRules(d, policy)
+	if err != nil {
+		return nil, err
+	}
+	if rules == nil {
+		if d.Type == resources.TypeMeshTrafficPermission && policy["from"] == nil {
+			return nil, fmt.Errorf("%w: no entry is left that the peer can judge", errNotSayable)
+		}
+		return spec, nil
+	}
+	delete(policy, "default")
+	policy["rules"], err = marshal(rules)
+	if err != nil {
+		return nil, err
+	}
+	out, err := marshal(policy)
+	if err != nil || bytes.Equal(out, spec) {
+		return spec, err
+	}
+	return out, nil
+}
+
+// plainAlready reports that a permission has rules only and nothing in them to be said in other words. Most are like
+// that, and to see it costs less than taking their entries apart. It says no where it is not sure.
+func plainAlready(spec []byte) bool {
+	var policy object
+	var rules []object
+	if json.Unmarshal(spec, &policy) != nil || policy["default"] != nil || policy["from"] != nil || json.Unmarshal(policy["rules"], &rules) != nil {
+		return false
+	}
+	for _, rule := range rules {
+		var conf map[string][]struct {
+			Theirs present `json:"spiffeID"`
+			Ours   present `json:"spiffeId"`
+			Path   present
+			Method present
+		}
+		if rule["matches"] != nil || json.Unmarshal(rule["default"], &conf) != nil || len(conf) == 0 {
+			return false
+		}
+		for _, entries := range conf {
+			for _, e := range entries {
+				if e.Ours || e.Path || e.Method {
+					return false
+				}
+			}
+			if len(entries) == 0 {
+				return false
+			}
+		}
+	}
+	return len(rules) > 0
+}
+
+// present is true for a field that is there, whatever it holds.
+type present bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *present) UnmarshalJSON([]byte) error {
+	*p = true
+	return nil
+}
+
+// plainRules returns the policy's rules in plain words, nil when there are none or none is left.
+func plainRules(d *resources.Descriptor, policy object) ([]object, error) {
+	var rules []object
+	switch {
+	case policy["rules"] != nil:
+		if err := json.Unmarshal(policy["rules"], &rules); err != nil {
+			return nil, err
+		}
+	case policy["default"] != nil:
+		rules = []object{{"default": policy["default"]}}
+	}
+	var plain []object
+	for _, rule := range rules {
+		if err := plainMatches(rule); err != nil {
+			return nil, err
+		}
+		if d.Type == resources.TypeMeshTrafficPermission {
+			conf, err := plainPermission(rule["default"])
+			if err != nil {
+				return nil, err
+			}
+			if conf == nil {
+				continue
+			}
+			rule["default"] = conf
+		}
+		plain = append(plain, rule)
+	}
+	return plain, nil
+}
+
+func plainMatches(rule object) error {
+	if rule["matches"] == nil {
+		return nil
+	}
+	var matches []object
+	if err := json.Unmarshal(rule["matches"], &matches); err != nil {
+		return err
+	}
+	for _, m := range matches {
+		respell(m)
+	}
+	var err error
+	rule["matches"], err = marshal(matches)
+	return err
+}
+
+// plainPermission rewrites one rule's conf; nil means that nothing of it is left. An allowing entry that needs HTTP
+// matches nothing for the peer, so it is left out; a denying one denies on its identity part alone, which denies more.
+func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
+	var lists map[string][]object
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &lists); err != nil {
+			return nil, err
+		}
+	}
+	out := map[string][]object{}
+	for list, entries := range lists {
+		for _, entry := range entries {
+			respell(entry)
+			needsHTTP := entry["path"] != nil || entry["method"] != nil
+			if needsHTTP && list != "deny" {
+				continue
+			}
+			delete(entry, "path")
+			delete(entry, "method")
+			if needsHTTP && len(entry) == 0 {
+				return nil, fmt.Errorf("%w: it denies everyone on a path or method", errNotSayable)
+			}
+			out[list] = append(out[list], entry)
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return marshal(out)
+}
+
+func respell(entry object) {
+	if v, ok := entry[fieldSpiffeIDOurs]; ok {
+		delete(entry, fieldSpiffeIDOurs)
+		entry[fieldSpiffeID] = v
+	}
+}
+
+// permissionFields says which fields each object of a permission may have.
+var permissionFields = struct {
+	spec, targetRef, rule, conf, entry, match, from, fromConf []string
+}{
+	spec:      []string{"targetRef", "rules", "from", "default"},
+	targetRef: []string{"kind", "name", "namespace", "labels", "tags", "mesh", "proxyTypes", "sectionName"},
+	rule:      []string{"default"},
+	conf:      []string{"deny", "allowWithShadowDeny", "allow"},
+	entry:     []string{fieldSpiffeID, fieldSpiffeIDOurs, "sni", "path", "method"},
+	match:     []string{"type", "value"},
+	from:      []string{"targetRef", "default"},
+	fromConf:  []string{"action"},
+}
+
+// checkPermissionFields refuses a permission with a field that we do not know: dropping it could allow more than its
+// writer meant. Field names count exactly as they are written.
+func checkPermissionFields(spec []byte) error {
+	policy, err := known(spec, "spec", permissionFields.spec)
+	if err != nil {
+		return err
+	}
+	if err := checkTargetRef(policy["targetRef"], "spec.targetRef"); err != nil {
+		return err
+	}
+	if policy["default"] != nil {
+		if err := checkPermissionConf(policy["default"], "spec.default"); err != nil {
+			return err
+		}
+	}
+	if err := each(policy["rules"], "spec.rules", func(raw json.RawMessage, at string) error {
+		rule, err := known(raw, at, permissionFields.rule)
+		if err != nil || rule["default"] == nil {
+			return err
+		}
+		return checkPermissionConf(rule["default"], at+".default")
+	}); err != nil {
+		return err
+	}
+	return each(policy["from"], "spec.from", func(raw json.RawMessage, at string) error {
+		from, err := known(raw, at, permissionFields.from)
+		if err != nil {
+			return err
+		}
+		if err := checkTargetRef(from["targetRef"], at+".targetRef"); err != nil || from["default"] == nil {
+			return err
+		}
+		_, err = known(from["default"], at+".default", permissionFields.fromConf)
+		return err
+	})
+}
+
+func checkTargetRef(raw json.RawMessage, at string) error {
+	if raw == nil {
+		return nil
+	}
+	_, err := known(raw, at, permissionFields.targetRef)
+	return err
+}
+
+func checkPermissionConf(raw json.RawMessage, at string) error {
+	conf, err := known(raw, at, permissionFields.conf)
+	if err != nil {
+		return err
+	}
+	for _, list := range permissionFields.conf {
+		if err := each(conf[list], at+"."+list, checkPermissionEntry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkPermissionEntry(raw json.RawMessage, at string) error {
+	entry, err := known(raw, at, permissionFields.entry)
+	if err != nil {
+		return err
+	}
+	for _, field := range []string{fieldSpiffeID, fieldSpiffeIDOurs, "sni", "path"} {
+		if entry[field] == nil {
+			continue
+		}
+		if _, err := known(entry[field], at+"."+field, permissionFields.match); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known decodes an object that may have these fields only.
+func known(raw json.RawMessage, at string, fields []string) (object, error) {
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	for field := range o {
+		if !slices.Contains(fields, field) {
+			return nil, fmt.Errorf("%s.%s: this field of a permission is not known here, and dropping it could allow more than was meant", at, field)
+		}
+	}
+	return o, nil
+}
+
+// each calls check for every item of a list that may be absent.
+func each(raw json.RawMessage, at string, check func(raw json.RawMessage, at string) error) error {
+	if raw == nil {
+		return nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	for i, item := range items {
+		if err := check(item, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marshal writes JSON as specs have it: sorted keys, nothing escaped for HTML, no newline.
+func marshal(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,263 @@
+package kds
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// plan is what one response means for the store as it is now.
+type plan struct {
+	ops     []store.Op
+	refused []Refusal
+	// names are all that the response speaks of.
+	names []string
+	// copies are the peer's versions that are here already, or were refused; written those that the batch makes so.
+	copies  map[string]knownCopy
+	written []writtenCopy
+	gone    []string
+	// held are removals that wait for an operator; total is how many copies of the type there are.
+	held  map[resources.Key]uint64
+	total int
+	// listed and removed become the state of the type.
+	listed  map[string]bool
+	removed []string
+
+	snapshot store.Snapshot
+	staged   map[resources.Key]*resources.Resource
+}
+
+type writtenCopy struct {
+	wire, version string
+	key           resources.Key
+}
+
+// plan reads a response against the store. It changes nothing, so it can be done again.
+func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress) *plan {
+	p := &plan{
+		snapshot: v.storeOf(d.Type).Snapshot(),
+		copies:   map[string]knownCopy{},
+		staged:   map[resources.Key]*resources.Resource{},
+	}
+	present := make(map[string]bool, len(resp.GetResources()))
+	for _, wire := range resp.GetResources() {
+		p.names = append(p.names, wire.GetName())
+		present[wire.GetName()] = true
+		if err := v.planOne(p, d, wire); err != nil {
+			p.refuse(v, d, wire, err)
+		}
+	}
+	p.names = append(p.names, resp.GetRemovedResources()...)
+	switch {
+	case said.list:
+		p.planList(v, d, state, present, said)
+	case said.resume:
+		p.removed = append(append([]string(nil), state.removed...), resp.GetRemovedResources()...)
+		if !said.more {
+			p.remove(v, d, v.named(p, d, p.removed, present), true)
+			p.removed = nil
+		}
+	default:
+		p.remove(v, d, v.named(p, d, resp.GetRemovedResources(), present), false)
+	}
+	return p
+}
+
+// planList adds what a complete list removes, once its last part is here: copies of this peer that no part named.
+func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool, said progress) {
+	p.listed = make(map[string]bool, len(state.listed)+len(present))
+	for name := range state.listed {
+		p.listed[name] = true
+	}
+	for name := range present {
+		p.listed[name] = true
+	}
+	if said.more {
+		return
+	}
+	var missing []*resources.Resource
+	for r := range v.copies(p.snapshot, d.Type) {
+		if !p.listed[WireName(r.Name, r.Mesh)] {
+			missing = append(missing, r)
+		}
+	}
+	p.listed = nil
+	p.remove(v, d, missing, true)
+}
+
+// The mass-deletion guard: a list that would remove more than half and more than this many copies is held.
+const guardedDeletions = 10
+
+// remove adds deletions; guarded ones pass the guard or are held. Source: design, section 4, promise 3.
+func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
+	if guarded && len(gone) > guardedDeletions && !isLive(d.Type) {
+		for range v.copies(p.snapshot, d.Type) {
+			p.total++
+		}
+		accepted := v.acceptDeletes != nil && v.acceptDeletes(v.arrival.Zone, d.Type)
+		if len(gone)*2 > p.total && !accepted {
+			p.held = make(map[resources.Key]uint64, len(gone))
+			for _, r := range gone {
+				p.held[r.Key] = r.Revision
+			}
+			return
+		}
+	}
+	for _, r := range gone {
+		p.ops = append(p.ops, store.Op{Delete: r.Key, If: store.IfRevision(r.Revision)})
+		p.gone = append(p.gone, WireName(r.Name, r.Mesh))
+	}
+}
+
+// planOne adds what one resource means, or says why it is refused.
+func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
+	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() && wire.GetVersion() != "" {
+		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision {
+			return nil
+		}
+	}
+	decoded, err := Decode(d.Type, wire)
+	if err != nil {
+		return err
+	}
+	arrival := v.arrival
+	arrival.Lookup = func(t resources.Type, mesh, name string) *resources.Resource {
+		return lookup(p.snapshot, t, mesh, v.arrival.CopyNamespace, name)
+	}
+	r, err := v.mapping.Inbound(decoded, &arrival)
+	if err != nil {
+		return err
+	}
+	if err := v.validate(r); err != nil {
+		return err
+	}
+	return v.stage(p, wire, r)
+}
+
+// stage adds r to the batch unless it is here already, or its name is somebody else's.
+func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resource) error {
+	if other := p.staged[r.Key]; other != nil && ownerOf(other) != ownerOf(r) {
+		return fmt.Errorf("its name %s is also that of %s in the same message; this one is %s: give one of them another name", r.Name, ownerOf(other), ownerOf(r))
+	}
+	held := p.snapshot.Get(r.Key)
+	if held != nil {
+		if err := v.mayReplace(held, r); err != nil {
+			return err
+		}
+		r.CreationTime = held.CreationTime
+		if v.arrival.Direction == GlobalToZone {
+			r.Status = held.Status // a zone's own word about its copy; the global sends a zero value
+		}
+		if held.SameContent(r) {
+			p.copies[wire.GetName()] = knownCopy{version: wire.GetVersion(), key: r.Key, revision: held.Revision}
+			return nil
+		}
+	}
+	condition := store.IfAbsent()
+	if held != nil {
+		condition = store.IfRevision(held.Revision)
+	}
+	if p.staged[r.Key] != nil {
+		return fmt.Errorf("it is in the message twice")
+	}
+	p.staged[r.Key] = r
+	p.ops = append(p.ops, store.Op{Put: r, If: condition})
+	p.written = append(p.written, writtenCopy{wire: wire.GetName(), version: wire.GetVersion(), key: r.Key})
+	return nil
+}
+
+// mayReplace decides whether a resource that is here may become r. The hash in names has no separators, so two owners can
+// share one: then the first stays.
+func (v *receiver) mayReplace(held, r *resources.Resource) error {
+	if v.isCopy(held) && ownerOf(held) == ownerOf(r) {
+		return nil
+	}
+	if v.arrival.Direction == GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal && held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
+		return nil // made while the zone ran alone; now the global's word holds
+	}
+	return fmt.Errorf("the name %s is taken by %s; this one is %s: give one of them another name", r.Name, ownerOf(held), ownerOf(r))
+}
+
+// named finds the copies behind names on the wire, leaving out those that the message also brings.
+func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, present map[string]bool) []*resources.Resource {
+	var out []*resources.Resource
+	seen := map[string]bool{}
+	for _, name := range names {
+		if present[name] || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if r := v.copyNamed(p.snapshot, d.Type, name); r != nil {
+			out = append(out, r)
+		} else {
+			p.gone = append(p.gone, name)
+		}
+	}
+	return out
+}
+
+// copyNamed finds the copy called `<name>.<mesh>` on the wire. Both parts may have dots, so every cut is tried.
+func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *resources.Resource {
+	for i := strings.LastIndexByte(wire, '.'); i > 0; i = strings.LastIndexByte(wire[:i], '.') {
+		if r := lookup(s, t, wire[i+1:], v.arrival.CopyNamespace, wire[:i]); r != nil && v.isCopy(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+func lookup(s store.Snapshot, t resources.Type, mesh, copyNamespace, name string) *resources.Resource {
+	key := resources.Key{Type: t, Mesh: mesh, Name: name}
+	if mesh != "" {
+		key.Namespace = copyNamespace
+	}
+	return s.Get(key)
+}
+
+// copies yields the copies of this peer: nothing else is ever deleted on its word.
+func (v *receiver) copies(s store.Snapshot, t resources.Type) iter.Seq[*resources.Resource] {
+	labels := map[string]string{resources.LabelOrigin: resources.OriginGlobal}
+	if v.arrival.Direction == ZoneToGlobal {
+		labels = map[string]string{resources.LabelZone: v.arrival.Zone}
+	}
+	return func(yield func(*resources.Resource) bool) {
+		for r := range s.List(store.Query{Type: t, Labels: labels}) {
+			if v.isCopy(r) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// isCopy reports whether r came from this peer.
+func (v *receiver) isCopy(r *resources.Resource) bool {
+	if v.arrival.Direction == ZoneToGlobal {
+		return r.Zone() == v.arrival.Zone
+	}
+	return r.Labels[resources.LabelOrigin] == resources.OriginGlobal
+}
+
+func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
+	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: wire.GetName(), Version: wire.GetVersion(), Reason: err.Error()})
+	p.copies[wire.GetName()] = knownCopy{version: wire.GetVersion(), refused: true}
+}
+
+// owner is who wrote a resource, and what it is called there.
+type owner struct{ zone, namespace, name string }
+
+func ownerOf(r *resources.Resource) owner {
+	return owner{zone: r.Zone(), namespace: r.Labels[resources.LabelNamespace], name: r.DisplayName()}
+}
+
+// String is for refusals: `zone "ab" namespace "c" name "x"`.
+func (o owner) String() string {
+	if o.zone == "" {
+		return fmt.Sprintf("the global's own (namespace %q, name %q)", o.namespace, o.name)
+	}
+	return fmt.Sprintf("zone %q's (namespace %q, name %q)", o.zone, o.namespace, o.name)
+}

@@ -1,0 +1,153 @@
+package kds
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// SyncStatus is how the sync with one peer stands, as servers show it.
+type SyncStatus struct {
+	// Zone is the zone's end of it.
+	Zone      string `json:"zone"`
+	Connected bool   `json:"connected"`
+	// Since is when the session began, or the last one ended; zero when there was none since the server started.
+	Since time.Time  `json:"since,omitzero"`
+	Types []TypeSync `json:"types"`
+}
+
+// TypeSync is one type in one direction.
+type TypeSync struct {
+	Type resources.Type `json:"type"`
+	// Direction is toZone or toGlobal.
+	Direction string `json:"direction"`
+	// Revision is the sender's newest that concerns the type, Acknowledged the one that the receiver has answered for.
+	// Where the peer sends and does not say its revisions, both are zero.
+	Revision     uint64 `json:"revision"`
+	Acknowledged uint64 `json:"acknowledged"`
+	// LagRevisions and LagSeconds are zero while the receiver misses nothing.
+	LagRevisions uint64  `json:"lagRevisions"`
+	LagSeconds   float64 `json:"lagSeconds"`
+	// Sent and Acked count messages since this server started.
+	Sent    uint64            `json:"sent"`
+	Acked   uint64            `json:"acked"`
+	Refused []RefusedResource `json:"refused"`
+	Held    *HeldDeletions    `json:"held,omitempty"`
+}
+
+// RefusedResource is one resource that the receiver did not take, or that the sender cannot say to it.
+type RefusedResource struct {
+	// KRI is empty where a peer's resource could not even be read.
+	KRI    string    `json:"kri"`
+	Name   string    `json:"name"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	// By is who refuses: "peer" or "self".
+	By string `json:"by"`
+}
+
+// HeldDeletions are removals that the mass-deletion guard holds. Names are at most maxHeldNames of them.
+type HeldDeletions struct {
+	Count int       `json:"count"`
+	Since time.Time `json:"since"`
+	Names []string  `json:"names"`
+}
+
+const maxHeldNames = 100
+
+// label is the direction in answers and metrics.
+func (d Direction) label() string {
+	if d == GlobalToZone {
+		return "toZone"
+	}
+	return "toGlobal"
+}
+
+// status reads a ledger, for one type or, when t is empty, for all.
+func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
+	l.mu.Lock()
+	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Types: []TypeSync{}}
+	lines := maps.Clone(l.lines)
+	l.mu.Unlock()
+	refused := refusals.byLine()
+	for key := range refused {
+		if lines[key] == nil {
+			lines[key] = &line{}
+		}
+	}
+	latest := newLatest(s)
+	for key, n := range lines {
+		if t != "" && key.typ != t {
+			continue
+		}
+		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.typ, since) })
+		one.Type, one.Direction = key.typ, key.direction.label()
+		one.Refused = append([]RefusedResource{}, refused[key]...)
+		out.Types = append(out.Types, one)
+	}
+	slices.SortFunc(out.Types, func(a, b TypeSync) int {
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Type, b.Type))
+	})
+	return out
+}
+
+func (n *line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks}
+	behind := n.behind
+	if n.sending && (!connected || !behind.IsZero()) {
+		if last := latest(n.acknowledged); last > n.acknowledged {
+			out.Revision = max(out.Revision, last)
+			if behind.IsZero() {
+				behind = since
+			}
+		}
+	}
+	if !behind.IsZero() {
+		out.LagSeconds = max(time.Since(behind).Seconds(), 0)
+		out.LagRevisions = max(out.Revision, out.Acknowledged) - out.Acknowledged
+	}
+	if len(n.held.keys) > 0 {
+		out.Held = &HeldDeletions{Count: len(n.held.keys), Since: n.held.since, Names: []string{}}
+		for key := range n.held.keys {
+			out.Held.Names = append(out.Held.Names, WireName(key.Name, key.Mesh))
+		}
+		slices.Sort(out.Held.Names)
+		out.Held.Names = out.Held.Names[:min(len(out.Held.Names), maxHeldNames)]
+	}
+	return out
+}
+
+// latest finds the newest commit that concerned a type. It reads the changelog at most once.
+type latest struct {
+	store  store.Reader
+	read   bool
+	ok     bool
+	floor  uint64
+	newest map[resources.Type]uint64
+}
+
+func newLatest(s store.Reader) *latest { return &latest{store: s} }
+
+// of returns the newest revision after since that concerned t, or since. Beyond the changelog's window it is the store's.
+func (l *latest) of(t resources.Type, since uint64) uint64 {
+	if !l.read || since < l.floor {
+		var commits []*store.Commit
+		commits, l.ok = l.store.Changes(since)
+		l.read, l.floor, l.newest = true, since, map[resources.Type]uint64{}
+		for _, c := range commits {
+			for _, change := range c.Changes {
+				l.newest[change.Key().Type] = c.Revision
+			}
+		}
+	}
+	if !l.ok {
+		return l.store.Snapshot().Revision()
+	}
+	return max(since, l.newest[t])
+}

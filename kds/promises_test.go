@@ -1,0 +1,294 @@
+package kds
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// gatedStore holds each write until the gate lets it through, or refuses it.
+type gatedStore struct {
+	store.Store
+	arrived chan struct{}
+	gate    chan error
+	// deaf: a write that waits does not notice that nobody waits for it.
+	deaf bool
+}
+
+func (g *gatedStore) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	if g.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	g.arrived <- struct{}{}
+	select {
+	case err := <-g.gate:
+		if err != nil {
+			return nil, err
+		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return g.Store.Apply(ctx, b)
+}
+
+// TestNothingAcknowledgedBeforeItIsDurable: promise 1 of design section 4.
+func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
+	memory := store.NewMemory()
+	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error)}
+	g := startGlobal(t, s)
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	answers := func(p *peer) chan error {
+		answered := make(chan error, 1)
+		go func() {
+			_, err := p.up.Recv()
+			answered <- err
+		}()
+		return answered
+	}
+	p := dialPeer(t, "zone-1", g.address, plainFeatures)
+	p.openUp()
+	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+		t.Fatal(err)
+	}
+	answered := answers(p)
+	<-s.arrived
+	select {
+	case err := <-answered:
+		t.Fatalf("answered before the commit: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.gate <- store.ErrUnavailable
+	if err := <-answered; err == nil || !strings.Contains(err.Error(), "cannot write") {
+		t.Fatalf("a write that failed was answered: %v", err)
+	}
+	p = dialPeer(t, "zone-1", g.address, plainFeatures)
+	p.openUp()
+	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+		t.Fatal(err)
+	}
+	answered = answers(p)
+	<-s.arrived
+	s.gate <- nil
+	if err := <-answered; err != nil || count(memory, resources.TypeMeshService) != 1 {
+		t.Fatalf("not stored: %v", err)
+	}
+}
+
+// TestFencedInTheMiddleOfAWrite: a batch of an older session that waits for the store is refused (promise 9).
+func TestFencedInTheMiddleOfAWrite(t *testing.T) {
+	memory := store.NewMemory()
+	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error), deaf: true}
+	g := startGlobal(t, s)
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	old := dialPeer(t, "zone-1", g.address, plainFeatures)
+	old.openUp()
+	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+		t.Fatal(err)
+	}
+	<-s.arrived
+	dialPeer(t, "zone-1", g.address, plainFeatures).openUp()
+	s.gate <- nil
+	if _, err := old.up.Recv(); grpcstatus.Code(err) != codes.Aborted || count(memory, resources.TypeMeshService) != 0 {
+		t.Errorf("the older session ended with %v and wrote %d", err, count(memory, resources.TypeMeshService))
+	}
+}
+
+// TestPeerThatDoesNotReadIsEnded: promise 7, and the others do not wait for it (promise 5).
+func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout = 2 * time.Second })
+	var rs []*resources.Resource
+	noise := make([]byte, 100<<10) // what gzip cannot make small
+	random := rand.NewChaCha8([32]byte{})
+	for i := range 8 {
+		_, _ = random.Read(noise)
+		long := hex.EncodeToString(noise)
+		key, _ := permission(fmt.Sprintf("big%d", i))
+		rs = append(rs, written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+long+`"}}]}}`))
+		key.Type = resources.TypeMeshTimeout
+		rs = append(rs, written(t, globalHome, key, `{"targetRef":{"kind":"Mesh","name":"`+long+`"}}`))
+	}
+	put(t, g.store, rs...)
+	stuck := dialPeer(t, "stuck", g.address, OwnFeatures())
+	stuck.openDown(rs[0].Type, rs[1].Type) // gRPC takes the first message whole; the second has to wait
+	s := store.NewMemory()
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "the other zone", func() bool { return count(s, rs[0].Type) == 8 })
+	eventually(t, "the end of the stuck session", func() bool {
+		g.events.mu.Lock()
+		defer g.events.mu.Unlock()
+		for _, e := range g.events.list {
+			if e.Kind == SessionEnded && e.Zone == "stuck" {
+				return errors.Is(e.Err, ErrSendTimeout)
+			}
+		}
+		return false
+	})
+}
+
+// TestPeerThatOnlyTalksIsEnded: promise 7. What such a peer is answered piles up where it does not look, and the end of its
+// streams would wait behind that, so it is the connection that ends.
+func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
+	unknown := func(i int) string { return fmt.Sprintf("Type%d", i) }
+	for _, tt := range []struct {
+		name string
+		talk func(p *peer, i int) error
+		want error
+	}{
+		{"asks for 10,000 types", func(p *peer, i int) error {
+			return p.down.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: unknown(i), ResourceNamesSubscribe: []string{"*"}})
+		}, ErrTooManyTypes},
+		{"sends 10,000 types", func(p *peer, i int) error {
+			return p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: unknown(i), Nonce: strings.Repeat("1", 1<<10)})
+		}, ErrSendTimeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout = time.Second })
+			p := dialPeer(t, "talker", g.address, OwnFeatures())
+			p.openDown()
+			p.openUp()
+			sent := 0
+			for sent < 10_000 && tt.talk(p, sent) == nil {
+				sent++
+			}
+			t.Logf("%d went through", sent)
+			eventually(t, "the end of the session", func() bool {
+				g.events.mu.Lock()
+				defer g.events.mu.Unlock()
+				for _, e := range g.events.list {
+					if e.Kind == SessionEnded {
+						return errors.Is(e.Err, tt.want)
+					}
+				}
+				return false
+			})
+			if p.conn.WaitForStateChange(p.ctx, connectivity.Ready); p.ctx.Err() != nil {
+				t.Error("the connection is still there")
+			}
+		})
+	}
+}
+
+// TestRandomOperationsConverge runs writes on a global and two zones while sessions break, with small messages and a
+// small changelog, and compares what each zone ends up with to what Crossing says.
+func TestRandomOperationsConverge(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { converge(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+func converge(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	small := store.ReplicaConfig{WindowCommits: 64, WindowChanges: 64}
+	g := startGlobal(t, store.NewMemoryWith(small), func(c *GlobalConfig) { c.MaxMessageSize = 1500 })
+	accept := func(c *ZoneConfig) {
+		c.MaxMessageSize = 1500
+		c.AcceptDeletes = func(string, resources.Type) bool { return true }
+	}
+	stores := map[string]store.Store{"zone-1": store.NewMemoryWith(small), "zone-2": store.NewMemoryWith(small)}
+	zones := map[string]*testZone{}
+	for name, s := range stores {
+		zones[name] = startZone(t, name, g.address, s, accept)
+	}
+	for range 400 {
+		name := fmt.Sprintf("zone-%d", 1+random.IntN(2))
+		switch random.IntN(12) {
+		case 0:
+			g.mu.Lock()
+			if s := g.sessions[name]; s != nil {
+				s.cancel(ErrDraining)
+			}
+			g.mu.Unlock()
+		case 1:
+			if g.store.Snapshot().Get(ZoneKey(name)) != nil {
+				put(t, g.store, written(t, globalHome, ZoneKey(name), fmt.Sprintf(`{"enabled":%v}`, random.IntN(3) > 0)))
+			}
+		case 2, 3, 4, 5:
+			randomWrite(t, random, stores[name], zoneHome(name))
+		default:
+			randomWrite(t, random, g.store, globalHome)
+		}
+	}
+	for name := range zones {
+		put(t, g.store, written(t, globalHome, ZoneKey(name), `{"enabled":true}`))
+	}
+	for name, s := range stores {
+		eventually(t, "agreement about "+name, func() bool { return maps.Equal(expected(g, stores, name), copies(s)) })
+	}
+}
+
+// randomWrite puts or deletes one of few resources, so that they are often changed and made again.
+func randomWrite(t *testing.T, random *rand.Rand, s store.Store, home resources.Home) {
+	t.Helper()
+	key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: fmt.Sprintf("p%d", random.IntN(20))}
+	spec := fmt.Sprintf(`{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"MeshService","name":"backend"},"default":{"idleTimeout":"%ds"}}]}`, random.IntN(1000))
+	if home.Zone != "" {
+		key.Namespace = "ns"
+		if random.IntN(2) == 0 {
+			key.Type, spec = resources.TypeMeshService, fmt.Sprintf(`{"ports":[{"port":%d}]}`, 1+random.IntN(1000))
+		}
+	}
+	if random.IntN(3) == 0 {
+		remove(t, s, key)
+		return
+	}
+	put(t, s, written(t, home, key, spec))
+}
+
+// expected is what a zone must hold of others: display name and, without references, the spec, by type and owner.
+func expected(g *testGlobal, stores map[string]store.Store, zone string) map[string]string {
+	want := map[string]string{}
+	for _, typ := range []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshService} {
+		for r := range g.store.Snapshot().List(store.Query{Type: typ}) {
+			if r.Zone() == "" {
+				want[fmt.Sprint(typ, ownerOf(r))] = summary(r)
+			}
+		}
+		for other, s := range stores {
+			if other == zone {
+				continue
+			}
+			for r := range s.Snapshot().List(store.Query{Type: typ}) {
+				if r.Zone() == other && r.Labels[resources.LabelOrigin] == resources.OriginZone {
+					want[fmt.Sprint(typ, ownerOf(r))] = summary(r)
+				}
+			}
+		}
+	}
+	return want
+}
+
+func copies(s store.Store) map[string]string {
+	have := map[string]string{}
+	for _, typ := range []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshService} {
+		for r := range s.Snapshot().List(store.Query{Type: typ}) {
+			if r.Labels[resources.LabelOrigin] == resources.OriginGlobal {
+				have[fmt.Sprint(typ, ownerOf(r))] = summary(r)
+			}
+		}
+	}
+	return have
+}
+
+// summary is the part of a spec that no rewriting touches.
+func summary(r *resources.Resource) string {
+	if p, err := policyOf(r); err == nil && p != nil {
+		return string(p.To[0].Default)
+	}
+	return string(r.Spec.JSON())
+}

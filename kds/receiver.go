@@ -1,0 +1,319 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/genproto/googleapis/rpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// responseStream is a stream of which this side is the one that asks.
+type responseStream interface {
+	Send(*discovery.DeltaDiscoveryRequest) error
+	Recv() (*discovery.DeltaDiscoveryResponse, error)
+}
+
+// receiverConfig is what one stream's receiver works with.
+type receiverConfig struct {
+	arrival Arrival
+	store   store.Store
+	mapping *Mapping
+	// validate judges a resource that was decoded and mapped.
+	validate func(*resources.Resource) error
+	refusals *Refusals
+	ledger   *ledger
+	// status, when not nil, takes live types.
+	status store.Store
+	known  *Known
+	// resume: the peer understands initial_resource_versions.
+	resume bool
+	// node introduces this side; later requests carry only its id.
+	node *corev3.Node
+	// acceptDeletes lets an operator wave a mass deletion through; nil never does.
+	acceptDeletes func(zone string, t resources.Type) bool
+	sendTimeout   time.Duration
+	// tracer is nil when nothing is traced.
+	tracer  trace.Tracer
+	session *session
+	log     *slog.Logger
+}
+
+// receiver applies what arrives on one stream. One goroutine runs it, so no field needs a lock.
+type receiver struct {
+	receiverConfig
+	types map[resources.Type]*reception
+}
+
+// reception is the state of one type on one stream.
+type reception struct {
+	// answered: a response of the type was answered on this stream. A plain peer's first one is the complete list.
+	answered bool
+	// listed are the names in the parts of a complete list so far; nil outside one.
+	listed map[string]bool
+	// named are the names in the parts of a complete list or answer so far; claimed those that the peer was told are here,
+	// although they were refused: it does not name them again.
+	named, claimed map[string]bool
+	// removed are the removals in the parts of a resumed answer so far.
+	removed []string
+	// unknown: the type was reported already.
+	unknown bool
+}
+
+// maxUnknownTypes bounds how many names of unknown types one stream can make us remember, and how often it can ask for one.
+const maxUnknownTypes = 1024
+
+// maxConflicts is how often a batch is planned again because somebody else wrote in between.
+const maxConflicts = 8
+
+func newReceiver(c receiverConfig) *receiver {
+	if c.ledger == nil {
+		c.ledger = newLedger()
+	}
+	return &receiver{receiverConfig: c, types: map[resources.Type]*reception{}}
+}
+
+// run asks for every type and applies what arrives until the stream or ctx ends.
+func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
+	if err := v.ask(ctx, stream); err != nil {
+		return err
+	}
+	for {
+		select {
+		case resp := <-responses:
+			answer, err := v.handle(ctx, resp)
+			if err != nil {
+				return err
+			}
+			if err := sendWithin(ctx, v.sendTimeout, stream.Send, answer); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ask subscribes to every type that travels this way, in order of dependency.
+func (v *receiver) ask(ctx context.Context, stream responseStream) error {
+	for _, d := range resources.Descriptors() {
+		if !v.arrival.Direction.Carries(d) {
+			continue
+		}
+		req := &discovery.DeltaDiscoveryRequest{Node: v.node, TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}
+		if v.resume {
+			req.InitialResourceVersions = v.have(d.Type)
+		}
+		if err := sendWithin(ctx, v.sendTimeout, stream.Send, req); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownVersion claims a copy whose version is not known: the peer sends it again, or says that it is gone.
+const unknownVersion = "unknown"
+
+// have returns the versions of the copies that are here, for a peer that resumes.
+func (v *receiver) have(t resources.Type) map[string]string {
+	have := map[string]string{}
+	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
+		name := WireName(r.Name, r.Mesh)
+		have[name] = unknownVersion
+		if c, ok := v.known.get(t, name); ok && (c.refused || c.revision == r.Revision) {
+			have[name] = c.version
+			if c.refused {
+				v.claim(t, name)
+			}
+		}
+	}
+	return have
+}
+
+func (v *receiver) claim(t resources.Type, name string) {
+	state := v.types[t]
+	if state == nil {
+		state = &reception{}
+		v.types[t] = state
+	}
+	if state.claimed == nil {
+		state.claimed = map[string]bool{}
+	}
+	state.claimed[name] = true
+}
+
+// pruneRefusals forgets, once a complete list or answer is here, what was refused of resources that are gone.
+func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said progress, p *plan) {
+	if !said.list && !said.resume || v.refusals.none() {
+		return
+	}
+	if state.named == nil {
+		state.named = map[string]bool{}
+	}
+	for _, name := range p.names {
+		state.named[name] = true
+	}
+	if said.more {
+		return
+	}
+	v.refusals.prune(Refusal{Direction: v.arrival.Direction, Type: d.Type}, func(r Refusal) bool {
+		return state.named[r.Name] || said.resume && state.claimed[r.Name]
+	})
+	state.named = nil
+}
+
+// handle applies one response and returns the answer: an ACK once everything is durable, or a NACK that names what was
+// refused, once the rest is.
+func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryResponse) (*discovery.DeltaDiscoveryRequest, error) {
+	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == ZoneToGlobal && id != "" && id != v.arrival.Zone {
+		return nil, fmt.Errorf("zone %s: %w: its messages are by %q", v.arrival.Zone, ErrNotAllowed, truncate(id))
+	}
+	t := resources.Type(resp.GetTypeUrl())
+	answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: v.node.GetId()}, TypeUrl: resp.GetTypeUrl(), ResponseNonce: resp.GetNonce()}
+	d, ok := resources.Lookup(t)
+	if !ok {
+		v.reportUnknown(t)
+		return answer, nil
+	}
+	refused, err := v.apply(ctx, d, resp)
+	if err != nil {
+		return nil, fmt.Errorf("%s, nonce %s: %w", t, resp.GetNonce(), err)
+	}
+	if len(refused) > 0 {
+		answer.ErrorDetail = &status.Status{Message: refusalMessage(refused)}
+		answer.ResourceNamesSubscribe = []string{"*"}
+		v.log.Warn("refused resources of the peer", "type", string(t), "nonce", resp.GetNonce(), "refused", len(refused), "first", refused[0].Name, "error", truncate(refused[0].Reason))
+	}
+	return answer, nil
+}
+
+func (v *receiver) reportUnknown(t resources.Type) {
+	state := v.types[t]
+	if state != nil || len(v.types) >= maxUnknownTypes {
+		return
+	}
+	v.types[t] = &reception{unknown: true}
+	v.log.Warn("the peer sends a type that is not known here", "type", truncate(string(t)))
+	v.session.observe(Event{Kind: UnknownType, Direction: v.arrival.Direction, Type: t})
+}
+
+// apply makes one response durable, except what it refuses.
+func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *discovery.DeltaDiscoveryResponse) ([]Refusal, error) {
+	state := v.types[d.Type]
+	if state == nil {
+		state = &reception{}
+		v.types[d.Type] = state
+	}
+	said, ours := parseProgress(resp.GetSystemVersionInfo())
+	if !ours {
+		said = progress{list: !state.answered}
+	}
+	cause, steps := v.causeOf(d.Type, &said)
+	for attempt := 0; ; attempt++ {
+		p := v.plan(d, state, resp, said)
+		_, err := v.commit(ctx, d.Type, p, cause)
+		if errors.Is(err, store.ErrConflict) && attempt < maxConflicts {
+			continue
+		}
+		if err != nil {
+			steps.End(err.Error())
+			return nil, err
+		}
+		steps.End("")
+		v.settle(d, state, resp, said, p)
+		return p.refused, nil
+	}
+}
+
+// commit applies the plan's operations as one durable batch, unless this session was fenced off.
+func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause store.Cause) (*store.Commit, error) {
+	if len(p.ops) == 0 {
+		return nil, v.session.fence()
+	}
+	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.written {
+		p.copies[p.written[i].wire] = knownCopy{version: p.written[i].version, key: p.written[i].key, revision: commit.Revision}
+	}
+	return commit, nil
+}
+
+// checkOf is the check of batches that concern a type. Zones are in the durable store only.
+func (v *receiver) checkOf(t resources.Type) func(store.Snapshot) error {
+	if v.storeOf(t) == v.store {
+		return v.check
+	}
+	return func(store.Snapshot) error { return v.check(v.store.Snapshot()) }
+}
+
+// storeOf is where copies of a type live.
+func (v *receiver) storeOf(t resources.Type) store.Store {
+	if v.status != nil && isLive(t) {
+		return v.status
+	}
+	return v.store
+}
+
+// check is asked under the store's write lock: is this session still the zone's, and does the zone take part?
+func (v *receiver) check(s store.Snapshot) error {
+	if err := v.session.fence(); err != nil {
+		return err
+	}
+	if v.arrival.Direction == GlobalToZone {
+		return nil
+	}
+	if zone := s.Get(ZoneKey(v.arrival.Zone)); zone == nil || !takesPart(zone) {
+		return fmt.Errorf("zone %s: %w", v.arrival.Zone, ErrZoneDisabled)
+	}
+	return nil
+}
+
+// settle remembers the outcome of one response.
+func (v *receiver) settle(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) {
+	state.answered = true
+	state.listed, state.removed = p.listed, p.removed
+	line := v.ledger.line(v.arrival.Direction, d.Type, false)
+	line.applied(said.revision)
+	held := len(p.held) // before the ledger has it, and others change it
+	v.settleHeld(line, said, p)
+	v.known.update(d.Type, p.copies, p.gone)
+	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused)
+	v.pruneRefusals(d, state, said, p)
+	if held > 0 {
+		v.log.Error("a complete list would remove too much: nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)
+		v.session.observe(Event{Kind: Held, Direction: v.arrival.Direction, Type: d.Type, Removed: held})
+	}
+	v.session.observe(Event{
+		Kind: Received, Direction: v.arrival.Direction, Type: d.Type, Resources: len(resp.GetResources()), Removed: len(resp.GetRemovedResources()),
+		Written: len(p.ops), Revision: said.revision, Refusals: p.refused,
+	})
+}
+
+// settleHeld keeps the book of removals that wait for an operator: a new list replaces it, anything else takes out what came
+// back or is gone.
+func (v *receiver) settleHeld(line *line, said progress, p *plan) {
+	if (said.list || said.resume) && !said.more {
+		line.hold(p.held, time.Now())
+		return
+	}
+	for _, op := range p.ops {
+		key := op.Delete
+		if op.Put != nil {
+			key = op.Put.Key
+		}
+		line.release(key)
+	}
+	for _, c := range p.copies {
+		line.release(c.key)
+	}
+}

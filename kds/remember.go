@@ -1,0 +1,202 @@
+package kds
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// saveDelay folds the changes of this long into one write of a peer's file.
+const saveDelay = 15 * time.Second
+
+// KnownFiles keep what is known of peers' copies over restarts, in a file for each peer, so that a server that comes back
+// says what it has instead of being sent everything. An entry holds a hash of the stored copy: one that was changed or
+// removed by hand is not claimed, and so is put back. The files can be deleted at any time. Safe for concurrent use.
+type KnownFiles struct {
+	// Dir is made when it is missing. Stores hold the copies: the durable one, and the one of live types where there is one.
+	Dir    string
+	Stores []store.Reader
+	Log    *slog.Logger
+
+	wake  chan struct{}
+	mu    sync.Mutex
+	peers map[string]*Known // guarded by mu
+}
+
+// NewKnownFiles returns the memory in dir. Run must run for it to be written.
+func NewKnownFiles(dir string, log *slog.Logger, stores ...store.Reader) *KnownFiles {
+	return &KnownFiles{Dir: dir, Stores: stores, Log: log, wake: make(chan struct{}, 1), peers: map[string]*Known{}}
+}
+
+// of returns what is known of a peer, from its file at first. Names of peers are DNS labels.
+func (f *KnownFiles) of(peer string) *Known {
+	if f == nil {
+		return NewKnown()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := f.peers[peer]
+	if k == nil {
+		k = NewKnown()
+		if err := f.load(peer, k); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.Log.Warn("what a peer's copies were is not known any more: they are compared in full", "peer", peer, "error", err)
+			k = NewKnown()
+		}
+		k.changed = f.wake
+		f.peers[peer] = k
+	}
+	return k
+}
+
+// drop forgets a peer for good.
+func (f *KnownFiles) drop(peer string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.peers, peer)
+	_ = os.Remove(f.path(peer))
+}
+
+func (f *KnownFiles) path(peer string) string { return filepath.Join(f.Dir, peer+".jsonl") }
+
+// Run writes what changed until ctx ends, and then once more. It returns nil: what cannot be written is logged, and is
+// compared in full after a restart.
+func (f *KnownFiles) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			f.save()
+			return nil
+		}
+		timer.Reset(saveDelay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		f.save()
+	}
+}
+
+func (f *KnownFiles) save() {
+	f.mu.Lock()
+	peers := maps.Clone(f.peers)
+	f.mu.Unlock()
+	for peer, k := range peers {
+		if !k.takeDirty() {
+			continue
+		}
+		if err := f.saveOne(peer, k); err != nil {
+			f.Log.Warn("what is known of a peer's copies cannot be written", "peer", peer, "error", err)
+		}
+	}
+}
+
+// remembered is one line of a file.
+type remembered struct {
+	Type    resources.Type `json:"t"`
+	Name    string         `json:"n"`
+	Version string         `json:"v"`
+	Key     resources.Key  `json:"k"`
+	// Hash is that of the stored copy.
+	Hash string `json:"h"`
+}
+
+// saveOne replaces a peer's file as a whole.
+func (f *KnownFiles) saveOne(peer string, k *Known) error {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(f.Dir, "."+peer+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	out := bufio.NewWriter(file)
+	err = f.write(out, k)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), f.path(peer))
+}
+
+func (f *KnownFiles) write(out io.Writer, k *Known) error {
+	enc := json.NewEncoder(out)
+	all := k.copy()
+	for _, t := range slices.Sorted(maps.Keys(all)) {
+		for name, c := range all[t] {
+			held := f.get(c.key)
+			if c.refused || held == nil || held.Revision != c.revision {
+				continue
+			}
+			if err := enc.Encode(remembered{Type: t, Name: name, Version: c.version, Key: c.key, Hash: contentHash(held)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// load takes over the entries whose copies are as they were.
+func (f *KnownFiles) load(peer string, k *Known) error {
+	file, err := os.Open(f.path(peer))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	dec := json.NewDecoder(bufio.NewReader(file))
+	for {
+		var one remembered
+		if err := dec.Decode(&one); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", f.path(peer), err)
+		}
+		if held := f.get(one.Key); held != nil && contentHash(held) == one.Hash {
+			k.put(one.Type, one.Name, knownCopy{version: one.Version, key: one.Key, revision: held.Revision})
+		}
+	}
+}
+
+func (f *KnownFiles) get(key resources.Key) *resources.Resource {
+	for _, s := range f.Stores {
+		if r := s.Snapshot().Get(key); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// contentHash is of all that a peer decides about a copy.
+func contentHash(r *resources.Resource) string {
+	h := sha256.New()
+	labels, _ := json.Marshal(r.Labels) // a map of strings: sorted, and without an error
+	for _, part := range [][]byte{labels, r.Spec.JSON(), r.Status} {
+		_, _ = fmt.Fprintf(h, "%d:", len(part))
+		_, _ = h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

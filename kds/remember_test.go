@@ -1,0 +1,102 @@
+package kds
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// remembering runs the files of one server and returns how to stop it, as its process would.
+func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) {
+	t.Helper()
+	f := NewKnownFiles(dir, testLog(), s)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	return f, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestResumeAfterRestarts: neither side is sent again what it has, after both processes were restarted; a copy that was
+// changed or removed by hand in between is put back, and nothing else is sent.
+func TestResumeAfterRestarts(t *testing.T) {
+	for _, many := range []int{200, 10_000} {
+		t.Run(fmt.Sprintf("%d resources", many), func(t *testing.T) { resumeAfterRestarts(t, many) })
+	}
+}
+
+func resumeAfterRestarts(t *testing.T, many int) {
+	key, _ := permission("p0")
+	above, below := store.NewMemory(), store.NewMemory()
+	var policies, services []*resources.Resource
+	for i := range many {
+		k, spec := permission(fmt.Sprintf("p%d", i))
+		policies = append(policies, written(t, globalHome, k, spec))
+	}
+	const up = 200
+	for i := range up {
+		service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: fmt.Sprintf("s%d", i)}
+		services = append(services, written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`))
+	}
+	put(t, above, policies...)
+	put(t, below, services...)
+	upper, lower := t.TempDir(), t.TempDir()
+	run := func(wantSent int) {
+		t.Helper()
+		g := startGlobal(t, above)
+		aboveFiles, stopAbove := remembering(t, upper, above)
+		g.config.Known = aboveFiles
+		belowFiles, stopBelow := remembering(t, lower, below)
+		z := startZone(t, "zone-1", g.address, below, func(c *ZoneConfig) { c.Known = belowFiles })
+		eventually(t, "every type answered, both ways", func() bool {
+			types := map[Direction]int{}
+			for _, d := range resources.Descriptors() {
+				for _, way := range []Direction{GlobalToZone, ZoneToGlobal} {
+					if way.Carries(d) {
+						types[way]++
+					}
+				}
+			}
+			return g.events.count(Acknowledged, "") >= types[GlobalToZone] && z.events.count(Acknowledged, "") >= types[ZoneToGlobal] &&
+				count(below, key.Type) == many && count(above, resources.TypeMeshService) == up
+		})
+		if sent := g.events.resources(1) + z.events.resources(1); sent != wantSent {
+			t.Errorf("%d resources went over the wire, want %d", sent, wantSent)
+		}
+		z.stop()
+		g.stop()
+		stopBelow()
+		stopAbove()
+	}
+	run(many + up)
+	run(0)
+	if many > 1000 {
+		return // the rest is the same for any number
+	}
+
+	changed, removed := find(below, key.Type, "p7").Clone(), find(below, key.Type, "p8")
+	other, otherSpec := permission("x")
+	changed.Spec = written(t, globalHome, other, otherSpec).Spec
+	put(t, below, changed)
+	remove(t, below, removed.Key)
+	run(2)
+	if r := find(below, key.Type, "p7"); string(r.Spec.JSON()) != string(find(above, key.Type, "p7").Spec.JSON()) {
+		t.Errorf("the copy is still what somebody made of it: %s", r.Spec.JSON())
+	}
+
+	// A file that is damaged costs a full list, and nothing else.
+	if err := os.WriteFile(filepath.Join(lower, "global.jsonl"), []byte(`{"t":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(many)
+	run(0)
+}

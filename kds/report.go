@@ -1,0 +1,173 @@
+package kds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Report is what a zone says of its proxies: how far what the global sent has come. It is never stored durably.
+type Report struct {
+	// Applied is, by type, the global's revision that the zone has.
+	Applied map[resources.Type]uint64 `json:"applied"`
+	// Behind are the connected proxies that have not acknowledged all that follows from it.
+	Behind []ProxyBehind `json:"behind"`
+	// Received is when the global got it.
+	Received time.Time `json:"-"`
+}
+
+// ProxyBehind is a proxy, by the name of its Dataplane in its zone.
+type ProxyBehind struct {
+	Mesh      string `json:"mesh"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Reason is empty for one that has not answered yet.
+	Reason string `json:"reason,omitempty"`
+}
+
+const (
+	// maxBehind bounds the proxies that a report names.
+	maxBehind = 10_000
+	// reportDelay folds what happens meanwhile into one report, and lets proxies answer.
+	reportDelay = 100 * time.Millisecond
+	// A zone with proxies that are behind looks again, less and less often.
+	shortestLook, longestLook = 200 * time.Millisecond, 10 * time.Second
+)
+
+// The service of what Causeway's servers tell each other beside KDS. A report is JSON, so that it can grow.
+const (
+	reportServiceName = "causeway.v1.ReportService"
+	methodReport      = "Report"
+)
+
+// ReportServer is what serves ReportService.
+type ReportServer interface {
+	Report(context.Context, *wrapperspb.BytesValue) (*emptypb.Empty, error)
+}
+
+var reportServiceDesc = grpc.ServiceDesc{
+	ServiceName: reportServiceName, HandlerType: (*ReportServer)(nil),
+	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport}},
+}
+
+//nolint:revive // the order of arguments is gRPC's
+func handleReport(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	in := new(wrapperspb.BytesValue)
+	if err := decode(in); err != nil {
+		return nil, err
+	}
+	return srv.(ReportServer).Report(ctx, in)
+}
+
+// Report implements ReportServer.
+func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptypb.Empty, error) {
+	zone, _, _, err := g.identify(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	report := &Report{Received: time.Now()}
+	if err := json.Unmarshal(in.GetValue(), report); err != nil || len(report.Behind) > maxBehind {
+		return nil, toStatus(fmt.Errorf("%w: a report of at most %d proxies: %w", errUndecodable, maxBehind, err))
+	}
+	if data := g.data(zone); data != nil {
+		data.report.Store(report)
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// LastReport is what a zone said last of its proxies; nil for one that has not, or cannot.
+func (g *Global) LastReport(zone string) *Report {
+	if data := g.data(zone); data != nil {
+		return data.report.Load()
+	}
+	return nil
+}
+
+// wakeReports is an Observer that notices what changes a report.
+type wakeReports chan struct{}
+
+// Observe implements Observer.
+func (w wakeReports) Observe(e Event) {
+	if e.Kind != Received && e.Kind != Acknowledged && e.Kind != Rejected {
+		return
+	}
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// report tells the global about the proxies whenever something was applied, and while some are behind. A report that
+// fails is made again with the next one: it is news, not data.
+func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) error {
+	if z.config.Behind == nil || !s.features.Has(FeatureReports) {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	look := longestLook
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for again := true; ; {
+		var due <-chan time.Time
+		if again {
+			due = timer.C
+		}
+		select {
+		case <-due:
+		case <-z.news:
+			look = shortestLook
+			timer.Reset(reportDelay)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		behind, err := z.sendReport(ctx, conn)
+		if err != nil {
+			z.config.Log.Warn("the global was not told how far the proxies are", "zone", z.config.Zone, "error", err)
+		}
+		if again = behind > 0 || err != nil; again {
+			timer.Reset(look)
+			look = min(2*look, longestLook)
+		}
+	}
+}
+
+// sendReport returns how many proxies are behind.
+func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
+	applied := z.ledger.applied() // first: what the proxies answer for is at least this
+	behind := z.config.Behind()
+	report := Report{Applied: applied, Behind: behind[:min(len(behind), maxBehind)]}
+	raw, err := json.Marshal(report)
+	if err != nil {
+		return len(behind), err
+	}
+	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
+	defer cancel()
+	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw), new(emptypb.Empty))
+}
+
+// applied is, by type, the peer's revision that is here.
+func (l *ledger) applied() map[resources.Type]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[resources.Type]uint64{}
+	for key, n := range l.lines {
+		n.mu.Lock()
+		if !n.sending {
+			out[key.typ] = n.acknowledged
+		}
+		n.mu.Unlock()
+	}
+	return out
+}

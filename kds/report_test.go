@@ -1,0 +1,81 @@
+package kds
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+func TestZoneReportsItsProxies(t *testing.T) {
+	s := store.NewMemory()
+	g := startGlobal(t, s)
+	var late atomic.Pointer[[]ProxyBehind]
+	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}})
+	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) {
+		c.Behind = func() []ProxyBehind { return *late.Load() }
+	})
+	key, spec := permission("p")
+	revision := put(t, s, written(t, globalHome, key, spec))
+	eventually(t, "a report of the revision", func() bool {
+		r := g.LastReport("zone-1")
+		return r != nil && r.Applied[key.Type] >= revision && slices.Equal(r.Behind, *late.Load())
+	})
+	late.Store(&[]ProxyBehind{})
+	eventually(t, "the proxy to be up to date", func() bool { return len(g.LastReport("zone-1").Behind) == 0 })
+}
+
+func TestRolloutNamesWhoIsMissing(t *testing.T) {
+	s := store.NewMemory()
+	g := startGlobal(t, s)
+	startZone(t, "zone-1", g.address, store.NewMemory())
+	startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("p") })
+	away := startZone(t, "zone-3", g.address, store.NewMemory())
+	eventually(t, "three zones", func() bool {
+		n := 0
+		for _, status := range g.Statuses() {
+			if status.Connected && len(status.Types) > 20 {
+				n++
+			}
+		}
+		return n == 3
+	})
+	away.stop()
+	eventually(t, "a zone to leave", func() bool { status, _ := g.Status("zone-3", ""); return !status.Connected })
+	put(t, s, written(t, globalHome, ZoneKey("zone-4"), `{"enabled":true}`), written(t, globalHome, ZoneKey("zone-5"), `{"enabled":false}`))
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, key, spec))
+	rollout := func() *Rollout { return g.Rollout(s.Snapshot().Get(key)) }
+	eventually(t, "the zones' answers", func() bool { return len(rollout().Zones.Pending) == 0 })
+	z := rollout().Zones
+	if z.Total != 4 || z.Acknowledged != 1 || !z.Has("zone-1") {
+		t.Errorf("zones: %+v", z)
+	}
+	if len(z.Refused) != 1 || z.Refused[0].Zone != "zone-2" {
+		t.Errorf("refused: %+v", z.Refused)
+	}
+	if len(z.Offline) != 2 || z.Offline[0].Zone != "zone-3" || z.Offline[0].Since.IsZero() || z.Offline[1].Zone != "zone-4" || !z.Offline[1].Since.IsZero() {
+		t.Errorf("offline: %+v", z.Offline)
+	}
+}
+
+// TestRolloutOfAZonesOwn: a zone asks the global's word on what it wrote; copies go nowhere from there.
+func TestRolloutOfAZonesOwn(t *testing.T) {
+	s, own := store.NewMemory(), store.NewMemory()
+	g := startGlobal(t, s)
+	z := startZone(t, "zone-1", g.address, own)
+	key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
+	put(t, own, written(t, zoneHome("zone-1"), key, `{"ports":[{"port":80}]}`))
+	eventually(t, "the global's acknowledgement", func() bool {
+		r := z.Rollout(own.Snapshot().Get(key))
+		return r.Zones.Total == 1 && r.Zones.Has(ReachesGlobal)
+	})
+	global, spec := permission("p")
+	put(t, s, written(t, globalHome, global, spec))
+	eventually(t, "the copy", func() bool { return find(own, global.Type, "p") != nil })
+	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 {
+		t.Errorf("a copy of the global's goes to %+v", r.Zones)
+	}
+}

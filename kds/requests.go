@@ -1,0 +1,188 @@
+package kds
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// handle takes one request: a subscription, or the answer to a message.
+func (s *sender) handle(ctx context.Context, stream requestStream, req *discovery.DeltaDiscoveryRequest) error {
+	if err := s.named(req.GetNode()); err != nil {
+		return err
+	}
+	if s.peer == nil {
+		s.meet(req.GetNode())
+	}
+	t := resources.Type(req.GetTypeUrl())
+	sub := s.types[t]
+	switch {
+	case req.GetResponseNonce() != "":
+		s.answered(sub, req)
+		return nil
+	case sub != nil:
+		return nil // asked twice; the first list is on its way
+	}
+	d, known := resources.Lookup(t)
+	if !known || !s.direction.Carries(d) {
+		return s.answerEmpty(ctx, stream, req)
+	}
+	s.subscribe(d, req.GetInitialResourceVersions())
+	return nil
+}
+
+// answerEmpty answers for a type of which nothing travels here. Peers wait for a first response of every type.
+func (s *sender) answerEmpty(ctx context.Context, stream requestStream, req *discovery.DeltaDiscoveryRequest) error {
+	if _, known := resources.Lookup(resources.Type(req.GetTypeUrl())); !known {
+		if s.unknown++; s.unknown > maxUnknownTypes {
+			return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)
+		}
+		s.session.observe(Event{Kind: UnknownType, Direction: s.direction, Type: resources.Type(req.GetTypeUrl())})
+	}
+	m := s.message(req.GetTypeUrl(), progress{revision: s.durable.seen, list: true})
+	for name := range req.GetInitialResourceVersions() {
+		m.RemovedResources = append(m.RemovedResources, name)
+	}
+	return sendWithin(ctx, s.sendTimeout, stream.SendMsg, any(m))
+}
+
+// named refuses a zone that calls itself another than it has proven to be.
+func (s *sender) named(node *corev3.Node) error {
+	if id := node.GetId(); s.direction == GlobalToZone && id != "" && id != s.zone {
+		return fmt.Errorf("zone %s: %w: its requests are by node %q", s.zone, ErrNotAllowed, truncate(id))
+	}
+	return nil
+}
+
+func (s *sender) meet(node *corev3.Node) {
+	s.peer = peerOf(node)
+	s.peer.AuthTokenProvided = s.session.authTokenProvided
+	s.audience.Features = s.features | s.peer.Features
+	s.session.introduce(s.direction, s.peer)
+}
+
+func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
+	sub := &subscription{descriptor: d, line: s.ledger.line(s.direction, d.Type, true), dirty: true, full: true, noticed: s.now()}
+	if len(have) > 0 {
+		sub.have = have
+	}
+	sub.source = &s.durable
+	if s.live.store != nil && isLive(d.Type) {
+		sub.source = &s.live
+	}
+	s.types[d.Type] = sub
+	s.order = s.order[:0]
+	for _, d := range resources.Descriptors() {
+		if sub, ok := s.types[d.Type]; ok {
+			s.order = append(s.order, sub)
+		}
+	}
+}
+
+// answered takes an ACK or NACK. Either way the peer has judged the message, and its place moves on: what it refused
+// is offered again when it changes.
+func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryRequest) {
+	if sub == nil || sub.inflight == nil || sub.inflight.nonce != req.GetResponseNonce() {
+		return // of a message without resources, or of none that we know
+	}
+	m := sub.inflight
+	event := Event{Kind: Acknowledged, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}
+	if req.GetErrorDetail() == nil {
+		s.accepted(sub, m)
+		event.Age = ageOf(&m.cause, s.now())
+		m.steps.End("")
+	} else {
+		m.steps.End("refused: " + truncate(req.GetErrorDetail().GetMessage()))
+		event.Kind, event.Refusals = Rejected, s.rejected(sub, m, req.GetErrorDetail().GetMessage())
+	}
+	// Only now, so that nobody finds the message answered and not what was refused of it.
+	sub.inflight = nil
+	s.advance(sub, m)
+	behind := time.Time{}
+	if sub.dirty {
+		behind = sub.noticed
+	}
+	sub.line.answered(sub.cursor, behind)
+	s.session.observe(event)
+}
+
+// accepted forgets what was refused before of what m brought.
+func (s *sender) accepted(sub *subscription, m *inflight) {
+	if s.refusals.none() {
+		return
+	}
+	names := m.names()
+	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}, names, nil)
+	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type}, names, nil)
+}
+
+// rejected notes which resources of m the peer's message names.
+func (s *sender) rejected(sub *subscription, m *inflight, message string) []Refusal {
+	scope := Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}
+	names := m.names()
+	refused := parseRefusals(scope, message, names, m.about)
+	s.refusals.settle(scope, names, refused)
+	s.log.Warn("the peer refused resources", "type", string(sub.descriptor.Type), "nonce", m.nonce, "refused", len(refused), "error", truncate(message))
+	return refused
+}
+
+// advance moves the type's place to where m took it.
+func (s *sender) advance(sub *subscription, m *inflight) {
+	switch {
+	case m.next.done:
+		sub.cursor = m.next.target
+		sub.transfer, sub.have = nil, nil
+		if m.next.full() {
+			sub.listed = true
+			s.pruneRefusals(sub)
+		}
+		sub.dirty = sub.dirty || sub.source.seen > sub.cursor
+	default:
+		sub.transfer, sub.dirty = m.next, true
+	}
+}
+
+// pruneRefusals forgets what was refused of resources that went while the peer was away.
+func (s *sender) pruneRefusals(sub *subscription) {
+	if s.refusals.none() {
+		return
+	}
+	snapshot := sub.source.store.Snapshot()
+	for _, byPeer := range []bool{false, true} {
+		s.refusals.prune(Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: byPeer}, func(r Refusal) bool {
+			return r.Key == (resources.Key{}) || snapshot.Get(r.Key) != nil
+		})
+	}
+}
+
+func (m *inflight) names() []string {
+	names := make([]string, 0, len(m.resources)+len(m.removed))
+	for _, r := range m.resources {
+		names = append(names, r.name)
+	}
+	return append(names, m.removed...)
+}
+
+// about completes a refusal with which resource it is of, and in which version.
+func (m *inflight) about(r *Refusal) {
+	for _, e := range m.resources {
+		if e.name == r.Name {
+			r.Version, r.Key, r.KRI = e.version, e.key, e.kri
+			return
+		}
+	}
+}
+
+// truncate keeps a peer's text from filling a log.
+func truncate(s string) string {
+	const most = 512
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

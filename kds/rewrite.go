@@ -1,0 +1,334 @@
+package kds
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// labelDeletionGrace marks a proxy that is being deleted in a zone; it is nobody else's business.
+const labelDeletionGrace = "kuma.io/deletion-grace-period-started-at"
+
+// outboundStep is one change to a resource before it is encoded. r is the step's to change.
+type outboundStep struct {
+	name  string
+	apply func(r *resources.Resource, a *Audience) error
+}
+
+// inboundStep is one change to a resource that arrived, before it is stored. r is the step's to change.
+type inboundStep struct {
+	name  string
+	apply func(r *resources.Resource, here *Arrival) error
+}
+
+// Arrival is what the inbound mapping knows of the place where a resource arrives.
+type Arrival struct {
+	Origin
+	// SystemNamespace decides roles; CopyNamespace is where copies live here, empty on Universal.
+	SystemNamespace, CopyNamespace string
+	// Lookup reads this server's store; used on the global only.
+	Lookup Lookup
+}
+
+// Mapping is how resources change on the way out and on the way in. It has no state and is safe for concurrent use.
+type Mapping struct {
+	outbound [2][]outboundStep
+	inbound  [2][]inboundStep
+	accept   []acceptRule
+}
+
+// NewMapping returns the mapping of both directions.
+func NewMapping() *Mapping {
+	m := &Mapping{accept: acceptRules()}
+	m.outbound[GlobalToZone] = outboundToZone()
+	m.outbound[ZoneToGlobal] = outboundToGlobal()
+	m.inbound[GlobalToZone] = inboundInZone()
+	m.inbound[ZoneToGlobal] = inboundOnGlobal()
+	return m
+}
+
+// Outbound returns r as the audience gets it, with the name that it has on the wire. It depends on the audience's
+// direction, features and, in a zone, on the zone's name; never on which zone receives. The error wraps errNotSayable
+// when the peer has no words for r.
+func (m *Mapping) Outbound(r *resources.Resource, a *Audience) (*resources.Resource, error) {
+	out := r.Clone()
+	for i := range m.outbound[a.Direction] {
+		if err := m.outbound[a.Direction][i].apply(out, a); err != nil {
+			return nil, err
+		}
+	}
+	out.Namespace = ""
+	return out, nil
+}
+
+// Inbound returns what is stored for r, or an error that says why r is refused. r is not used afterwards.
+func (m *Mapping) Inbound(r *resources.Resource, here *Arrival) (*resources.Resource, error) {
+	for i := range m.accept {
+		if err := m.accept[i].refuse(r, &here.Origin); err != nil {
+			return nil, err
+		}
+	}
+	r = r.Clone()
+	for i := range m.inbound[here.Direction] {
+		if err := m.inbound[here.Direction][i].apply(r, here); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// WireNameOf is the name under which r travels to the audience.
+func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
+	name := r.Name
+	if hashesFor(r, a) {
+		name = hashedName(withNamespaceLabel(r))
+	}
+	return WireName(name, r.Mesh)
+}
+
+// outboundToZone. Source: kuma-wire, "Global → zone", mappers; seed 004.
+func outboundToZone() []outboundStep {
+	return []outboundStep{
+		{"says-origin-global", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginGlobal })},
+		{"namespace-in-label", keepNamespace},
+		{"display-name-in-label", keepDisplayName},
+		{"status-is-zero", func(r *resources.Resource, _ *Audience) error {
+			r.Status = nil
+			if r.Descriptor().HasStatus {
+				r.Status = zeroStatus(r.Type)
+			}
+			return nil
+		}},
+		{"references-as-written", func(r *resources.Resource, a *Audience) error {
+			if a.Features.Has(FeatureResolvedReferences) {
+				return nil
+			}
+			return restoreReferences(r)
+		}},
+		{"plain-words", plainWords},
+		{"name-is-hashed", hashName},
+	}
+}
+
+// outboundToGlobal. Source: kuma-wire, "Zone → global", mappers.
+func outboundToGlobal() []outboundStep {
+	return []outboundStep{
+		{"says-origin-zone", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginZone })},
+		{"says-which-zone", setLabel(resources.LabelZone, func(a *Audience) string { return a.Zone })},
+		{"grace-period-stays-here", func(r *resources.Resource, _ *Audience) error {
+			delete(r.Labels, labelDeletionGrace)
+			return nil
+		}},
+		{"namespace-in-label", keepNamespace},
+		{"display-name-in-label", keepDisplayName},
+		{"status-is-sent", func(r *resources.Resource, _ *Audience) error {
+			if r.Descriptor().HasStatus && r.Status == nil {
+				r.Status = zeroStatus(r.Type)
+			}
+			return nil
+		}},
+		{"plain-words", plainWords},
+		{"name-is-hashed", hashName},
+	}
+}
+
+// inboundOnGlobal. Source: design, section 4, promise 10 and "What crosses"; kuma-wire, "Receiver side".
+func inboundOnGlobal() []inboundStep {
+	return []inboundStep{
+		{"zone-is-pinned", func(r *resources.Resource, here *Arrival) error {
+			r.Labels[resources.LabelZone] = here.Zone
+			return nil
+		}},
+		{"origin-is-pinned", func(r *resources.Resource, _ *Arrival) error {
+			r.Labels[resources.LabelOrigin] = resources.OriginZone
+			return nil
+		}},
+		{"mesh-is-computed", computeMesh},
+		{"written-references-are-ours", func(r *resources.Resource, _ *Arrival) error {
+			delete(r.Labels, resources.LabelReferences)
+			return nil
+		}},
+		{"role-is-computed", computeRole},
+		{"references-are-resolved", resolveReferences},
+		{"dataplane-tags-are-pinned", pinDataplaneTags},
+		{"lives-with-copies", moveToCopies},
+	}
+}
+
+// inboundInZone. Source: design, section 4, "What crosses"; seed 004, "Implementation".
+func inboundInZone() []inboundStep {
+	return []inboundStep{
+		{"origin-is-global", func(r *resources.Resource, _ *Arrival) error {
+			r.Labels[resources.LabelOrigin] = resources.OriginGlobal
+			return nil
+		}},
+		{"mesh-is-computed", computeMesh},
+		{"role-is-computed", computeRole},
+		{"references-follow-copies", func(r *resources.Resource, here *Arrival) error {
+			return settleReferences(r, here.CopyNamespace)
+		}},
+		{"lives-with-copies", moveToCopies},
+	}
+}
+
+func setLabel(label string, value func(*Audience) string) func(*resources.Resource, *Audience) error {
+	return func(r *resources.Resource, a *Audience) error {
+		r.Labels[label] = value(a)
+		return nil
+	}
+}
+
+// keepNamespace: the wire has no namespace. A copy's own namespace says nothing; its label does.
+func keepNamespace(r *resources.Resource, _ *Audience) error {
+	if ns, ok := namespaceLabel(r); ok {
+		r.Labels[resources.LabelNamespace] = ns
+	}
+	return nil
+}
+
+func keepDisplayName(r *resources.Resource, _ *Audience) error {
+	r.Labels[resources.LabelDisplayName] = r.DisplayName()
+	return nil
+}
+
+func plainWords(r *resources.Resource, a *Audience) error {
+	if a.Features.Has(FeatureHTTPPermissions) {
+		return nil
+	}
+	raw, err := plainPolicy(r.Descriptor(), r.Spec.JSON())
+	if err != nil || bytes.Equal(raw, r.Spec.JSON()) {
+		return err
+	}
+	spec, err := resources.NewSpec(r.Type, raw)
+	if err != nil {
+		return err
+	}
+	r.Spec = spec
+	return nil
+}
+
+func hashName(r *resources.Resource, a *Audience) error {
+	if hashesFor(r, a) {
+		r.Name = hashedName(r)
+	}
+	return nil
+}
+
+// hashesFor: a zone always hashes what it sends, the global for peers that expect it; some types keep their names.
+func hashesFor(r *resources.Resource, a *Audience) bool {
+	if a.Direction == ZoneToGlobal {
+		return true
+	}
+	return !r.Descriptor().KeepName && a.Features.Has(FeatureHashSuffix)
+}
+
+// hashedName is r's name outside its home, from its labels. A copy's is the name that it has already.
+func hashedName(r *resources.Resource) string {
+	var extra []string
+	if zone, ok := r.Labels[resources.LabelZone]; ok {
+		extra = append(extra, zone)
+	}
+	if ns, ok := r.Labels[resources.LabelNamespace]; ok {
+		extra = append(extra, ns)
+	}
+	return hashing.Name(r.Mesh, r.DisplayName(), extra...)
+}
+
+// zoneName is the only name under which zone may send r.
+func zoneName(r *resources.Resource, zone string) string {
+	return zoneHash(r.Mesh, r.DisplayName(), zone, r.Labels[resources.LabelNamespace])
+}
+
+func zoneHash(mesh, name, zone, namespace string) string {
+	if namespace == "" {
+		return hashing.Name(mesh, name, zone)
+	}
+	return hashing.Name(mesh, name, zone, namespace)
+}
+
+// namespaceLabel is the value of LabelNamespace that r must carry on the wire, if any.
+func namespaceLabel(r *resources.Resource) (string, bool) {
+	if ns, ok := r.Labels[resources.LabelNamespace]; ok {
+		return ns, true
+	}
+	ns := r.HomeNamespace()
+	return ns, ns != ""
+}
+
+func withNamespaceLabel(r *resources.Resource) *resources.Resource {
+	ns, ok := namespaceLabel(r)
+	if _, has := r.Labels[resources.LabelNamespace]; has || !ok {
+		return r
+	}
+	r = r.Clone()
+	r.Labels[resources.LabelNamespace] = ns
+	return r
+}
+
+func computeMesh(r *resources.Resource, _ *Arrival) error {
+	delete(r.Labels, resources.LabelMesh)
+	if r.Mesh != "" {
+		r.Labels[resources.LabelMesh] = r.Mesh
+	}
+	return nil
+}
+
+// computeRole computes the role from the references as they were written: resolved ones all live with the copies.
+func computeRole(r *resources.Resource, here *Arrival) error {
+	delete(r.Labels, resources.LabelPolicyRole)
+	if r.Descriptor().Policy == nil {
+		return nil
+	}
+	written := r
+	if _, resolved := r.Labels[resources.LabelReferences]; resolved {
+		written = r.Clone()
+		if err := restoreReferences(written); err != nil {
+			return err
+		}
+	}
+	r.Labels[resources.LabelPolicyRole] = string(resources.RoleOf(written, here.SystemNamespace))
+	return nil
+}
+
+func moveToCopies(r *resources.Resource, here *Arrival) error {
+	if r.Descriptor().Scope == resources.ScopeMesh {
+		r.Namespace = here.CopyNamespace
+	}
+	return nil
+}
+
+// pinDataplaneTags sets the tag kuma.io/zone of a proxy's inbounds and gateway to the zone, where the tag is present.
+func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
+	if r.Type != resources.TypeDataplane {
+		return nil
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(r.Spec.JSON(), &spec); err != nil {
+		return fmt.Errorf("spec: %w", err)
+	}
+	networking, _ := spec["networking"].(map[string]any)
+	changed := false
+	pin := func(_ string, holder map[string]any) {
+		tags, _ := holder["tags"].(map[string]any)
+		if zone, ok := tags[resources.LabelZone]; ok && zone != here.Zone {
+			tags[resources.LabelZone] = here.Zone
+			changed = true
+		}
+	}
+	eachObject(networking["inbound"], "inbound", pin)
+	if gateway, ok := networking["gateway"].(map[string]any); ok {
+		pin("gateway", gateway)
+	}
+	if !changed {
+		return nil
+	}
+	raw, err := marshal(spec)
+	if err != nil {
+		return err
+	}
+	r.Spec, err = resources.NewSpec(r.Type, raw)
+	return err
+}

@@ -1,0 +1,219 @@
+package kds
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// requestStream is a stream of which this side is the one that is asked.
+type requestStream interface {
+	// SendMsg takes a *response or a *discovery.DeltaDiscoveryResponse.
+	SendMsg(m any) error
+	Recv() (*discovery.DeltaDiscoveryRequest, error)
+}
+
+// senderConfig is what one stream's sender works with.
+type senderConfig struct {
+	direction Direction
+	// zone is the zone's end of the stream; identifier is what this side calls itself.
+	zone, identifier string
+	store            store.Reader
+	// pace says when to look at the store.
+	pace     pace
+	crossing *Crossing
+	encoder  *Encoder
+	refusals *Refusals
+	ledger   *ledger
+	// turns limits full states; nil does not.
+	turns *turns
+	// status, when not nil, holds live types: those of which nothing is durable on this side.
+	status store.Reader
+	// features are what the peer announced before its first request, in the metadata.
+	features Features
+	// maxMessage cuts messages, maxWhole bounds one that cannot be cut; bytes.
+	maxMessage, maxWhole int
+	sendTimeout          time.Duration
+	// answerTimeout is how long a peer may leave a message unanswered while there is more to say.
+	answerTimeout time.Duration
+	now           func() time.Time
+	// tracer is nil when nothing is traced.
+	tracer  trace.Tracer
+	session *session
+	log     *slog.Logger
+}
+
+// sender answers the requests of one stream. Its state for a type is a place in the store's changelog: nothing is
+// polled, listed or queued. One goroutine runs it, so no field needs a lock.
+type sender struct {
+	senderConfig
+	audience Audience
+	peer     *Peer
+	types    map[resources.Type]*subscription
+	// order is the registry's, so that what others refer to is sent first.
+	order []*subscription
+	// durable and live are the stores that are sent from; live has no store where there is no live status.
+	durable, live source
+	turn          turn
+	nonce         uint64
+	// unknown counts requests for types that nobody knows.
+	unknown int
+}
+
+// subscription is one type that the peer asked for.
+type subscription struct {
+	descriptor *resources.Descriptor
+	line       *line
+	source     *source
+	// cursor: the peer has answered for everything up to this revision.
+	cursor uint64
+	// dirty: the type changed after cursor, or may have. full: the changes are not known, a complete list is due.
+	dirty, full bool
+	// noticed is when dirty became true.
+	noticed time.Time
+	// listed: the complete list that begins a subscription has been answered.
+	listed bool
+	// have are the versions that the peer said it has, until the first list is answered.
+	have map[string]string
+	// transfer is a list or change that takes several messages, between two of them.
+	transfer *transfer
+	// inflight is the message that the peer has not answered.
+	inflight *inflight
+}
+
+// inflight is a message on its way. The resources are shared with all other streams.
+type inflight struct {
+	nonce string
+	*parcel
+	revision uint64
+	// next is where the type stands once the peer has answered.
+	next *transfer
+	sent time.Time
+	// steps end with the answer.
+	steps store.Steps
+}
+
+func newSender(c senderConfig) *sender {
+	if c.ledger == nil {
+		c.ledger = newLedger()
+	}
+	return &sender{
+		senderConfig: c,
+		audience:     Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
+		types:        map[resources.Type]*subscription{},
+		durable:      newSource(c.store),
+		live:         newSource(c.status),
+		turn:         turn{turns: c.turns, most: c.sendTimeout},
+	}
+}
+
+// run serves the stream until it or ctx ends. requests is what arrives on it.
+func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan *discovery.DeltaDiscoveryRequest) error {
+	defer s.turn.end()
+	defer s.abandon()
+	settled := false
+	for wave := uint64(0); ; {
+		now, news := s.pace.next()
+		var status <-chan struct{}
+		if s.live.store != nil {
+			_, status = s.live.store.Changed()
+		}
+		settled = settled && now == wave
+		wave = now
+		if err := s.look(); err != nil {
+			return err
+		}
+		if err := s.sendReady(ctx, stream); err != nil {
+			return err
+		}
+		if !s.listing() {
+			s.turn.end()
+		}
+		if !settled && s.idle() {
+			s.pace.settled(wave)
+			settled = true
+		}
+		select {
+		case req := <-requests:
+			if err := s.handle(ctx, stream, req); err != nil {
+				return err
+			}
+		case <-news:
+		case <-status:
+		case <-s.turn.coming():
+		case <-s.turn.overdue():
+			s.turn.end()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// idle reports whether every message has been answered. What sendReady had nothing to send for is not dirty any more.
+func (s *sender) idle() bool {
+	for _, sub := range s.order {
+		if sub.inflight != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// lists reports whether the type's next message is of a full state.
+func (sub *subscription) lists() bool {
+	return sub.full || sub.transfer != nil && sub.transfer.list
+}
+
+// listing reports whether a full state is under way or due.
+func (s *sender) listing() bool {
+	for _, sub := range s.order {
+		if sub.dirty && sub.lists() || sub.inflight != nil && sub.inflight.next.list {
+			return true
+		}
+	}
+	return false
+}
+
+// sendReady sends one message for every type that has something to say and no answer due.
+func (s *sender) sendReady(ctx context.Context, stream requestStream) error {
+	for _, sub := range s.order {
+		if sub.inflight != nil || !sub.dirty || sub.lists() && !s.turn.mine() {
+			continue
+		}
+		m, err := s.next(sub)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		if err := sendWithin(ctx, s.sendTimeout, stream.SendMsg, any(m)); err != nil {
+			return err
+		}
+		sub.line.sent(sub.inflight.revision, sub.inflight.sent)
+		s.session.observe(Event{Kind: Sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+	}
+	return nil
+}
+
+// message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence".
+func (s *sender) message(typeURL string, p progress) *discovery.DeltaDiscoveryResponse {
+	s.nonce++
+	m := &discovery.DeltaDiscoveryResponse{
+		TypeUrl:      typeURL,
+		Nonce:        fmt.Sprintf("%d", s.nonce),
+		ControlPlane: &corev3.ControlPlane{Identifier: s.identifier},
+	}
+	if s.audience.Features.Has(FeatureParts) {
+		m.SystemVersionInfo = p.String()
+	}
+	return m
+}

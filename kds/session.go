@@ -1,0 +1,83 @@
+package kds
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// session is one transport connection of a zone, with its streams. The first end of one of them, or a newer session of
+// the same zone, ends it; then it may write no more.
+type session struct {
+	// number orders the sessions of this process; zone is the authenticated name.
+	number uint64
+	zone   string
+	// connection is the transport connection, on the global; nil in a zone.
+	connection *connection
+	// pass let the zone in; nil in a zone, and where nobody asks.
+	pass Pass
+	// authTokenProvided and features are from the metadata.
+	authTokenProvided bool
+	features          Features
+	observer          Observer
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	open  [2]bool // guarded by mu: which streams are there
+	users int     // guarded by mu: streams that have not returned
+	peer  *Peer   // guarded by mu
+}
+
+func newSession(ctx context.Context, number uint64, zone string, observer Observer) *session {
+	s := &session{number: number, zone: zone, observer: observer}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	return s
+}
+
+// observe completes the event with whose session it is and passes it on.
+func (s *session) observe(e Event) {
+	e.Zone, e.Session = s.zone, s.number
+	s.mu.Lock()
+	e.Peer = s.peer
+	s.mu.Unlock()
+	s.observer.Observe(e)
+}
+
+// introduce notes what the peer says of itself.
+func (s *session) introduce(d Direction, p *Peer) {
+	s.mu.Lock()
+	s.peer = p
+	s.mu.Unlock()
+	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: d})
+}
+
+// fence refuses to let an ended session write. It is asked under the store's write lock.
+func (s *session) fence() error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	return nil
+}
+
+// enter takes a stream into the session; false when the session has ended, is another connection's, or has such a stream
+// already.
+func (s *session) enter(connection *connection, d Direction) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connection != connection || s.open[d] || s.ctx.Err() != nil {
+		return false
+	}
+	s.open[d] = true
+	s.users++
+	return true
+}
+
+// exit takes a stream out and reports whether it was the last.
+func (s *session) exit() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	return s.users == 0
+}

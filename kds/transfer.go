@@ -1,0 +1,198 @@
+package kds
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// transfer is a complete list or a change on its way from one place of the changelog to another, in one message or in
+// several. All its messages describe the same snapshot, which is kept only from one part to the next: so a resource
+// that comes and goes between two parts is not missed.
+type transfer struct {
+	// target is the revision of snapshot: where the type stands when all is done.
+	target   uint64
+	snapshot store.Snapshot
+	// list: everything; otherwise what changed after since.
+	list  bool
+	since uint64
+	// after is the last resource sent so far, nil at the beginning; afterName the last removal.
+	after     *resources.Key
+	afterName string
+	done      bool
+}
+
+// behind is the transfer once p, its next message, has been answered.
+func (t *transfer) behind(p *parcel) *transfer {
+	if p.done {
+		return &transfer{target: t.target, list: t.list, done: true}
+	}
+	return &transfer{target: t.target, snapshot: t.snapshot, list: t.list, since: t.since, after: p.after, afterName: p.afterName}
+}
+
+// sent reports whether an earlier part brought what is under key.
+func (t *transfer) sent(key *resources.Key) bool {
+	return t.after != nil && compareKeys(*key, *t.after) <= 0
+}
+
+func (t *transfer) full() bool { return t.list }
+
+// step is what happened to one key between two places of the changelog.
+type step struct{ old, new *resources.Resource }
+
+// next builds the type's next message and puts it in flight; nil when the peer misses nothing.
+func (s *sender) next(sub *subscription) (*response, error) {
+	t := sub.transfer
+	if t == nil {
+		snapshot := sub.source.store.Snapshot()
+		t = &transfer{target: snapshot.Revision(), snapshot: snapshot, list: sub.full, since: sub.cursor}
+	}
+	sub.dirty = false
+	parcel, err := s.pack(sub, t)
+	if errors.Is(err, errWindow) {
+		return s.beyondWindow(sub)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if parcel == nil || parcel.empty() && !t.list && t.after == nil && t.afterName == "" {
+		sub.transfer = nil
+		if parcel != nil {
+			sub.cursor = t.target
+			sub.line.upToDate(t.target)
+		}
+		return nil, nil
+	}
+	if t.list {
+		sub.full = false
+	}
+	now := s.now()
+	steps := s.trace(sub, &parcel.cause)
+	p := progress{
+		revision: t.target, list: t.list && sub.have == nil, resume: t.list && sub.have != nil, more: !parcel.done,
+		age: ageOf(&parcel.cause, now), traces: steps.Contexts(),
+	}
+	m := s.message(string(sub.descriptor.Type), p)
+	m.RemovedResources = parcel.removed
+	sub.inflight = &inflight{nonce: m.Nonce, parcel: parcel, revision: t.target, next: t.behind(parcel), sent: now, steps: steps}
+	return &response{frame: m, bundle: parcel.bundle}, nil
+}
+
+// beyondWindow: the changelog does not reach back to where the peer is. One that joins parts takes a complete list at any
+// time; another one takes a stream's first response as complete, so it has to open a new stream. Nothing is guessed.
+func (s *sender) beyondWindow(sub *subscription) (*response, error) {
+	if !s.audience.Features.Has(FeatureParts) {
+		return nil, fmt.Errorf("%w (%s)", ErrPastWindow, sub.descriptor.Type)
+	}
+	sub.transfer, sub.full, sub.dirty = nil, true, true
+	return s.next(sub)
+}
+
+// errWindow: the changelog does not reach back far enough.
+var errWindow = errors.New("past the changelog's window")
+
+// fold brings the commits after the transfer's start together, one step for each key, ordered by key. A zone that was
+// enabled or disabled concerns all that it wrote.
+func (s *sender) fold(sub *subscription, t *transfer, v *view) ([]step, store.Cause, error) {
+	var cause store.Cause
+	commits, ok := sub.source.store.Changes(t.since)
+	if !ok {
+		return nil, cause, errWindow
+	}
+	var order []resources.Key
+	steps := map[resources.Key]step{}
+	for _, c := range commits {
+		if c.Revision > t.target {
+			break
+		}
+		concerned := false
+		for _, change := range c.Changes {
+			key := change.Key()
+			if s.direction == GlobalToZone && key.Type == resources.TypeZone {
+				v.was(key.Name, change.Old)
+			}
+			if key.Type != sub.descriptor.Type {
+				continue
+			}
+			concerned = true
+			first, seen := steps[key]
+			if !seen {
+				first.old = change.Old
+				order = append(order, key)
+			}
+			steps[key] = step{old: first.old, new: change.New}
+		}
+		if concerned {
+			cause.Join(&c.Cause)
+		}
+	}
+	for zone := range v.flipped() {
+		v.isParticular()
+		if sub.descriptor.AcrossZones {
+			for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type, Labels: map[string]string{resources.LabelZone: zone}}) {
+				if _, seen := steps[r.Key]; !seen {
+					steps[r.Key] = step{old: r, new: r}
+					order = append(order, r.Key)
+				}
+			}
+		}
+	}
+	slices.SortFunc(order, compareKeys)
+	out := make([]step, len(order))
+	for i, key := range order {
+		out[i] = steps[key]
+	}
+	return out, cause, nil
+}
+
+// split says what the peer has to be sent for the steps, and what to be told is gone: what it could see before and
+// cannot now.
+func (s *sender) split(steps []step, v *view) (adds iter.Seq[addition], removed []string) {
+	var send []addition
+	for _, st := range steps {
+		if st.old != nil && !s.crossing.SameForAll(st.old, s.direction) {
+			v.isParticular()
+		}
+		before := st.old != nil && s.crossing.Stops(st.old, &v.then) == ""
+		e := (*encoded)(nil)
+		if st.new != nil {
+			e = s.sayable(st.new, v)
+		}
+		switch {
+		case e != nil && (!before || !s.sameForPeer(st)):
+			send = append(send, addition{&st.new.Key, e})
+			if before {
+				if name := s.wireName(st.old); name != e.name {
+					removed = append(removed, name)
+				}
+			}
+		case e == nil && before:
+			removed = append(removed, s.wireName(st.old))
+		}
+	}
+	return slices.Values(send), removed
+}
+
+// sameForPeer reports whether the peer would be sent the same again: a zone does not get to see a status.
+func (s *sender) sameForPeer(st step) bool {
+	if st.old == st.new {
+		return true
+	}
+	if s.direction == GlobalToZone && st.old.Spec.Equal(st.new.Spec) && equalLabels(st.old, st.new) {
+		return true
+	}
+	return false
+}
+
+func (s *sender) wireName(r *resources.Resource) string {
+	return s.encoder.mapping.WireNameOf(r, &s.audience)
+}
+
+func compareKeys(a, b resources.Key) int {
+	return cmp.Or(cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,60 @@
+package kds
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+func TestTurnsComeInOrderOfArrival(t *testing.T) {
+	var told []bool
+	queue := newTurns(1, func(busy bool) { told = append(told, busy) })
+	ready := func(c chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	first, second, third := queue.queue(), queue.queue(), queue.queue()
+	if !ready(first) || ready(second) || ready(third) {
+		t.Fatal("not the first alone has the turn")
+	}
+	queue.leave(second) // gave up waiting
+	queue.leave(first)
+	if ready(second) || !ready(third) {
+		t.Error("the turn did not go to who waits")
+	}
+	queue.leave(third)
+	if want := []bool{true, false}; !slices.Equal(told, want) {
+		t.Errorf("it was told %v, want %v", told, want)
+	}
+	if !ready(queue.queue()) {
+		t.Error("the turn was lost")
+	}
+	if none := newTurns(0, nil); !ready(none.queue()) {
+		t.Error("no limit makes wait")
+	}
+}
+
+// TestFullStatesTakeTurns: with one turn, a zone that does not answer makes the next one wait for its list, but not for
+// longer than the send timeout; and a zone that is in sync waits for nobody.
+func TestFullStatesTakeTurns(t *testing.T) {
+	s := store.NewMemory()
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, key, spec))
+	g := startGlobal(t, s, func(c *GlobalConfig) { c.FullSyncLimit, c.SendTimeout = 1, 300*time.Millisecond })
+	done := startZone(t, "zone-1", g.address, store.NewMemory())
+	eventually(t, "the first zone in sync", func() bool { return find(done.store, key.Type, "p") != nil })
+	mute := dialPeer(t, "zone-2", g.address, plainFeatures)
+	mute.openDown(key.Type)
+	mute.receive() // and never answers
+	late := startZone(t, "zone-3", g.address, store.NewMemory())
+	other, otherSpec := permission("q")
+	put(t, s, written(t, globalHome, other, otherSpec))
+	eventually(t, "a change in the zone that is in sync", func() bool { return find(done.store, key.Type, "q") != nil })
+	eventually(t, "the zone that had to wait", func() bool { return find(late.store, key.Type, "q") != nil })
+}

@@ -1,0 +1,102 @@
+package kds
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+// view is an audience at two moments: which zones took part where a change begins, and where it ends. It serves one
+// message and is not shared.
+type view struct {
+	then, now Audience
+
+	snapshot store.Snapshot
+	known    map[string]bool // zones looked up in snapshot
+	before   map[string]bool // zones that changed, as they were
+
+	// particular: which zone it is decided about something, so what is made is for this zone alone. alone is told at once.
+	particular bool
+	alone      func()
+}
+
+// isParticular notes that which zone it is matters.
+func (v *view) isParticular() {
+	if v.particular {
+		return
+	}
+	v.particular = true
+	if v.alone != nil {
+		v.alone()
+	}
+}
+
+func newView(a Audience, snapshot store.Snapshot) *view {
+	v := &view{then: a, now: a, snapshot: snapshot}
+	v.now.Enabled = v.enabledNow
+	v.then.Enabled = func(zone string) bool {
+		if was, changed := v.before[zone]; changed {
+			return was
+		}
+		return v.enabledNow(zone)
+	}
+	return v
+}
+
+func (v *view) enabledNow(zone string) bool {
+	if enabled, ok := v.known[zone]; ok {
+		return enabled
+	}
+	enabled := ZoneEnabled(v.snapshot, zone)
+	if v.known == nil {
+		v.known = map[string]bool{}
+	}
+	v.known[zone] = enabled
+	return enabled
+}
+
+// was notes how a zone was before the first of its changes.
+func (v *view) was(zone string, old *resources.Resource) {
+	if _, noted := v.before[zone]; noted {
+		return
+	}
+	if v.before == nil {
+		v.before = map[string]bool{}
+	}
+	v.before[zone] = takesPart(old)
+}
+
+// flipped yields the zones that began or ceased to take part.
+func (v *view) flipped() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for zone, was := range v.before {
+			if was != v.enabledNow(zone) && !yield(zone) {
+				return
+			}
+		}
+	}
+}
+
+// ZoneKey is the key of a zone's resource.
+func ZoneKey(zone string) resources.Key {
+	return resources.Key{Type: resources.TypeZone, Name: zone}
+}
+
+// ZoneEnabled reports whether a zone takes part. One that is not registered, or cannot be read, does: what it wrote is
+// not withdrawn on a doubt.
+func ZoneEnabled(snapshot store.Snapshot, zone string) bool {
+	return takesPart(snapshot.Get(ZoneKey(zone)))
+}
+
+func takesPart(zone *resources.Resource) bool {
+	if zone == nil {
+		return true
+	}
+	spec, err := resources.SpecAs[systempb.Zone](zone)
+	return err != nil || spec.GetEnabled() == nil || spec.GetEnabled().GetValue()
+}
+
+func equalLabels(a, b *resources.Resource) bool { return maps.Equal(a.Labels, b.Labels) }

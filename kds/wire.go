@@ -1,0 +1,253 @@
+package kds
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+const (
+	typeURLPrefix   = "type.googleapis.com/"
+	resourceTypeURL = typeURLPrefix + "kuma.mesh.v1alpha1.KumaResource"
+	// maxWireName bounds what a peer may call a resource; hashing.MaxNameLength is the longest one that we make.
+	maxWireName = 253
+)
+
+// WireName is how a discovery response names a resource: `<name>.<mesh>`, with the dot also where there is no mesh.
+func WireName(name, mesh string) string { return name + "." + mesh }
+
+// Encode puts r, which Outbound has mapped, on the wire. The version is the SHA-256 of the bytes.
+// Source: kuma-wire, "Any rules" and "Exchange sequence".
+func Encode(r *resources.Resource) (*discovery.Resource, error) {
+	spec, err := encodeSpec(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Key, err)
+	}
+	envelope := &meshpb.KumaResource{
+		Meta: &meshpb.KumaResource_Meta{Name: r.Name, Mesh: r.Mesh, Labels: r.Labels},
+		Spec: spec,
+	}
+	if r.Status != nil {
+		envelope.Status = &anypb.Any{Value: r.Status}
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(envelope)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Key, err)
+	}
+	sum := sha256.Sum256(value)
+	return &discovery.Resource{
+		Name:     WireName(r.Name, r.Mesh),
+		Version:  hex.EncodeToString(sum[:]),
+		Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value},
+	}, nil
+}
+
+func encodeSpec(r *resources.Resource) (*anypb.Any, error) {
+	if r.Descriptor().Codec == resources.JSON {
+		return &anypb.Any{Value: r.Spec.JSON()}, nil
+	}
+	message, err := newMessage(r.Type)
+	if err != nil {
+		return nil, err
+	}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Spec.JSON(), message); err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return &anypb.Any{TypeUrl: typeURLPrefix + string(message.ProtoReflect().Descriptor().FullName()), Value: value}, nil
+}
+
+// Decode reads a resource of type t as the peer sent it. Its key has no namespace: Inbound derives it. The error says
+// what is wrong with this one resource.
+func Decode(t resources.Type, wire *discovery.Resource) (*resources.Resource, error) {
+	d, ok := resources.Lookup(t)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", resources.ErrUnknownType, t)
+	}
+	if got := wire.GetResource().GetTypeUrl(); got != resourceTypeURL {
+		return nil, fmt.Errorf("%w: the resource is a %q, want %q", errUndecodable, got, resourceTypeURL)
+	}
+	var envelope meshpb.KumaResource
+	if err := proto.Unmarshal(wire.GetResource().GetValue(), &envelope); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	meta := envelope.GetMeta()
+	if err := checkMeta(d, meta, wire.GetName()); err != nil {
+		return nil, err
+	}
+	spec, err := decodeSpec(d, envelope.GetSpec())
+	if err != nil {
+		return nil, fmt.Errorf("%w: spec: %w", errUndecodable, err)
+	}
+	r := &resources.Resource{Key: resources.Key{Type: t, Mesh: meta.GetMesh(), Name: meta.GetName()}, Labels: meta.GetLabels(), Spec: spec}
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+	if status := envelope.GetStatus(); status != nil && d.HasStatus {
+		if r.Status, err = canonicalStatus(status.GetValue()); err != nil {
+			return nil, fmt.Errorf("%w: status: %w", errUndecodable, err)
+		}
+	}
+	return r, nil
+}
+
+func checkMeta(d *resources.Descriptor, meta *meshpb.KumaResource_Meta, wireName string) error {
+	name, mesh := meta.GetName(), meta.GetMesh()
+	switch {
+	case name == "" || len(name) > maxWireName || strings.ContainsFunc(name, notInNames):
+		return fmt.Errorf("%w: %q is not a name", errUndecodable, name)
+	case len(mesh) > maxWireName || strings.ContainsFunc(mesh, notInNames):
+		return fmt.Errorf("%w: %q is not a mesh's name", errUndecodable, mesh)
+	case WireName(name, mesh) != wireName:
+		return fmt.Errorf("%w: it is called %q inside", errUndecodable, WireName(name, mesh))
+	case d.Scope == resources.ScopeMesh && mesh == "":
+		return fmt.Errorf("%w: a %s belongs to a mesh, and this one names none", errUndecodable, d.Type)
+	case d.Scope == resources.ScopeGlobal && mesh != "":
+		return fmt.Errorf("%w: a %s belongs to no mesh, and this one names %q", errUndecodable, d.Type, mesh)
+	}
+	return nil
+}
+
+// notInNames is what can stand in no name: it would break paths, logs or refusals, which are lines.
+func notInNames(c rune) bool { return c <= ' ' || c == '/' || c == 0x7f }
+
+func decodeSpec(d *resources.Descriptor, spec *anypb.Any) (*resources.Spec, error) {
+	if d.Codec == resources.JSON {
+		raw := spec.GetValue()
+		if len(raw) == 0 {
+			raw = []byte("{}")
+		}
+		return resources.NewSpec(d.Type, raw)
+	}
+	message, err := newMessage(d.Type)
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil {
+		return resources.NewSpecOf(d.Type, message)
+	}
+	if err := spec.UnmarshalTo(message); err != nil {
+		return nil, err
+	}
+	return resources.NewSpecOf(d.Type, message)
+}
+
+// newMessage makes an empty spec of a type whose codec is Protobuf.
+func newMessage(t resources.Type) (proto.Message, error) {
+	switch t {
+	case resources.TypeMesh:
+		return new(meshpb.Mesh), nil
+	case resources.TypeDataplane:
+		return new(meshpb.Dataplane), nil
+	case resources.TypeDataplaneInsight:
+		return new(meshpb.DataplaneInsight), nil
+	case resources.TypeZoneIngress:
+		return new(meshpb.ZoneIngress), nil
+	case resources.TypeMeshGateway:
+		return new(meshpb.MeshGateway), nil
+	case resources.TypeZone:
+		return new(systempb.Zone), nil
+	case resources.TypeZoneInsight:
+		return new(systempb.ZoneInsight), nil
+	}
+	return nil, fmt.Errorf("%w: %q has no message", resources.ErrUnknownType, t)
+}
+
+func canonicalStatus(raw []byte) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	var v map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return json.RawMessage("{}"), nil
+	}
+	canonical, err := json.Marshal(v)
+	return canonical, err
+}
+
+// zeroStatus is what a zone is sent instead of a status: the zero value of its type. Source: kuma-wire, "Any rules".
+func zeroStatus(t resources.Type) json.RawMessage {
+	if t == resources.TypeMeshService {
+		return json.RawMessage(`{"tls":{},"dataplaneProxies":{}}`)
+	}
+	return json.RawMessage(`{}`)
+}
+
+// progress is what Causeway says in system_version_info, which the plain protocol leaves empty: the sender's revision
+// and, where it matters, how the message belongs to others.
+type progress struct {
+	revision uint64
+	// list: the message is part of a complete list; what none of its parts names is gone.
+	list bool
+	// resume: the message is part of the answer to initial_resource_versions.
+	resume bool
+	// more parts of the same list, answer or change follow.
+	more bool
+	// age is how long ago the oldest of the changes was written, at its origin, when the message left; zero is not known.
+	age time.Duration
+	// traces are the sender's steps in them. Only a peer with FeatureTraces hears of these.
+	traces []trace.SpanContext
+}
+
+func (p progress) String() string {
+	s := fmt.Sprintf("%d", p.revision)
+	if p.list {
+		s += " list"
+	}
+	if p.resume {
+		s += " resume"
+	}
+	if p.more {
+		s += " more"
+	}
+	if p.age > 0 {
+		s += fmt.Sprintf(" %s%d", wordAge, p.age.Microseconds())
+	}
+	for _, one := range p.traces {
+		s += " " + wordTrace + traceParent(one)
+	}
+	return s
+}
+
+// parseProgress reads String's form; ok is false for what a plain peer sends. Unknown words are skipped.
+func parseProgress(s string) (p progress, ok bool) {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		return progress{}, false
+	}
+	if _, err := fmt.Sscanf(words[0], "%d", &p.revision); err != nil {
+		return progress{}, false
+	}
+	for _, w := range words[1:] {
+		switch w {
+		case "list":
+			p.list = true
+		case "resume":
+			p.resume = true
+		case "more":
+			p.more = true
+		default:
+			p.parseCause(w)
+		}
+	}
+	return p, true
+}

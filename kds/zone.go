@@ -1,0 +1,310 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// ZoneConfig is what a zone's side of KDS works with.
+type ZoneConfig struct {
+	// Zone is this zone's name; required.
+	Zone string
+	// Target is the global's host:port; required. Others are more addresses of it: each is tried in turn until one serves.
+	Target string
+	Others []string
+	// Credentials secure the connection; nil is plaintext, for loopback.
+	Credentials credentials.TransportCredentials
+	// Store holds the zone's resources; required.
+	Store store.Store
+	// Status holds what is only true while it lasts: DataplaneInsights. Those of Store are sent when it is nil.
+	Status store.Reader
+	// Validate judges what the global sends, after it was mapped; nil accepts what can be decoded.
+	Validate func(*resources.Resource) error
+	// SystemNamespace decides the roles of policies; resources.DefaultSystemNamespace by default. CopyNamespace is where
+	// copies live here; empty on Universal.
+	SystemNamespace, CopyNamespace string
+	// Self is what the zone says of itself; its features are set here.
+	Self Peer
+	// MaxMessageSize cuts messages, in bytes: DefaultMaxMessageSize by default, never above MaxMessageSize.
+	MaxMessageSize int
+	// SendTimeout ends a session whose global does not read; 10 s by default. AnswerTimeout one whose global does not
+	// answer while there is more for it; 2 min by default.
+	SendTimeout, AnswerTimeout time.Duration
+	// HealthInterval is how often HealthCheck is called unless the global says otherwise; 1 min by default.
+	HealthInterval time.Duration
+	// Backoff between sessions, with jitter, growing from BackoffMin (500 ms by default) to BackoffMax (30 s). A session
+	// that lasted longer than the wait before it starts it anew.
+	BackoffMin, BackoffMax time.Duration
+	// Beside runs with each session, on its connection and with its metadata in ctx, until ctx ends; its end ends the session. Nil
+	// for nothing.
+	Beside func(ctx context.Context, conn grpc.ClientConnInterface) error
+	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
+	AcceptDeletes func(zone string, t resources.Type) bool
+	// Behind lists the proxies that have not acknowledged all that follows from the store; nil when nobody knows, and then the
+	// global is told nothing of them.
+	Behind func() []ProxyBehind
+	// Known keeps what is known of the global's copies over restarts; nil keeps it while the process lives.
+	Known *KnownFiles
+	// Observer hears what happens; nil for none.
+	Observer Observer
+	// Tracer gets a span for each step of a traced change; nil for none.
+	Tracer trace.Tracer
+	Log    *slog.Logger
+}
+
+// Zone keeps a session with the global.
+type Zone struct {
+	config    ZoneConfig
+	mapping   *Mapping
+	crossing  *Crossing
+	encoder   *Encoder
+	known     *Known
+	refusals  *Refusals
+	ledger    *ledger
+	current   atomic.Pointer[session]
+	news      wakeReports
+	connected atomic.Bool
+	sessions  uint64    // of Run's goroutine
+	target    int       // which of the targets is next; of Run's goroutine
+	opened    time.Time // when the last session's streams were open; zero if they never were; of Run's goroutine
+}
+
+// NewZone returns the zone's side; Run does the work.
+func NewZone(c ZoneConfig) *Zone {
+	if c.Credentials == nil {
+		c.Credentials = insecure.NewCredentials()
+	}
+	if c.Validate == nil {
+		c.Validate = func(*resources.Resource) error { return nil }
+	}
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	c.MaxMessageSize = messageSize(c.MaxMessageSize)
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.SendTimeout, defaultSendTimeout}, {&c.AnswerTimeout, defaultAnswerTimeout}, {&c.HealthInterval, time.Minute},
+		{&c.BackoffMin, 500 * time.Millisecond}, {&c.BackoffMax, 30 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Observer == nil {
+		c.Observer = silent{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Self.Features = announced(c.Tracer)
+	news := make(wakeReports, 1)
+	c.Observer = Observers{c.Observer, news}
+	z := &Zone{config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), ledger: newLedger()}
+	z.encoder = NewEncoder(z.mapping)
+	return z
+}
+
+// Connected reports whether both streams are open.
+func (z *Zone) Connected() bool { return z.connected.Load() }
+
+// Refusals lists what is refused between this zone and the global now, in both directions.
+func (z *Zone) Refusals() []Refusal { return z.refusals.List() }
+
+// Run keeps a session open until ctx ends, and then returns nil. It fails at once only when it can never succeed.
+func (z *Zone) Run(ctx context.Context) error {
+	if err := CheckZoneName(z.config.Zone); err != nil {
+		return err
+	}
+	pause := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(z.config.BackoffMin), backoff.WithMaxInterval(z.config.BackoffMax),
+		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
+	var wait time.Duration
+	for ctx.Err() == nil {
+		z.opened = time.Time{}
+		err := z.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		// One that outlasted the wait before it was worth waiting for; one that ends as soon as it begins is left alone longer
+		// each time.
+		if !z.opened.IsZero() && time.Since(z.opened) > wait || errors.Is(err, ErrResync) {
+			pause.Reset()
+		}
+		wait = pause.NextBackOff()
+		global := z.targetNow()
+		if z.opened.IsZero() {
+			z.target++ // one that has served is asked again first
+		}
+		z.config.Log.Warn("no session with the global: trying again", "zone", z.config.Zone, "global", global, "wait", wait.Round(time.Millisecond), "error", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	return nil
+}
+
+// targetNow is the address of the global whose turn it is.
+func (z *Zone) targetNow() string {
+	if i := z.target % (len(z.config.Others) + 1); i > 0 {
+		return z.config.Others[i-1]
+	}
+	return z.config.Target
+}
+
+// session dials, runs both streams and the health checks, and returns why the first of them ended.
+func (z *Zone) session(ctx context.Context) error {
+	conn, err := grpc.NewClient(z.targetNow(), append(dialOptions(), grpc.WithTransportCredentials(z.config.Credentials))...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	z.sessions++
+	s := newSession(z.outgoing(ctx), z.sessions, z.config.Zone, z.config.Observer)
+	defer s.cancel(ErrStreamEnded)
+	interval, features, err := z.checkHealth(s.ctx, conn)
+	if err != nil {
+		return err
+	}
+	s.features = features
+	down, err := openGlobalToZone(s.ctx, conn)
+	if err != nil {
+		return err
+	}
+	up, err := openZoneToGlobal(s.ctx, conn)
+	if err != nil {
+		return err
+	}
+	z.connected.Store(true)
+	z.current.Store(s)
+	z.ledger.session(true, time.Now())
+	z.opened = time.Now()
+	s.observe(Event{Kind: SessionStarted, Time: z.opened})
+	z.config.Log.Info("connected to the global", "zone", z.config.Zone, "global", z.targetNow(), "session", s.number)
+	err = z.serve(s, conn, down, up, interval)
+	z.connected.Store(false)
+	z.current.Store(nil)
+	z.ledger.session(false, time.Now())
+	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
+	return err
+}
+
+// serve runs the parts of a session; the first that ends, ends all.
+func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient, up ZoneToGlobalClient, interval time.Duration) error {
+	var group errgroup.Group
+	part := func(run func() error) {
+		group.Go(func() error {
+			err := run()
+			s.cancel(err)
+			return err
+		})
+	}
+	responses, requests := make(chan *discovery.DeltaDiscoveryResponse), make(chan *discovery.DeltaDiscoveryRequest)
+	part(func() error { return ended(receiveAll(s.ctx, down.Recv, responses)) })
+	part(func() error { return ended(receiveAll(s.ctx, up.Recv, requests)) })
+	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })
+	part(func() error { return z.newSender(s).run(s.ctx, up, requests) })
+	part(func() error { return z.report(s.ctx, s, conn) })
+	part(func() error { return z.keepHealthy(s.ctx, conn, interval) })
+	if z.config.Beside != nil {
+		part(func() error { return z.config.Beside(s.ctx, conn) })
+	}
+	_ = group.Wait()
+	return context.Cause(s.ctx)
+}
+
+func (z *Zone) newReceiver(s *session) *receiver {
+	return newReceiver(receiverConfig{
+		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
+		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known,
+		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
+		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, session: s, log: z.logOf(s, GlobalToZone),
+	})
+}
+
+func (z *Zone) newSender(s *session) *sender {
+	return newSender(senderConfig{
+		direction: ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store, status: z.config.Status, pace: unpaced{z.config.Store},
+		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, features: s.features,
+		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
+		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
+		tracer: z.config.Tracer, session: s, log: z.logOf(s, ZoneToGlobal),
+	})
+}
+
+func (z *Zone) logOf(s *session, d Direction) *slog.Logger {
+	return z.config.Log.With("zone", s.zone, "session", s.number, "stream", d.String())
+}
+
+// outgoing adds the metadata of every call. Source: kuma-wire, "Request metadata".
+func (z *Zone) outgoing(ctx context.Context) context.Context {
+	pairs := []string{
+		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,
+		metadataFeatures, featurePingHealth,
+	}
+	for _, name := range z.config.Self.Features.Names() {
+		pairs = append(pairs, metadataFeatures, name)
+	}
+	return metadata.AppendToOutgoingContext(ctx, pairs...)
+}
+
+// checkHealth calls HealthCheck and learns the global's features from its header. A global without the method is plain.
+func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (time.Duration, Features, error) {
+	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
+	defer cancel()
+	var header metadata.MD
+	resp, err := healthCheck(ctx, conn, grpc.Header(&header))
+	if status.Code(err) == codes.Unimplemented {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("health check: %w", err)
+	}
+	interval := resp.GetInterval().AsDuration()
+	if interval <= 0 {
+		interval = z.config.HealthInterval
+	}
+	return interval, ParseFeatures(header.Get(metadataFeatures)), nil
+}
+
+// keepHealthy calls HealthCheck at the interval; zero means that the global has no such method.
+func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval time.Duration) error {
+	for interval > 0 {
+		timer := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+		next, _, err := z.checkHealth(ctx, conn)
+		if err != nil {
+			return err
+		}
+		interval = next
+	}
+	<-ctx.Done()
+	return errors.Join(context.Cause(ctx))
+}

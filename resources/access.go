@@ -1,0 +1,99 @@
+package resources
+
+// Verbs of an AccessRule: what may be done with the things that the rule names.
+const (
+	VerbRead   = "read"
+	VerbCreate = "create"
+	VerbUpdate = "update"
+	VerbDelete = "delete"
+	// VerbAssign gives a Dataplane an identity: AccessServiceAccount or AccessWorkload. Source: seed 003, "TrafficTarget".
+	VerbAssign = "assign"
+	// VerbSign has the zone sign the identity of a Dataplane for whoever asks.
+	VerbSign = "sign"
+	// VerbIssue makes a token: AccessUserToken and AccessUserGroup, AccessDataplaneToken, AccessZoneToken.
+	VerbIssue = "issue"
+	// VerbRotate replaces and retires signing keys and authorities: AccessKey.
+	VerbRotate = "rotate"
+	// VerbRevoke takes credentials back.
+	VerbRevoke = "revoke"
+	// VerbEnable lets a zone take part again, VerbDisable stops it.
+	VerbEnable  = "enable"
+	VerbDisable = "disable"
+	// VerbAcceptDeletes lets a held removal go on, VerbResync compares everything with a zone.
+	VerbAcceptDeletes = "accept-deletes"
+	VerbResync        = "resync"
+	// VerbBackUp copies everything that the server keeps, its secrets sealed: AccessServer.
+	VerbBackUp = "back-up"
+)
+
+// AccessAny stands for every verb, type, mesh, namespace or name.
+const AccessAny = "*"
+
+// Things that permissions are about and that are no resources.
+const (
+	AccessServiceAccount = "ServiceAccount"
+	AccessWorkload       = "Workload"
+	AccessUserToken      = "UserToken"
+	// AccessUserGroup is a group that an issued user token puts its user into.
+	AccessUserGroup      = "UserGroup"
+	AccessDataplaneToken = "DataplaneToken"
+	AccessZoneToken      = "ZoneToken"
+	AccessKey            = "Key"
+	AccessAuditLog       = "AuditLog"
+	// AccessServer is the server as a whole: its answers about everything.
+	AccessServer = "Server"
+)
+
+// AccessVerbs returns all verbs. The slice is the caller's.
+func AccessVerbs() []string {
+	return []string{VerbRead, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue, VerbRotate, VerbRevoke,
+		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbBackUp}
+}
+
+// AccessThings returns what permissions can be about besides the types of the registry. The slice is the caller's.
+func AccessThings() []string {
+	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessDataplaneToken, AccessZoneToken,
+		AccessKey, AccessAuditLog, AccessServer}
+}
+
+// AccessRole is a set of permissions. Roles add up; nothing takes a permission away.
+type AccessRole struct {
+	Rules []AccessRule `json:"rules,omitempty"`
+}
+
+// AccessRule permits every combination of what its lists name. Meshes, namespaces and names that are absent mean all of
+// them.
+type AccessRule struct {
+	Verbs []string `json:"verbs,omitempty"`
+	// Types are names of the registry or of AccessThings.
+	Types  []string `json:"types,omitempty"`
+	Meshes []string `json:"meshes,omitempty"`
+	// Namespaces are those of the things themselves; "" means things that have none.
+	Namespaces []string `json:"namespaces,omitempty"`
+	Names      []string `json:"names,omitempty"`
+}
+
+// AccessRoleBinding gives roles to people and programs.
+type AccessRoleBinding struct {
+	Subjects []AccessSubject `json:"subjects,omitempty"`
+	// Roles are names of AccessRoles, or of the built-in roles admin and viewer.
+	Roles []string `json:"roles,omitempty"`
+}
+
+// Kinds of AccessSubject.
+const (
+	SubjectUser  = "User"
+	SubjectGroup = "Group"
+)
+
+// AccessSubject is a user, or everybody in a group.
+type AccessSubject struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// The built-in roles: they are there on every server and cannot be changed.
+const (
+	RoleAdmin  = "admin"
+	RoleViewer = "viewer"
+)

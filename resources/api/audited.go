@@ -1,0 +1,180 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// changes reports whether requests of the method may change something.
+func changes(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// admit finds out who asks. The request that it returns carries that, also where it is refused.
+func (s *Server) admit(r *http.Request) (*http.Request, error) {
+	asked := &access.Asked{Subject: access.Anonymous()}
+	asked.Entry.Request, asked.Entry.From = r.Method+" "+r.URL.Path, r.RemoteAddr
+	r = r.WithContext(access.WithAsked(r.Context(), asked))
+	if s.config.Guard == nil {
+		return r, nil
+	}
+	if changes(r.Method) {
+		if err := checkContentType(r); err != nil {
+			return r, err
+		}
+	}
+	var err error
+	asked.Subject, err = s.config.Guard.Admit(r)
+	return r, err
+}
+
+// checkContentType refuses the bodies that a page of another site can have a browser send without asking: forms and text.
+func checkContentType(r *http.Request) error {
+	contentType := r.Header.Get("Content-Type")
+	if contentType == "" && r.ContentLength == 0 {
+		return nil
+	}
+	_, err := bodyFormat(contentType)
+	return err
+}
+
+// note says what the audit line of a request is about. Without an event there is none, unless the request is refused.
+func note(ctx context.Context, event string, a access.Action) {
+	if asked := access.AskedOf(ctx); asked != nil {
+		asked.Entry.Event = event
+		asked.Entry.About(a)
+	}
+}
+
+// noteCommit adds what a write did. One that changed nothing is not told of.
+func noteCommit(ctx context.Context, commit *store.Commit) {
+	asked := access.AskedOf(ctx)
+	if asked == nil || commit == nil {
+		return
+	}
+	if len(commit.Changes) == 0 {
+		asked.Entry.Event = ""
+		return
+	}
+	asked.Entry.Revision, asked.Entry.Changes = commit.Revision, access.Changes(commit)
+}
+
+// audited runs a handler that may change something, and holds its answer back until the line about it is durable. While the
+// audit log cannot be written, nothing is done at all.
+func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) error {
+	if s.config.Guard == nil || s.config.Guard.Audit() == nil {
+		return h(w, r)
+	}
+	log := s.config.Guard.Audit()
+	if err := log.Ready(r.Context()); err != nil {
+		return err
+	}
+	answer := &heldAnswer{header: w.Header()}
+	err := h(answer, r)
+	if refusal(err) != nil && !errors.Is(err, access.ErrAudit) {
+		return err // fail writes that line
+	}
+	asked := access.AskedOf(r.Context())
+	if asked.Entry.Event != "" {
+		entry := asked.Entry
+		entry.Outcome, entry.Status = access.Done, answer.status()
+		if err != nil {
+			e := asError(err)
+			entry.Outcome, entry.Status, entry.Reason = access.Failed, e.Status, e.Detail
+			if len(e.InvalidParameters) > 0 {
+				entry.Reason += ": " + e.InvalidParameters[0].Field + ": " + e.InvalidParameters[0].Reason
+			}
+		}
+		if failed := s.record(r.Context(), asked.Subject, entry); failed != nil {
+			return failed
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return answer.send(w)
+}
+
+// record completes an entry and makes it durable.
+func (s *Server) record(ctx context.Context, by access.Subject, entry access.Entry) error {
+	if entry.User == "" {
+		entry.User = by.Name
+	}
+	if entry.Method == "" {
+		entry.Method = by.Method
+	}
+	entry.Groups, entry.Credential = by.Groups, by.Credential
+	if host, _, err := net.SplitHostPort(entry.From); err == nil {
+		entry.From = host
+	}
+	err := s.config.Guard.Audit().Record(context.WithoutCancel(ctx), entry)
+	if err != nil {
+		s.config.Log.Error("the audit log cannot be written", "request", entry.Request, "user", entry.User, "error", err)
+	}
+	return err
+}
+
+// refusedFor writes the line about a refusal of access, and returns what to answer: err, unless the line cannot be written.
+func (s *Server) refusedFor(r *http.Request, err error) error {
+	asked := access.AskedOf(r.Context())
+	if s.config.Guard == nil || asked == nil || errors.Is(err, access.ErrAudit) {
+		return err
+	}
+	answer := refusal(err)
+	if answer == nil {
+		return err
+	}
+	entry := asked.Entry
+	entry.Event, entry.Outcome, entry.Status, entry.Reason = access.EventDenied, access.Denied, answer.Status, err.Error()
+	var denied *access.DeniedError
+	var login *access.LoginError
+	switch {
+	case errors.As(err, &denied):
+		entry.Missing = denied.Missing.String()
+		entry.About(denied.Missing)
+	case errors.As(err, &login):
+		entry.Event, entry.User, entry.Method = access.EventLogin, login.Claimed, login.Method
+	}
+	if failed := s.record(r.Context(), asked.Subject, entry); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// heldAnswer is an answer that is not sent yet. Answers to changes are small.
+type heldAnswer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *heldAnswer) Header() http.Header         { return a.header }
+func (a *heldAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+func (a *heldAnswer) WriteHeader(code int) {
+	if a.code == 0 {
+		a.code = code
+	}
+}
+
+func (a *heldAnswer) status() int {
+	if a.code == 0 {
+		return http.StatusOK
+	}
+	return a.code
+}
+
+func (a *heldAnswer) send(w http.ResponseWriter) error {
+	w.WriteHeader(a.status())
+	_, err := w.Write(a.body.Bytes()) //nolint:gosec // what the handler has written, as JSON
+	if err != nil {
+		return http.ErrAbortHandler
+	}
+	return nil
+}

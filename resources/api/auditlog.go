@@ -1,0 +1,122 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// AuditPage is the answer to `GET /_audit`: entries, oldest first.
+type AuditPage struct {
+	Entries []access.Entry `json:"entries"`
+	// Next is the value of `after` that continues behind this page.
+	Next uint64 `json:"next"`
+	// More: there are more entries already.
+	More bool `json:"more"`
+}
+
+const (
+	// maxAuditPage bounds the entries of one answer.
+	maxAuditPage = 1000
+	// maxAuditWait bounds how long a request may wait for an entry.
+	maxAuditWait = 30 * time.Second
+)
+
+// auditQuery is what a query asks for.
+type auditQuery struct {
+	access.LogQuery
+	// last: only the last so many entries; otherwise the first of the page.
+	last, limit int
+	wait        time.Duration
+}
+
+// parseAudit reads `since` (a time or a duration), `user`, `type`, `event`, `outcome`, `after`, `last`, `limit` and `wait`.
+func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
+	out := &auditQuery{limit: maxAuditPage}
+	out.User, out.Event, out.Outcome, out.Type = q.Get("user"), q.Get("event"), q.Get("outcome"), q.Get("type")
+	if d, ok := resources.LookupPath(out.Type); ok {
+		out.Type = string(d.Type)
+	}
+	if text := q.Get("since"); text != "" {
+		at, err := time.Parse(time.RFC3339, text)
+		if ago, notAgo := time.ParseDuration(text); notAgo == nil {
+			at, err = now.Add(-ago), nil
+		}
+		if err != nil {
+			return nil, BadField("since", "want a duration such as 1h, or a time such as 2026-01-02T15:04:05Z, got %q", text)
+		}
+		out.Since = at
+	}
+	var err error
+	if text := q.Get("after"); text != "" {
+		if out.After, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, BadField("after", "want the value of next of a page, got %q", text)
+		}
+	}
+	for name, into := range map[string]*int{"last": &out.last, "limit": &out.limit} {
+		if text := q.Get(name); text != "" {
+			if *into, err = strconv.Atoi(text); err != nil || *into < 1 || *into > maxAuditPage {
+				return nil, BadField(name, "want 1 to %d, got %q", maxAuditPage, text)
+			}
+		}
+	}
+	if text := q.Get("wait"); text != "" {
+		if out.wait, err = time.ParseDuration(text); err != nil || out.wait < 0 || out.wait > maxAuditWait {
+			return nil, BadField("wait", "want a duration of at most %s, got %q", maxAuditWait, text)
+		}
+	}
+	return out, nil
+}
+
+// auditLog answers from the files. With `wait` it does not answer before there is an entry, or the time is over.
+func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
+	q, err := parseAudit(r.URL.Query(), time.Now())
+	if err != nil {
+		return err
+	}
+	if s.config.Guard == nil || s.config.Guard.Audit() == nil {
+		return NotFound("audit log on this server")
+	}
+	log := s.config.Guard.Audit()
+	deadline := time.NewTimer(q.wait)
+	defer deadline.Stop()
+	for {
+		changed := log.Changed()
+		page, err := readAudit(log, q)
+		if err != nil {
+			return err
+		}
+		if len(page.Entries) > 0 || q.wait == 0 {
+			return WriteJSON(w, http.StatusOK, page)
+		}
+		q.After = page.Next
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return WriteJSON(w, http.StatusOK, page)
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+}
+
+func readAudit(log *access.Log, q *auditQuery) (*AuditPage, error) {
+	page := &AuditPage{Entries: []access.Entry{}, Next: q.After}
+	err := log.Read(q.LogQuery, func(e access.Entry) bool {
+		if q.last > 0 && len(page.Entries) == q.last {
+			page.Entries = page.Entries[1:]
+		}
+		if q.last == 0 && len(page.Entries) == q.limit {
+			page.More = true
+			return false
+		}
+		page.Entries = append(page.Entries, e)
+		page.Next = e.Seq
+		return true
+	})
+	return page, err
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// BatchResult is the answer to `POST /_batch`: what became of each document, in their order.
+type BatchResult struct {
+	// Revision is the store's after the batch.
+	Revision uint64        `json:"revision"`
+	Results  []BatchedItem `json:"results"`
+}
+
+// BatchedItem is what became of one document.
+type BatchedItem struct {
+	Type      resources.Type `json:"type"`
+	Mesh      string         `json:"mesh,omitempty"`
+	Namespace string         `json:"namespace,omitempty"`
+	Name      string         `json:"name"`
+	KRI       string         `json:"kri,omitempty"`
+	// Result is ResultCreated, ResultUpdated or ResultUnchanged.
+	Result   string   `json:"result"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// batch answers `POST /_batch`: the documents of the body are stored together, or nothing is. With `dryRun=server` nothing
+// is in any case, and the answer is a Forecast.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
+	note(r.Context(), access.EventWrite, access.Action{})
+	dryRun, err := wantsDryRun(r)
+	if err != nil {
+		return err
+	}
+	docs, err := s.readDocuments(w, r)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		forecast, err := s.forecast(r.Context(), docs)
+		if err != nil {
+			return err
+		}
+		return WriteJSON(w, http.StatusOK, forecast)
+	}
+	stored, commit, err := s.apply(r.Context(), docs)
+	if err != nil {
+		return err
+	}
+	result := batchResult(stored, commit)
+	after := s.config.Store.Snapshot()
+	for i, r := range stored {
+		result.Results[i].Warnings = s.warningsOf(after, r)
+	}
+	return WriteJSON(w, http.StatusOK, result)
+}
+
+func batchResult(stored []*resources.Resource, commit *store.Commit) BatchResult {
+	results := make(map[resources.Key]string, len(commit.Changes))
+	for _, change := range commit.Changes {
+		results[change.Key()] = ResultUpdated
+		if change.Old == nil {
+			results[change.Key()] = ResultCreated
+		}
+	}
+	out := BatchResult{Revision: commit.Revision, Results: make([]BatchedItem, len(stored))}
+	for i, r := range stored {
+		out.Results[i] = itemOf(r, results[r.Key])
+	}
+	return out
+}
+
+// itemOf says what became of r, without warnings; an empty result means that nothing did.
+func itemOf(r *resources.Resource, result string) BatchedItem {
+	if result == "" {
+		result = ResultUnchanged
+	}
+	return BatchedItem{
+		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name,
+		KRI: resources.KRIOf(r).String(), Result: result,
+	}
+}

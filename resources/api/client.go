@@ -1,0 +1,320 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ClientConfig says how to reach a server.
+type ClientConfig struct {
+	// Address is the server's URL: http://127.0.0.1:5681. Without a scheme, http is meant.
+	Address string
+	// Token is sent as a bearer token where it is not empty.
+	Token string
+	// TLS is for https; nil verifies against the system's roots.
+	TLS *tls.Config
+	// Timeout bounds one request. Default: 30 s.
+	Timeout time.Duration
+	// UserAgent is sent with each request. Default: causeway.
+	UserAgent string
+}
+
+// Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error.
+type Client struct {
+	config ClientConfig
+	base   *url.URL
+	http   *http.Client
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	// maxAnswerBytes bounds what a client reads of one answer.
+	maxAnswerBytes = 256 << 20
+)
+
+// NewClient returns a client. It fails when the address is not a URL.
+func NewClient(c ClientConfig) (*Client, error) {
+	if !strings.Contains(c.Address, "://") {
+		c.Address = "http://" + c.Address
+	}
+	base, err := url.Parse(strings.TrimSuffix(c.Address, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the address of a server: want http://HOST:PORT or https://HOST:PORT", c.Address)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.UserAgent == "" {
+		c.UserAgent = "causeway"
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c.TLS
+	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport}}, nil
+}
+
+// CloseIdleConnections ends the connections that the client keeps.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// Request is one call.
+type Request struct {
+	// Method is GET when empty.
+	Method string
+	// Path begins with a slash, its parts escaped.
+	Path  string
+	Query url.Values
+	// Body is sent as ContentType, which is application/json when empty.
+	Body        []byte
+	ContentType string
+}
+
+// Do makes one request and returns the body of the answer. An answer of 400 and above is an *Error.
+func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.base.Host, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("%s: read the answer: %w", c.base.Host, err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return nil, answeredError(resp.StatusCode, raw)
+	}
+	return raw, nil
+}
+
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	target := c.base.String() + r.Path
+	if len(r.Query) > 0 {
+		target += "?" + r.Query.Encode()
+	}
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Body != nil {
+		if r.ContentType == "" {
+			r.ContentType = "application/json"
+		}
+		req.Header.Set("Content-Type", r.ContentType)
+	}
+	req.Header.Set("User-Agent", c.config.UserAgent)
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // nothing, unless ctx is traced
+	if c.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.config.Token)
+	}
+	return req, nil
+}
+
+// answeredError reads the error object; an answer of another shape becomes one.
+func answeredError(status int, raw []byte) error {
+	e := &Error{}
+	if json.Unmarshal(raw, e) != nil || e.Title == "" {
+		e = NewError(status, http.StatusText(status), strings.TrimSpace(string(raw)))
+	}
+	e.Status = status
+	return e
+}
+
+// JSON is Do for an answer of JSON, decoded into v; a nil v drops it.
+func (c *Client) JSON(ctx context.Context, r Request, v any) error {
+	raw, err := c.Do(ctx, r)
+	if err != nil || v == nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("%s %s: the answer is not what was expected: %w", c.base.Host, r.Path, err)
+	}
+	return nil
+}
+
+// ItemPath is the path of one resource; its namespace goes into the query.
+func ItemPath(k resources.Key) (string, url.Values, error) {
+	path, err := listPath(k.Type, k.Mesh)
+	if err != nil {
+		return "", nil, err
+	}
+	q := url.Values{}
+	if k.Namespace != "" {
+		q.Set("namespace", k.Namespace)
+	}
+	return path + "/" + url.PathEscape(k.Name), q, nil
+}
+
+func listPath(t resources.Type, mesh string) (string, error) {
+	d, ok := resources.Lookup(t)
+	if !ok {
+		return "", fmt.Errorf("%w: %q", resources.ErrUnknownType, t)
+	}
+	if mesh == "" {
+		return "/" + d.Path, nil
+	}
+	return "/meshes/" + url.PathEscape(mesh) + "/" + d.Path, nil
+}
+
+// Apply stores all resources or none, in one request.
+func (c *Client) Apply(ctx context.Context, all ...*resources.Resource) (*BatchResult, error) {
+	return c.ApplyDocuments(ctx, documentsOf(all), "application/json")
+}
+
+// documentsOf is the body of a request about several resources.
+func documentsOf(all []*resources.Resource) []byte {
+	var body []byte
+	for _, r := range all {
+		body = append(resources.AppendUniversal(body, r), '\n')
+	}
+	return body
+}
+
+// DryRun has the server judge a write of all resources. Nothing is stored; what a write would be refused for, this is too.
+func (c *Client) DryRun(ctx context.Context, all ...*resources.Resource) (*Forecast, error) {
+	out := &Forecast{}
+	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{"dryRun": {dryRunServer}}, Body: documentsOf(all)}
+	if err := c.JSON(ctx, r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ApplyDocuments sends documents as they were written, JSON or YAML by content type, in one request.
+func (c *Client) ApplyDocuments(ctx context.Context, body []byte, contentType string) (*BatchResult, error) {
+	out := &BatchResult{}
+	r := Request{Method: http.MethodPost, Path: "/_batch", Body: body, ContentType: contentType}
+	if err := c.JSON(ctx, r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Get returns one resource, without its revision. The error's status is 404 when there is none: IsNotFound.
+func (c *Client) Get(ctx context.Context, k resources.Key) (*resources.Resource, error) {
+	path, query, err := ItemPath(k)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.Do(ctx, Request{Path: path, Query: query})
+	if err != nil {
+		return nil, err
+	}
+	return decodeItem(raw)
+}
+
+// decodeItem reads a resource as a server shows it.
+func decodeItem(raw []byte) (*resources.Resource, error) {
+	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: resources.FormatJSON})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, fmt.Errorf("the answer holds %d resources, want one", len(docs))
+	}
+	var shown struct {
+		CreationTime, ModificationTime time.Time
+		Status                         json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &shown); err != nil {
+		return nil, err
+	}
+	r := docs[0]
+	r.CreationTime, r.ModificationTime = shown.CreationTime, shown.ModificationTime
+	if len(shown.Status) > 0 {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, shown.Status); err != nil {
+			return nil, err
+		}
+		r.Status = compact.Bytes()
+	}
+	return r, nil
+}
+
+// ListOptions select what List returns; empty fields select everything.
+type ListOptions struct {
+	Type resources.Type
+	Mesh string
+	// Name is a part of the name.
+	Name string
+	// Namespace, when not nil, selects that namespace, "" being the resources without one.
+	Namespace *string
+	Labels    map[string]string
+}
+
+// List returns all resources that o selects, page by page.
+func (c *Client) List(ctx context.Context, o ListOptions) ([]*resources.Resource, error) {
+	path, err := listPath(o.Type, o.Mesh)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"size": {strconv.Itoa(maxPageSize)}}
+	if o.Name != "" {
+		q.Set("name", o.Name)
+	}
+	if o.Namespace != nil {
+		q.Set("namespace", *o.Namespace)
+	}
+	for k, v := range o.Labels {
+		q.Set("filter[labels."+k+"]", v)
+	}
+	var out []*resources.Resource
+	for {
+		var page struct {
+			Total int
+			Items []json.RawMessage
+			Next  *string
+		}
+		if err := c.JSON(ctx, Request{Path: path, Query: q}, &page); err != nil {
+			return nil, err
+		}
+		for _, raw := range page.Items {
+			r, err := decodeItem(raw)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r)
+		}
+		if page.Next == nil || len(page.Items) == 0 {
+			return out, nil
+		}
+		q.Set("offset", strconv.Itoa(len(out)))
+	}
+}
+
+// Delete removes one resource.
+func (c *Client) Delete(ctx context.Context, k resources.Key) error {
+	path, query, err := ItemPath(k)
+	if err != nil {
+		return err
+	}
+	return c.JSON(ctx, Request{Method: http.MethodDelete, Path: path, Query: query}, nil)
+}
+
+// IsNotFound reports whether err is a server's 404.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+const titleDelete = "Could not delete a resource"
+
+// delete answers DELETE with 200 and an empty object.
+func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r, d)
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Has("dryRun") {
+		return BadField("dryRun", "a deletion has no dry run: leave it out to delete")
+	}
+	action := access.On(resources.VerbDelete, key)
+	note(r.Context(), access.EventDelete, action)
+	if err := s.Authorize(r, action); err != nil {
+		return err
+	}
+	batch := store.Batch{Ops: []store.Op{{Delete: key}}, Check: func(state store.Snapshot) error {
+		if err := s.checkDelete(state, d, key); err != nil {
+			return err
+		}
+		return s.checkWithdrawal(r.Context(), state, key)
+	}, Cause: store.CauseOf(r.Context())}
+	commit, err := s.config.Store.Apply(r.Context(), batch)
+	if err != nil {
+		return err
+	}
+	noteCommit(r.Context(), commit)
+	return writeRaw(w, []byte("{}"))
+}
+
+// checkDelete runs under the write lock.
+func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key resources.Key) error {
+	old := state.Get(key)
+	if old != nil {
+		if invalid := s.checkOwner(old); invalid != nil {
+			return invalid
+		}
+	}
+	if !s.config.Home.MayWrite(d) {
+		return s.notHere(d)
+	}
+	if old == nil {
+		e := NotFound(key.String())
+		e.Title = titleDelete
+		return e
+	}
+	switch d.Type {
+	case resources.TypeMesh:
+		return checkMeshUnused(state, key.Name)
+	case resources.TypeZone:
+		return s.checkZoneOffline(key.Name)
+	}
+	return nil
+}
+
+// checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. What zones publish in each mesh by
+// themselves does not count: they withdraw it once the mesh is gone.
+func checkMeshUnused(state store.Snapshot, mesh string) error {
+	for _, d := range resources.Descriptors() {
+		if d.Scope != resources.ScopeMesh {
+			continue
+		}
+		for r := range state.List(store.Query{Type: d.Type, Mesh: mesh}) {
+			if r.Type == resources.TypeMeshTrust && r.DisplayName() == resources.ZoneTrustName(r.Zone()) {
+				continue
+			}
+			return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete what is in it first").
+				WithField("mesh", "%s is in it", r.Key)
+		}
+	}
+	return nil
+}
+
+// checkZoneOffline refuses to delete a zone that is connected: it would register itself again.
+func (s *Server) checkZoneOffline(zone string) error {
+	insight := s.view().get(resources.Key{Type: resources.TypeZoneInsight, Name: zone})
+	if insight == nil || !zoneOnline(insight) {
+		return nil
+	}
+	return NewError(http.StatusBadRequest, titleDelete, "the zone is connected: stop its server first").
+		WithField("name", "%s", fmt.Sprintf("zone %s is connected", zone))
+}
+
+// zoneOnline reports whether any subscription of a ZoneInsight is open.
+func zoneOnline(insight *resources.Resource) bool {
+	spec, err := resources.SpecAs[systempb.ZoneInsight](insight)
+	if err != nil {
+		return false
+	}
+	for _, subscription := range spec.GetSubscriptions() {
+		if subscription.GetDisconnectTime() == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Error is the error object of the API. The client returns it, and handlers may.
+// Source: kuma-wire, section 8.1.
+type Error struct {
+	Type   string `json:"type"`
+	Status int    `json:"status"`
+	// Title says what could not be done, Detail why. Both are never empty.
+	Title    string `json:"title"`
+	Detail   string `json:"detail"`
+	Instance string `json:"instance,omitempty"`
+	// InvalidParameters name the fields that are wrong.
+	InvalidParameters []InvalidParameter `json:"invalid_parameters,omitempty"`
+	// Details and Causes say the same once more, for older clients.
+	Details string  `json:"details"`
+	Causes  []Cause `json:"causes,omitempty"`
+}
+
+// InvalidParameter is one field, named as in the document or the query, and why it is refused.
+type InvalidParameter struct {
+	Field  string `json:"field"`
+	Reason string `json:"reason"`
+	// Document counts the documents of the body from 1; 0 where the field is not one of a document.
+	Document int `json:"document,omitempty"`
+}
+
+// Cause is the older form of InvalidParameter.
+type Cause struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+const errorType = "/std-errors"
+
+// statusClientClosed is what a request ends with whose client went away.
+const statusClientClosed = 499
+
+// NewError returns an error of the API. The detail says what would be right.
+func NewError(status int, title, detail string) *Error {
+	return &Error{Type: errorType, Status: status, Title: title, Detail: detail}
+}
+
+// BadField is a 400 about one field or query parameter.
+func BadField(field, format string, args ...any) *Error {
+	return NewError(http.StatusBadRequest, "Bad Request", "Resource is not valid").WithField(field, format, args...)
+}
+
+// NotFound is a 404; what names the thing that is not there.
+func NotFound(what string) *Error {
+	return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found: there is no "+what)
+}
+
+// WithField adds one wrong field.
+func (e *Error) WithField(field, format string, args ...any) *Error {
+	e.add(field, fmt.Sprintf(format, args...))
+	return e
+}
+
+func (e *Error) add(field, reason string) {
+	e.InvalidParameters = append(e.InvalidParameters, InvalidParameter{Field: field, Reason: reason})
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s (%s)", e.Title, e.Detail)
+	for _, p := range e.InvalidParameters {
+		text += fmt.Sprintf("\n* %s: %s", p.Field, p.Reason)
+	}
+	return text
+}
+
+// complete fills in what older clients read.
+func (e *Error) complete() *Error {
+	c := *e
+	c.Details, c.Causes = c.Detail, nil
+	for _, p := range c.InvalidParameters {
+		c.Causes = append(c.Causes, Cause{Field: p.Field, Message: p.Reason})
+	}
+	return &c
+}
+
+// asError maps every error that a handler returns; it is the only place that does.
+func asError(err error) *Error {
+	var ours *Error
+	var documents *resources.DocumentsError
+	var invalid *resources.InvalidError
+	var tooLarge *http.MaxBytesError
+	if refused := refusal(err); refused != nil {
+		return refused
+	}
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case errors.As(err, &documents):
+		return invalidError(documents.Invalid)
+	case errors.As(err, &invalid):
+		return invalidError([]*resources.InvalidError{invalid})
+	case errors.As(err, &tooLarge):
+		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large",
+			fmt.Sprintf("the body is larger than %d bytes: send it in several requests", tooLarge.Limit)).
+			WithField("document", "is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, store.ErrNotFound):
+		return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found")
+	case errors.Is(err, store.ErrConflict):
+		return NewError(http.StatusConflict, "Conflict", err.Error())
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; nothing was stored, try again")
+	case errors.Is(err, resources.ErrUnknownType):
+		return NewError(http.StatusBadRequest, "Bad Request", err.Error())
+	case errors.Is(err, context.Canceled):
+		return NewError(statusClientClosed, "Client Closed Request", "the client went away")
+	case errors.Is(err, context.DeadlineExceeded):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", "the request took too long, try again")
+	default:
+		return NewError(http.StatusInternalServerError, "Internal Server Error", "the server failed; its log has the reason")
+	}
+}
+
+// refusal maps the errors of access; nil for others.
+func refusal(err error) *Error {
+	var denied *access.DeniedError
+	var login *access.LoginError
+	var origin *access.OriginError
+	var grant *access.GrantError
+	switch {
+	case errors.As(err, &denied):
+		return NewError(http.StatusForbidden, titleDenied, denied.Error()+"; an AccessRole with it and an AccessRoleBinding would give it")
+	case errors.As(err, &login):
+		return NewError(http.StatusUnauthorized, "Invalid authentication data", "Unauthenticated: "+login.Hint)
+	case errors.As(err, &origin):
+		return NewError(http.StatusForbidden, titleDenied, origin.Error())
+	case errors.As(err, &grant):
+		return NewError(http.StatusForbidden, titleDenied, grant.Error())
+	case errors.Is(err, access.ErrTooMany):
+		return NewError(http.StatusTooManyRequests, "Too Many Requests", err.Error())
+	case errors.Is(err, access.ErrAudit):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+", and nothing is done that is not in it: see the server's log")
+	}
+	return nil
+}
+
+const titleDenied = "Access Denied"
+
+// invalidError lists the problems of all documents. Where there are several, each reason names its document.
+func invalidError(invalid []*resources.InvalidError) *Error {
+	e := NewError(http.StatusBadRequest, "Could not process a resource", "Resource is not valid")
+	for _, one := range invalid {
+		for _, p := range one.Problems {
+			if p.Field == "document" {
+				e.Title = "Bad Request"
+			}
+			reason := p.ReasonAt()
+			if len(invalid) > 1 || one.Document > 1 {
+				reason = one.Subject() + ": " + reason
+			}
+			e.InvalidParameters = append(e.InvalidParameters, InvalidParameter{Field: p.Field, Reason: reason, Document: one.Document})
+		}
+	}
+	return e
+}

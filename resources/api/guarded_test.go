@@ -1,0 +1,203 @@
+package api_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// guardedServer is an API on loopback that keeps an audit log in dir.
+func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Server, *access.Guard) {
+	t.Helper()
+	memory := store.NewMemory()
+	if err := api.EnsureDefaultMesh(t.Context(), memory, resources.Home{}); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.Open(t.Context(), s, access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := api.New(api.Config{Store: memory, Guard: guard})
+	handler.Handle("GET /unclaimed", func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.Close()
+		if err := guard.Audit().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server, guard
+}
+
+func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (status int, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw := new(strings.Builder)
+	if err := resp.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, raw.String()
+}
+
+const retry = `{"type": "MeshTimeout", "mesh": "default", "name": "a", "spec": {"to": [{"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "1s"}}]}}`
+
+// While the audit log cannot be written, reads are answered and nothing is changed.
+func TestNoAuditLogNoChange(t *testing.T) {
+	dir := t.TempDir()
+	server, _ := guardedServer(t, dir, access.Settings{AuditFileBytes: 1})
+	if status, answer := ask(t, server, http.MethodPost, "/_batch", strings.ReplaceAll(retry, `"a"`, `"first"`)); status != http.StatusOK {
+		t.Fatal(answer)
+	}
+	if err := os.Rename(filepath.Join(dir, "audit"), filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first finds out, the second is not even tried
+		if status, answer := ask(t, server, http.MethodPost, "/_batch", retry); status != http.StatusServiceUnavailable {
+			t.Errorf("a change without a line: %d\n%s", status, answer)
+		}
+	}
+	if status, _ := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("a deletion without a line: %d", status)
+	}
+	if status, _ := ask(t, server, http.MethodGet, "/meshes/default/meshtimeouts/first", ""); status != http.StatusOK {
+		t.Errorf("a read while the log is away: %d", status)
+	}
+	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "audit")); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first", ""); status != http.StatusOK {
+		t.Errorf("a deletion once lines can be written again: %d\n%s", status, answer)
+	}
+}
+
+// A change is in the log with its difference; one that changes nothing, and a dry run, are not.
+func TestLinesOfChanges(t *testing.T) {
+	server, guard := guardedServer(t, t.TempDir(), access.Settings{})
+	ask(t, server, http.MethodPost, "/_batch", retry)
+	ask(t, server, http.MethodPost, "/_batch", retry)
+	ask(t, server, http.MethodPost, "/_batch?dryRun=server", strings.ReplaceAll(retry, "1s", "9s"))
+	ask(t, server, http.MethodPut, "/meshes/default/meshtimeouts/a", strings.ReplaceAll(retry, "1s", "2s"))
+	ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/a", "")
+	ask(t, server, http.MethodGet, "/unclaimed", "")
+	var got []string
+	err := guard.Audit().Read(access.LogQuery{}, func(e access.Entry) bool {
+		for _, c := range e.Changes {
+			raw, err := json.Marshal(c.Diff)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e.Event+" "+e.User+" "+c.Result+" "+string(raw))
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || !strings.HasPrefix(got[0], "write mesh-system:admin created") || !strings.HasPrefix(got[2], "delete mesh-system:admin deleted") {
+		t.Fatalf("lines %q", got)
+	}
+	const diff = `[{"path":"spec.to[0].default.connectionTimeout","from":"1s","to":"2s"}]`
+	if !strings.HasSuffix(got[1], "updated "+diff) {
+		t.Errorf("line %s, want the difference %s", got[1], diff)
+	}
+}
+
+// Requests without a credential are counted by address, and those of a user by name.
+func TestTooManyRequests(t *testing.T) {
+	server, _ := guardedServer(t, t.TempDir(), access.Settings{RequireCredential: true, Limits: access.Limits{FailuresPerSecond: 0.0001, FailuresBurst: 3}})
+	for i := range 5 {
+		want := http.StatusUnauthorized
+		if i >= 3 {
+			want = http.StatusTooManyRequests
+		}
+		if status, _ := ask(t, server, http.MethodGet, "/meshes", ""); status != want {
+			t.Errorf("request %d: status %d, want %d", i+1, status, want)
+		}
+	}
+}
+
+// Every answer tells browsers to run nothing and keep nothing.
+func TestSecurityHeaders(t *testing.T) {
+	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
+	for _, path := range []string{"/meshes", "/nothing", "/meshes/default"} {
+		_, answer := ask(t, server, http.MethodGet, path, "")
+		for _, header := range []string{"X-Content-Type-Options: nosniff", "Content-Security-Policy: default-src 'none'", "Cache-Control: no-store", "X-Frame-Options: DENY"} {
+			if !strings.Contains(answer, header) {
+				t.Errorf("%s: no %s", path, header)
+			}
+		}
+	}
+}
+
+// FuzzGuardedRequests: whatever stands in the body and in the headers that say who asks, nothing panics, nobody gets in with
+// them, and nothing is answered with 500.
+func FuzzGuardedRequests(f *testing.F) {
+	f.Add("Bearer a.b.c", "application/json", "http://evil", "cross-site", retry)
+	f.Add("Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.", "application/yaml", "null", "none", "a: &a [*a]")
+	f.Add("Basic cm9vdDo=", "text/plain; charset", "", "", "{")
+	f.Add("Bearer  ", "application/json;;", "http://127.0.0.1", "same-origin", `{"type":"AccessRole","name":"x","spec":{"rules":[{"verbs":["*"],"types":["*"]}]}}`)
+	dir := f.TempDir()
+	memory := store.NewMemory()
+	guard, err := access.Open(f.Context(), access.Settings{}, access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = guard.Audit().Close() })
+	handler := api.New(api.Config{Store: memory, Guard: guard})
+	f.Fuzz(func(t *testing.T, authorization, contentType, origin, site, body string) {
+		for _, path := range []string{"/_batch", "/tokens/user", "/_can-i"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+			r.Header["Authorization"], r.Header["Content-Type"] = []string{authorization}, []string{contentType}
+			r.Header["Origin"], r.Header["Sec-Fetch-Site"] = []string{origin}, []string{site}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if w.Code < 400 || w.Code >= 500 {
+				t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}
+
+// FuzzBodies: whatever an admin sends is stored or refused by the field, and never answered with 500.
+func FuzzBodies(f *testing.F) {
+	f.Add("application/json", retry)
+	f.Add("application/yaml", "type: AccessRoleBinding\nname: a\nspec: {subjects: [{type: User, name: x}], roles: [admin]}")
+	f.Add("application/yaml", "--- \n---\ntype: Mesh\nname: m\n")
+	f.Add("application/json", `{"type":"Secret","name":"token-signing","spec":{}}`)
+	handler := api.New(api.Config{Store: store.NewMemory()})
+	f.Fuzz(func(t *testing.T, contentType, body string) {
+		for _, path := range []string{"/_batch", "/_batch?dryRun=server", "/tokens/user", "/_can-i"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+			r.Header["Content-Type"] = []string{contentType}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if w.Code >= 500 {
+				t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}

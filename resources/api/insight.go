@@ -1,0 +1,122 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Total counts things, OnlineTotal those of them that are connected too.
+type Total struct {
+	Total int `json:"total"`
+}
+
+// OnlineTotal counts things and how many of them are connected.
+type OnlineTotal struct {
+	Online int `json:"online"`
+	Total  int `json:"total"`
+}
+
+// ProxyTotal counts proxies by state.
+type ProxyTotal struct {
+	Online            int `json:"online"`
+	Offline           int `json:"offline"`
+	PartiallyDegraded int `json:"partiallyDegraded"`
+	Total             int `json:"total"`
+}
+
+// GlobalInsight is the answer to `GET /global-insight`. Source: kuma-wire, section 8.4.
+type GlobalInsight struct {
+	CreatedAt  time.Time `json:"createdAt"`
+	Dataplanes struct {
+		Standard         ProxyTotal `json:"standard"`
+		GatewayBuiltin   ProxyTotal `json:"gatewayBuiltin"`
+		GatewayDelegated ProxyTotal `json:"gatewayDelegated"`
+	} `json:"dataplanes"`
+	Meshes    Total            `json:"meshes"`
+	Policies  Total            `json:"policies"`
+	Resources map[string]Total `json:"resources"`
+	Services  struct {
+		Internal         ProxyTotal `json:"internal"`
+		External         Total      `json:"external"`
+		GatewayBuiltin   ProxyTotal `json:"gatewayBuiltin"`
+		GatewayDelegated ProxyTotal `json:"gatewayDelegated"`
+	} `json:"services"`
+	Zones struct {
+		ControlPlanes OnlineTotal `json:"controlPlanes"`
+		ZoneEgresses  OnlineTotal `json:"zoneEgresses"`
+		ZoneIngresses OnlineTotal `json:"zoneIngresses"`
+	} `json:"zones"`
+}
+
+// globalInsight counts what is there, in time proportional to it.
+func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
+	v := s.view()
+	out := GlobalInsight{CreatedAt: time.Now().UTC(), Resources: map[string]Total{}}
+	for _, d := range resources.Descriptors() {
+		n := 0
+		for r := range v.list(store.Query{Type: d.Type}) {
+			n++
+			v.count(&out, r)
+		}
+		if n > 0 {
+			out.Resources[string(d.Type)] = Total{n}
+		}
+		if d.Policy != nil {
+			out.Policies.Total += n
+		}
+	}
+	out.Meshes = out.Resources[string(resources.TypeMesh)]
+	out.Services.External = out.Resources[string(resources.TypeMeshExternalService)]
+	out.Services.Internal.Total = out.Resources[string(resources.TypeMeshService)].Total
+	return WriteJSON(w, http.StatusOK, out)
+}
+
+// count adds r where its state counts.
+func (v view) count(out *GlobalInsight, r *resources.Resource) {
+	switch r.Type {
+	case resources.TypeZone:
+		out.Zones.ControlPlanes.Total++
+		insight := v.get(resources.Key{Type: resources.TypeZoneInsight, Name: r.Name})
+		if insight != nil && zoneOnline(insight) {
+			out.Zones.ControlPlanes.Online++
+		}
+	case resources.TypeDataplane:
+		into := &out.Dataplanes.Standard
+		if dp, err := resources.SpecAs[meshpb.Dataplane](r); err == nil && dp.GetNetworking().GetGateway() != nil {
+			into = &out.Dataplanes.GatewayDelegated
+			if dp.GetNetworking().GetGateway().GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN {
+				into = &out.Dataplanes.GatewayBuiltin
+			}
+		}
+		into.Total++
+		if v.proxyOnline(r) {
+			into.Online++
+		} else {
+			into.Offline++
+		}
+	}
+}
+
+// proxyOnline reports whether any subscription of the Dataplane's insight is open.
+func (v view) proxyOnline(dp *resources.Resource) bool {
+	key := dp.Key
+	key.Type = resources.TypeDataplaneInsight
+	insight := v.get(key)
+	if insight == nil {
+		return false
+	}
+	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
+	if err != nil {
+		return false
+	}
+	for _, subscription := range spec.GetSubscriptions() {
+		if subscription.GetDisconnectTime() == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const (
+	defaultPageSize = 100
+	maxPageSize     = 1000
+)
+
+// selection is what the query of a list asks for.
+type selection struct {
+	query store.Query
+	// name is a part of the name.
+	name         string
+	size, offset int
+	// tags and gateway select Dataplanes; gateway is "" or one of gatewayKinds.
+	tags    map[string]string
+	gateway string
+}
+
+// matches is what the store's query does not decide.
+func (l *selection) matches(r *resources.Resource) bool {
+	if l.name != "" && !strings.Contains(r.Name, l.name) && !strings.Contains(r.DisplayName(), l.name) {
+		return false
+	}
+	return len(l.tags) == 0 && l.gateway == "" || l.matchesProxy(r)
+}
+
+// parseSelection reads `size`, `offset`, `name`, `namespace` and `filter[labels.KEY]`.
+func parseSelection(r *http.Request, t resources.Type) (*selection, error) {
+	l := &selection{query: store.Query{Type: t, Mesh: r.PathValue("mesh")}, size: defaultPageSize}
+	for key, values := range r.URL.Query() {
+		value := values[0]
+		switch {
+		case key == "size":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 || n > maxPageSize {
+				return nil, BadField("size", "want 1 to %d, got %q", maxPageSize, value)
+			}
+			l.size = n
+		case key == "offset":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 0 {
+				return nil, BadField("offset", "want the offset of a link in `next`, got %q", value)
+			}
+			l.offset = n
+		case key == "name":
+			l.name = value
+		case key == "namespace":
+			l.query.Namespace = &value
+		case strings.HasPrefix(key, "filter["):
+			label, ok := strings.CutPrefix(strings.TrimSuffix(strings.TrimPrefix(key, "filter["), "]"), "labels.")
+			if !ok || !strings.HasSuffix(key, "]") || label == "" {
+				return nil, BadField(key, "unknown filter, want filter[labels.KEY]=VALUE")
+			}
+			if l.query.Labels == nil {
+				l.query.Labels = map[string]string{}
+			}
+			if len(values) > 1 {
+				return nil, BadField(key, "is there twice")
+			}
+			l.query.Labels[label] = value
+		}
+	}
+	if t == resources.TypeDataplane {
+		return l, l.parseProxies(r)
+	}
+	return l, nil
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	l, err := parseSelection(r, d.Type)
+	if err != nil {
+		return err
+	}
+	explicit, err := wantsExplicit(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if explicit {
+		return s.writeList(w, r, l, s.appendExplicit)
+	}
+	return s.writeList(w, r, l, resources.AppendUniversal)
+}
+
+// appendExplicit is AppendUniversal of the explicit form. What does not decode has none and is shown as it is.
+func (s *Server) appendExplicit(dst []byte, r *resources.Resource) []byte {
+	if explicit, err := resources.Explicit(r, s.config.Home.SystemNamespace); err == nil {
+		r = explicit
+	}
+	return resources.AppendUniversal(dst, r)
+}
+
+// writeList answers with one page; encode appends one item.
+func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection, encode func([]byte, *resources.Resource) []byte) error {
+	mayRead, err := s.mayReadSome(r, l.query)
+	if err != nil {
+		return err
+	}
+	v := s.view()
+	total := 0
+	items := []byte{'['}
+	for found := range v.list(l.query) {
+		if !l.matches(found) || !mayRead(found) {
+			continue
+		}
+		if total >= l.offset && total < l.offset+l.size {
+			if len(items) > 1 {
+				items = append(items, ',')
+			}
+			items = encode(items, s.shown(found))
+		}
+		total++
+	}
+	if total == 0 && l.query.Mesh != "" && v.get(meshKey(l.query.Mesh)) == nil {
+		return NewError(http.StatusNotFound, "Failed to retrieve Mesh", "Not found: there is no mesh "+l.query.Mesh)
+	}
+	raw := append([]byte(`{"total":`), strconv.Itoa(total)...)
+	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
+	raw = append(append(raw, nextPage(r, l, total)...), '}')
+	return writeRaw(w, raw)
+}
+
+// nextPage is the absolute URL of the page after l as JSON, or null.
+func nextPage(r *http.Request, l *selection, total int) string {
+	if l.offset+l.size >= total {
+		return "null"
+	}
+	q := r.URL.Query()
+	q.Set("size", strconv.Itoa(l.size))
+	q.Set("offset", strconv.Itoa(l.offset+l.size))
+	next := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: q.Encode()}
+	if r.TLS != nil {
+		next.Scheme = "https"
+	}
+	quoted, err := json.Marshal(next.String())
+	if err != nil {
+		return "null"
+	}
+	return string(quoted)
+}
+
+func meshKey(name string) resources.Key { return resources.Key{Type: resources.TypeMesh, Name: name} }

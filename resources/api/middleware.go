@@ -1,0 +1,169 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// maxURLBytes bounds the request line; headers are bounded by the listener.
+const maxURLBytes = 8 << 10
+
+// metrics count requests by route, which is the pattern and not the path, so that their number is bounded.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_api_requests_total", Help: "Requests to the HTTP API by route and status.",
+		}, []string{"route", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "causeway_api_request_seconds", Help: "Time to answer a request to the HTTP API by route.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}, []string{"route"}),
+	}
+	if r != nil {
+		r.MustRegister(m.requests, m.seconds)
+	}
+	return m
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	rec := &recorder{ResponseWriter: w}
+	if s.config.Tracer != nil {
+		var end func(*http.Request, int)
+		r, end = s.trace(r)
+		defer func() { end(r, rec.status) }()
+	}
+	defer func() {
+		s.recovered(rec, r, recover())
+		s.observe(r, rec.status, time.Since(start))
+	}()
+	secureHeaders(rec.Header())
+	if len(r.RequestURI) > maxURLBytes {
+		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long", fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
+		return
+	}
+	admitted, err := s.admit(r)
+	if err != nil {
+		s.fail(rec, admitted, err)
+		return
+	}
+	r = admitted // the mux notes the pattern on it
+	s.mux.ServeHTTP(rec, r)
+}
+
+// secureHeaders tell browsers to keep answers to themselves and to run nothing of them.
+func secureHeaders(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+}
+
+var errPanic = errors.New("panic")
+
+// recovered answers a request whose handler panicked with reason, which is nil when it did not.
+func (s *Server) recovered(rec *recorder, r *http.Request, reason any) {
+	if reason == nil {
+		return
+	}
+	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(reason) // how a handler ends a connection on purpose
+	}
+	s.config.Log.Error("panic while answering a request", "method", r.Method, "path", r.URL.Path,
+		"reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	if rec.status == 0 {
+		s.fail(rec, r, errPanic)
+	}
+}
+
+func (s *Server) observe(r *http.Request, status int, took time.Duration) {
+	if status == 0 {
+		status = http.StatusOK
+	}
+	route := r.Pattern
+	if route == "" {
+		route = "none"
+	}
+	s.metrics.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	s.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
+	if s.config.Log.Enabled(r.Context(), slog.LevelDebug) {
+		s.config.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "from", r.RemoteAddr)
+	}
+}
+
+// fail answers with the error object.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	err = s.refusedFor(r, err)
+	e := asError(err)
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="causeway"`)
+	}
+	if e.Status >= http.StatusInternalServerError && !errors.Is(err, errPanic) {
+		s.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", e.Status, "error", err)
+	}
+	if err := WriteJSON(w, e.Status, e.complete()); err != nil {
+		s.config.Log.Debug("answer not sent", "path", r.URL.Path, "error", err)
+	}
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// WriteJSON answers with v as the API shows JSON: one space a level, no HTML escapes.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	jsonHeaders(w)
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	return enc.Encode(v)
+}
+
+func jsonHeaders(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+}
+
+// writeRaw answers 200 with JSON that is already encoded.
+func writeRaw(w http.ResponseWriter, raw []byte) error {
+	jsonHeaders(w)
+	_, err := w.Write(resources.Indent(raw)) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	return err
+}

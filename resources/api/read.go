@@ -1,0 +1,170 @@
+package api
+
+import (
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// view reads the store and, for live types, what the status store adds; both as of one moment each.
+type view struct {
+	stored, live store.Snapshot
+}
+
+func (s *Server) view() view {
+	return view{stored: s.config.Store.Snapshot(), live: s.config.Status.Snapshot()}
+}
+
+// isLive: resources of the type that this server itself makes are in the status store.
+func isLive(t resources.Type) bool {
+	return t == resources.TypeZoneInsight || t == resources.TypeDataplaneInsight
+}
+
+func (v view) get(k resources.Key) *resources.Resource {
+	if isLive(k.Type) {
+		if r := v.live.Get(k); r != nil {
+			return r
+		}
+	}
+	return v.stored.Get(k)
+}
+
+func (v view) list(q store.Query) iter.Seq[*resources.Resource] {
+	if !isLive(q.Type) {
+		return v.stored.List(q)
+	}
+	return func(yield func(*resources.Resource) bool) {
+		for r := range v.live.List(q) {
+			if !yield(r) {
+				return
+			}
+		}
+		for r := range v.stored.List(q) {
+			if v.live.Get(r.Key) == nil && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// descriptorOf finds the type that a path names. A type of a mesh has its items under the mesh, one of global scope
+// never.
+func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
+	plural := r.PathValue("plural")
+	d, ok := resources.LookupPath(plural)
+	if !ok {
+		return nil, NewError(http.StatusNotFound, "Not Found", "no type of resources has the path "+plural+": GET /_resources lists them")
+	}
+	if d.Scope == resources.ScopeGlobal && r.PathValue("mesh") != "" {
+		return nil, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to no mesh: use /"+d.Path)
+	}
+	return d, nil
+}
+
+// keyOf is the key that the path and the query of an item name.
+func keyOf(r *http.Request, d *resources.Descriptor) (resources.Key, error) {
+	k := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	if d.Scope == resources.ScopeMesh && k.Mesh == "" {
+		return k, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to a mesh: use /meshes/{mesh}/"+d.Path+"/"+k.Name)
+	}
+	return k, nil
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r, d)
+	if err != nil {
+		return err
+	}
+	found, missing := s.view().locate(r, key)
+	if err := s.mayReadItem(r, key, found); err != nil {
+		return err
+	}
+	if missing != nil {
+		return missing
+	}
+	return s.writeItem(w, r, found)
+}
+
+// wantsExplicit reports whether a query asks for policies with what they leave unsaid written out.
+func wantsExplicit(q url.Values) (bool, error) {
+	switch form := q.Get("form"); form {
+	case "":
+		return false, nil
+	case "explicit":
+		return true, nil
+	default:
+		return false, BadField("form", "unknown form %q, want explicit or none", form)
+	}
+}
+
+// writeItem answers with one resource in the form that the query asks for.
+func (s *Server) writeItem(w http.ResponseWriter, r *http.Request, found *resources.Resource) error {
+	q := r.URL.Query()
+	explicit, err := wantsExplicit(q)
+	if err != nil {
+		return err
+	}
+	if explicit {
+		if found, err = resources.Explicit(found, s.config.Home.SystemNamespace); err != nil {
+			return err
+		}
+	}
+	found = s.shown(found)
+	switch format := q.Get("format"); format {
+	case "", "universal":
+		return writeRaw(w, resources.AppendUniversal(nil, found))
+	case "k8s", "kubernetes":
+		return writeRaw(w, resources.AppendKubernetes(nil, found))
+	default:
+		return BadField("format", "unknown format %q, want universal or k8s", format)
+	}
+}
+
+// byKRI finds a resource wherever it lives and however it is named here. A section is ignored.
+func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
+	kri, err := resources.ParseKRI(r.PathValue("kri"))
+	if err != nil {
+		return BadField("kri", "%v", err)
+	}
+	found := s.view().find(kri.WithSection(""))
+	d, _ := resources.LookupShort(kri.Short)
+	if err := s.mayReadItem(r, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}, found); err != nil {
+		return err
+	}
+	if found == nil {
+		return NotFound("resource " + kri.String())
+	}
+	return s.writeItem(w, r, found)
+}
+
+// find looks a resource up by its KRI: by display name, which every stored resource carries as a label.
+func (v view) find(kri resources.KRI) *resources.Resource {
+	d, _ := resources.LookupShort(kri.Short)
+	q := store.Query{Type: d.Type, Mesh: kri.Mesh, Labels: map[string]string{resources.LabelDisplayName: kri.Name}}
+	for r := range v.list(q) {
+		if resources.KRIOf(r) == kri {
+			return r
+		}
+	}
+	direct := v.get(resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name})
+	if direct != nil && resources.KRIOf(direct) == kri {
+		return direct
+	}
+	return nil
+}
+
+// Find returns the resource that a KRI names, wherever it lives, or nil. The KRI's section is ignored.
+func Find(r store.Reader, kri resources.KRI) *resources.Resource {
+	if _, ok := resources.LookupShort(kri.Short); !ok {
+		return nil
+	}
+	snapshot := r.Snapshot()
+	return view{stored: snapshot, live: snapshot}.find(kri.WithSection(""))
+}

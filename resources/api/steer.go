@@ -1,0 +1,56 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// maxSteering bounds the body of a request that only names a type, in bytes.
+const maxSteering = 4 << 10
+
+// TypeOf reads which type a request is about: the query's `type`, or the body's for a POST. Empty means all. A type can be
+// called by its name or by its path.
+func TypeOf(r *http.Request) (resources.Type, error) {
+	name := r.URL.Query().Get("type")
+	if r.Method == http.MethodPost {
+		var body struct{ Type string }
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxSteering)).Decode(&body); err != nil && !errors.Is(err, io.EOF) {
+			return "", BadField("type", "the body is not an object with a type: %v", err)
+		}
+		if body.Type != "" {
+			name = body.Type
+		}
+	}
+	if name == "" {
+		return "", nil
+	}
+	if d, ok := resources.Lookup(resources.Type(name)); ok {
+		return d.Type, nil
+	}
+	if d, ok := resources.LookupPath(name); ok {
+		return d.Type, nil
+	}
+	return "", BadField("type", "there is no type %q", name)
+}
+
+// KeyOf reads the key in a path of the form {type}/{mesh}/{name}, with the namespace in the query. The mesh of types that
+// belong to none is "-".
+func KeyOf(r *http.Request) (resources.Key, error) {
+	name := r.PathValue("type")
+	d, ok := resources.Lookup(resources.Type(name))
+	if !ok {
+		d, ok = resources.LookupPath(name)
+	}
+	if !ok {
+		return resources.Key{}, BadField("type", "there is no type %q", name)
+	}
+	key := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	if d.Scope == resources.ScopeGlobal {
+		key.Mesh = ""
+	}
+	return key, nil
+}

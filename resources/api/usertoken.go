@@ -1,0 +1,120 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// UserTokenRequest is the body of `POST /tokens/user`. Source: kuma-wire, section 8.3.
+type UserTokenRequest struct {
+	// Name is the user's. It may begin with access.ReservedPrefix only for who may do everything.
+	Name   string   `json:"name"`
+	Groups []string `json:"groups,omitempty"`
+	// ValidFor is a Go duration; access.DefaultUserTokenLifetime when empty.
+	ValidFor string `json:"validFor,omitempty"`
+}
+
+const (
+	// maxTokenRequest bounds the body, maxTokenNames the groups, maxTokenName each name, in bytes.
+	maxTokenRequest = 16 << 10
+	maxTokenGroups  = 50
+	maxTokenName    = 256
+)
+
+func readTokenRequest(w http.ResponseWriter, r *http.Request) (*UserTokenRequest, time.Duration, error) {
+	var q UserTokenRequest
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&q); err != nil {
+		return nil, 0, BadField("document", "the body is not a request for a token: %v", err)
+	}
+	if q.Name == "" || len(q.Name) > maxTokenName {
+		return nil, 0, BadField("name", "want the user's name, of at most %d bytes", maxTokenName)
+	}
+	if len(q.Groups) > maxTokenGroups {
+		return nil, 0, BadField("groups", "want at most %d", maxTokenGroups)
+	}
+	for _, group := range q.Groups {
+		if group == "" || len(group) > maxTokenName {
+			return nil, 0, BadField("groups", "want names of 1 to %d bytes", maxTokenName)
+		}
+	}
+	lifetime := access.DefaultUserTokenLifetime
+	if q.ValidFor != "" {
+		var err error
+		if lifetime, err = time.ParseDuration(q.ValidFor); err != nil || lifetime < time.Second || lifetime > access.MaxUserTokenLifetime {
+			return nil, 0, BadField("validFor", "want a duration from 1s to %s, got %q", access.MaxUserTokenLifetime, q.ValidFor)
+		}
+	}
+	return &q, lifetime, nil
+}
+
+// issueUserToken answers `POST /tokens/user` with the token as text. It needs the permission for the user and for each
+// group: who holds the token is that user.
+func (s *Server) issueUserToken(w http.ResponseWriter, r *http.Request) error {
+	q, lifetime, err := readTokenRequest(w, r)
+	if err != nil {
+		return err
+	}
+	if err := s.mayIssue(r, q); err != nil {
+		return err
+	}
+	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
+		return NotFound("issuer of user tokens on this server")
+	}
+	token, claims, err := s.config.Guard.Issuer().Issue(r.Context(), tokens.Claims{Audience: tokens.AudienceUser, Subject: q.Name, Groups: q.Groups}, lifetime)
+	if errors.Is(err, tokens.ErrClaims) {
+		return BadField("name", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	access.Note(r.Context(), "tokenId", claims.ID)
+	access.Note(r.Context(), "expires", claims.Expires.UTC().Format(time.RFC3339))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err = w.Write([]byte(token))
+	return err
+}
+
+func (s *Server) mayIssue(r *http.Request, q *UserTokenRequest) error {
+	needed := []access.Action{}
+	everything := access.Action{Verb: resources.AccessAny, Type: resources.AccessAny}
+	for _, group := range q.Groups {
+		needed = append(needed, access.Action{Verb: resources.VerbIssue, Type: resources.AccessUserGroup, Name: group})
+		if access.Reserved(group) {
+			needed = append(needed, everything)
+		}
+	}
+	if access.Reserved(q.Name) {
+		needed = append(needed, everything)
+	}
+	// The last is what the audit line is about.
+	for _, a := range append(needed, access.Action{Verb: resources.VerbIssue, Type: resources.AccessUserToken, Name: q.Name}) {
+		if err := s.Authorize(r, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revokeUserToken answers `POST /tokens/user/{id}/_revoke`. It holds for longer than any token lives, and for ids that were
+// never given out.
+func (s *Server) revokeUserToken(w http.ResponseWriter, r *http.Request) error {
+	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
+		return NotFound("issuer of user tokens on this server")
+	}
+	err := s.config.Guard.Issuer().Revoke(r.Context(), r.PathValue("id"), time.Now().Add(access.MaxUserTokenLifetime))
+	if errors.Is(err, tokens.ErrClaims) {
+		return BadField("id", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	return writeRaw(w, []byte("{}"))
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// WhoAmI is the answer to `GET /who-am-i`.
+type WhoAmI struct {
+	Name   string        `json:"name"`
+	Groups []string      `json:"groups"`
+	Method access.Method `json:"method"`
+	// Credential names the credential: a token's id, a certificate's serial number and end.
+	Credential string `json:"credential,omitempty"`
+}
+
+func (s *Server) whoAmI(w http.ResponseWriter, r *http.Request) error {
+	subject := access.SubjectOf(r.Context())
+	return WriteJSON(w, http.StatusOK, WhoAmI{Name: subject.Name, Groups: subject.Groups, Method: subject.Method, Credential: subject.Credential})
+}
+
+// CanIQuestion is the body of `POST /_can-i`.
+type CanIQuestion struct {
+	Verb string `json:"verb"`
+	// Type is a type of resources, by name or path, or one of resources.AccessThings.
+	Type      string `json:"type"`
+	Mesh      string `json:"mesh,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// As and AsGroups ask for somebody else; who asks must be able to read AccessRoleBindings.
+	As       string   `json:"as,omitempty"`
+	AsGroups []string `json:"asGroups,omitempty"`
+}
+
+// CanIAnswer is the answer.
+type CanIAnswer struct {
+	Allowed bool `json:"allowed"`
+	// User is who it is about, Permission what was asked for.
+	User       string `json:"user"`
+	Permission string `json:"permission"`
+}
+
+// canI says whether somebody has a permission. Nothing is done for it.
+func (s *Server) canI(w http.ResponseWriter, r *http.Request) error {
+	var q CanIQuestion
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSteering)).Decode(&q); err != nil {
+		return BadField("document", "the body is not a question: %v", err)
+	}
+	if !slices.Contains(resources.AccessVerbs(), q.Verb) {
+		return BadField("verb", "unknown verb %q, want one of %q", q.Verb, resources.AccessVerbs())
+	}
+	if d, ok := resources.LookupPath(q.Type); ok {
+		q.Type = string(d.Type)
+	}
+	d, known := resources.Lookup(resources.Type(q.Type))
+	if !known && !slices.Contains(resources.AccessThings(), q.Type) {
+		return BadField("type", "there is no type %q", q.Type)
+	}
+	a := access.Action{Verb: q.Verb, Type: q.Type, Mesh: q.Mesh, Namespace: q.Namespace, Name: q.Name}
+	if known && d.Scope == resources.ScopeGlobal {
+		a = access.On(q.Verb, resources.Key{Type: d.Type, Name: q.Name})
+	}
+	subject := access.SubjectOf(r.Context())
+	if q.As != "" || len(q.AsGroups) > 0 {
+		if err := s.Authorize(r, access.Action{Verb: resources.VerbRead, Type: string(resources.TypeAccessRoleBinding)}); err != nil {
+			return err
+		}
+		subject = access.Subject{Name: q.As, Groups: append(q.AsGroups, access.AuthenticatedGroup)}
+	}
+	allowed := s.config.Guard == nil || s.config.Guard.Roles().Allows(subject, a)
+	return WriteJSON(w, http.StatusOK, CanIAnswer{Allowed: allowed, User: subject.Name, Permission: a.String()})
+}

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Outcomes of a write of one resource.
+const (
+	ResultCreated   = "created"
+	ResultUpdated   = "updated"
+	ResultUnchanged = "unchanged"
+)
+
+// maxStatusRetries bounds how often a write starts over because a status was written in between.
+const maxStatusRetries = 8
+
+// apply stores resources as written by a user here: all of them or none. It returns what was stored, in the order of docs, and
+// the commit. Errors of validation name all problems of all documents.
+func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*resources.Resource, *store.Commit, error) {
+	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
+		return nil, nil, err
+	}
+	labelled, err := s.accept(docs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for attempt := 0; ; attempt++ {
+		commit, err := s.config.Store.Apply(ctx, s.batchOf(ctx, labelled))
+		if errors.Is(err, store.ErrConflict) && attempt < maxStatusRetries {
+			continue
+		}
+		noteCommit(ctx, commit)
+		return labelled, commit, err
+	}
+}
+
+// accept validates docs and gives them their computed labels.
+func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, error) {
+	failed := &resources.DocumentsError{}
+	seen := make(map[resources.Key]int, len(docs))
+	out := make([]*resources.Resource, len(docs))
+	for i, doc := range docs {
+		invalid := s.refuse(doc)
+		if first, twice := seen[doc.Key]; twice && invalid == nil {
+			invalid = invalidField(doc.Key, "name", fmt.Sprintf("document %d is the same resource: give each once", first))
+		}
+		if invalid != nil {
+			invalid.Document = i + 1
+			failed.Invalid = append(failed.Invalid, invalid)
+			continue
+		}
+		seen[doc.Key] = i + 1
+		out[i] = s.config.Home.Labelled(doc)
+	}
+	if len(failed.Invalid) > 0 {
+		return nil, failed
+	}
+	return out, nil
+}
+
+// refuse says why a user may not write the resource here, or nil.
+func (s *Server) refuse(doc *resources.Resource) *resources.InvalidError {
+	if d := doc.Descriptor(); !s.config.Home.MayWrite(d) {
+		return invalidField(doc.Key, "type", s.writtenElsewhere(d))
+	}
+	var invalid *resources.InvalidError
+	if err := resources.Validate(doc, s.config.Home); errors.As(err, &invalid) {
+		return invalid
+	}
+	return nil
+}
+
+// writtenElsewhere says where resources of a type that cannot be written here are written.
+func (s *Server) writtenElsewhere(d *resources.Descriptor) string {
+	switch {
+	case d.WrittenOn == resources.Nowhere:
+		return fmt.Sprintf("a %s is made by the servers and is read-only", d.Type)
+	case s.config.Home.Zone == "":
+		return fmt.Sprintf("a %s belongs to a zone: write it to that zone's API", d.Type)
+	default:
+		return fmt.Sprintf("a %s is written on the global: write it to the global's API, and it comes to zone %s by itself", d.Type, s.config.Home.Zone)
+	}
+}
+
+func invalidField(key resources.Key, field, reason string) *resources.InvalidError {
+	return &resources.InvalidError{Key: key, Problems: []resources.FieldProblem{{Field: field, Reason: reason}}}
+}
+
+// batchOf keeps the status of what is there already; that status must not change until the batch is applied.
+func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.Batch {
+	snapshot := s.config.Store.Snapshot()
+	b := store.Batch{Ops: make([]store.Op, len(docs))}
+	for i, doc := range docs {
+		b.Ops[i].Put = doc
+		if !doc.Descriptor().HasStatus {
+			continue
+		}
+		if old := snapshot.Get(doc.Key); old != nil && len(old.Status) > 0 {
+			b.Ops[i].Put = doc.Clone()
+			b.Ops[i].Put.Status = old.Status
+			b.Ops[i].If = store.IfRevision(old.Revision)
+		}
+	}
+	b.Cause = store.CauseOf(ctx)
+	b.Check = func(state store.Snapshot) error { return s.checkPuts(ctx, state, docs) }
+	return b
+}
+
+// checkPuts runs under the write lock: who asks may write each of the resources, each resource's mesh exists or comes with the
+// batch, and none is a copy of what lives elsewhere.
+func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
+	if err := s.authorizePuts(ctx, state, docs); err != nil {
+		return err
+	}
+	if err := s.checkGrants(ctx, state, docs); err != nil {
+		return err
+	}
+	var brought map[string]bool
+	for _, doc := range docs {
+		if doc.Type == resources.TypeMesh {
+			if brought == nil {
+				brought = map[string]bool{}
+			}
+			brought[doc.Name] = true
+		}
+	}
+	failed := &resources.DocumentsError{}
+	for i, doc := range docs {
+		invalid := s.checkOwner(state.Get(doc.Key))
+		if invalid == nil && doc.Mesh != "" && !brought[doc.Mesh] && state.Get(meshKey(doc.Mesh)) == nil {
+			invalid = invalidField(doc.Key, "mesh", s.meshMissing(doc.Mesh))
+		}
+		if invalid != nil {
+			invalid.Document = i + 1
+			failed.Invalid = append(failed.Invalid, invalid)
+		}
+	}
+	if len(failed.Invalid) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// meshMissing says how a mesh comes to be here.
+func (s *Server) meshMissing(mesh string) string {
+	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
+		return fmt.Sprintf("there is no mesh %q here: create it first, or in the same request", mesh)
+	}
+	return fmt.Sprintf("there is no mesh %q here: create it on the global, and it comes to zone %s by itself", mesh, s.config.Home.Zone)
+}
+
+// checkOwner refuses changes of a copy. Source: kuma-wire, section 6, "Rejections".
+func (s *Server) checkOwner(old *resources.Resource) *resources.InvalidError {
+	if old == nil || s.config.Home.Owns(old) {
+		return nil
+	}
+	where := "the global"
+	if zone := old.Zone(); zone != "" {
+		where = "zone " + zone
+	}
+	return invalidField(old.Key, `labels["kuma.io/origin"]`,
+		fmt.Sprintf("this is a copy of %s, which lives in %s: change it there", nameOf(old), where))
+}
+
+// nameOf is how people name r: its KRI, or its type and display name where it has none.
+func nameOf(r *resources.Resource) string {
+	if kri := resources.KRIOf(r); !kri.IsZero() {
+		return kri.String()
+	}
+	return string(r.Type) + " " + r.DisplayName()
+}
+
+// put answers PUT: 201 for a new resource, 200 for one that was there, and with `dryRun=server` a Forecast.
+func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r, d)
+	if err != nil {
+		return err
+	}
+	if !s.config.Home.MayWrite(d) {
+		return s.notHere(d)
+	}
+	note(r.Context(), access.EventWrite, access.On(resources.VerbUpdate, key))
+	dryRun, err := wantsDryRun(r)
+	if err != nil {
+		return err
+	}
+	docs, err := s.readDocuments(w, r)
+	if err != nil {
+		return err
+	}
+	if len(docs) > 1 {
+		return BadField("document", "holds %d resources, want one: POST /_batch takes several", len(docs))
+	}
+	if err := sameKey(docs[0].Key, key); err != nil {
+		return err
+	}
+	if dryRun {
+		forecast, err := s.forecast(r.Context(), docs)
+		if err != nil {
+			return err
+		}
+		return WriteJSON(w, http.StatusOK, forecast)
+	}
+	stored, commit, err := s.apply(r.Context(), docs)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if len(commit.Changes) > 0 && commit.Changes[0].Old == nil {
+		status = http.StatusCreated
+	}
+	answer := struct {
+		Warnings []string `json:"warnings,omitempty"`
+	}{s.warningsOf(s.config.Store.Snapshot(), stored[0])}
+	return WriteJSON(w, status, answer)
+}
+
+// notHere is the answer to a write of a type that this server does not take.
+func (s *Server) notHere(d *resources.Descriptor) error {
+	reason := s.writtenElsewhere(d)
+	return NewError(http.StatusMethodNotAllowed, "Method not allowed", reason).WithField("type", "%s", reason)
+}
+
+// sameKey compares the body with the URL.
+func sameKey(body, url resources.Key) error {
+	e := NewError(http.StatusBadRequest, "Bad Request", "the body and the URL name different resources")
+	compare := func(field, body, url string) {
+		if body != url {
+			e.add(field, fmt.Sprintf("is %q in the body and %q in the URL", body, url))
+		}
+	}
+	compare("type", string(body.Type), string(url.Type))
+	compare("mesh", body.Mesh, url.Mesh)
+	compare("namespace", body.Namespace, url.Namespace)
+	compare("name", body.Name, url.Name)
+	if len(e.InvalidParameters) == 0 {
+		return nil
+	}
+	return e
+}

@@ -1,0 +1,38 @@
+package resources
+
+import "reflect"
+
+// confKey names a place for a conf: the `default` of `to`, of `from`, of `rules` ("rule"), or the `rules` of a route.
+type confKey struct {
+	policy Type
+	place  string
+}
+
+// confTypes are the confs whose fields are checked when a user writes them. The confs of other policies are opaque: any
+// JSON object.
+var confTypes = map[confKey]reflect.Type{
+	{TypeMeshTrafficPermission, "rule"}: reflect.TypeFor[PermissionConf](),
+	{TypeMeshTrafficPermission, "from"}: reflect.TypeFor[PermissionAction](),
+	{TypeMeshTimeout, "to"}:             reflect.TypeFor[TimeoutConf](),
+	{TypeMeshTimeout, "from"}:           reflect.TypeFor[TimeoutConf](),
+	{TypeMeshTimeout, "rule"}:           reflect.TypeFor[TimeoutConf](),
+	{TypeMeshHTTPRoute, "routes"}:       reflect.TypeFor[[]HTTPRouteRule](),
+	{TypeMeshTCPRoute, "routes"}:        reflect.TypeFor[[]TCPRouteRule](),
+}
+
+// TimeoutConf is the `default` of a MeshTimeout. Durations are Go duration strings.
+// Source: kuma-wire, section 4.
+type TimeoutConf struct {
+	ConnectionTimeout *string      `json:"connectionTimeout,omitempty"`
+	IdleTimeout       *string      `json:"idleTimeout,omitempty"`
+	HTTP              *HTTPTimeout `json:"http,omitempty"`
+}
+
+// HTTPTimeout is the part of a TimeoutConf for HTTP traffic.
+type HTTPTimeout struct {
+	RequestTimeout        *string `json:"requestTimeout,omitempty"`
+	StreamIdleTimeout     *string `json:"streamIdleTimeout,omitempty"`
+	MaxStreamDuration     *string `json:"maxStreamDuration,omitempty"`
+	MaxConnectionDuration *string `json:"maxConnectionDuration,omitempty"`
+	RequestHeadersTimeout *string `json:"requestHeadersTimeout,omitempty"`
+}

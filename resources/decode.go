@@ -1,0 +1,140 @@
+package resources
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Format is the syntax of a body.
+type Format uint8
+
+const (
+	// AnyFormat is JSON where the text is JSON, otherwise YAML.
+	AnyFormat Format = iota
+	// FormatJSON is one or more JSON objects, one after another.
+	FormatJSON
+	// FormatYAML is one or more YAML documents.
+	FormatYAML
+)
+
+// DecodeOptions change how bodies are read; the zero value is right for files.
+type DecodeOptions struct {
+	Format Format
+}
+
+// DecodeDocuments reads the resources of a body: one or more documents, each in Universal or in Kubernetes form, at most
+// MaxDocumentBytes in all. Empty documents are left out. Labels are as the user gave them; computed ones are Home's to
+// add. What servers add to resources (kri, times, status, snis) is ignored. An unknown field, a value of the wrong kind
+// and a syntax error are problems of a *DocumentsError, with their path and line; then no resource is returned.
+func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
+	docs, err := parseDocuments(data, o.Format)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Resource, 0, len(docs))
+	failed := &DocumentsError{}
+	for i, doc := range docs {
+		r, invalid := decodeDocument(doc)
+		if invalid != nil {
+			invalid.Document = i + 1
+			failed.Invalid = append(failed.Invalid, invalid)
+			continue
+		}
+		out = append(out, r)
+	}
+	if len(failed.Invalid) > 0 {
+		return nil, failed
+	}
+	return out, nil
+}
+
+func parseDocuments(data []byte, format Format) ([]*node, error) {
+	if len(data) > MaxDocumentBytes {
+		return nil, bodyError(0, fmt.Sprintf("is %d bytes long, more than %d: split it", len(data), MaxDocumentBytes))
+	}
+	if !utf8.Valid(data) {
+		return nil, bodyError(0, "is not UTF-8 text")
+	}
+	docs, err := parse(data, format)
+	if syntax := (*syntaxError)(nil); errors.As(err, &syntax) {
+		return nil, bodyError(syntax.line, syntax.reason)
+	}
+	return docs, err
+}
+
+func parse(data []byte, format Format) ([]*node, error) {
+	switch {
+	case format == FormatJSON:
+		return parseJSON(data)
+	case format == FormatYAML || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")):
+		return parseYAML(data)
+	}
+	docs, err := parseJSON(data)
+	if err == nil {
+		return docs, nil
+	}
+	if docs, yamlErr := parseYAML(data); yamlErr == nil { // YAML's flow style also begins with a brace
+		return docs, nil
+	}
+	return nil, err
+}
+
+func bodyError(line int, reason string) error {
+	problem := FieldProblem{Field: "document", Reason: reason, Line: line}
+	return &DocumentsError{Invalid: []*InvalidError{{Problems: []FieldProblem{problem}}}}
+}
+
+// decodeDocument reads one document of either form.
+func decodeDocument(doc *node) (*Resource, *InvalidError) {
+	c := &strict{}
+	if doc.kind != objectNode {
+		c.fail(doc, (*fieldPath)(nil).field("document"), "want an object with type, name and spec, got %s", doc.kind)
+		return nil, &InvalidError{Problems: c.problems}
+	}
+	var h header
+	if doc.get("apiVersion") != nil || doc.get("kind") != nil {
+		h = kubernetesHeader(c, doc)
+	} else {
+		h = universalHeader(c, doc)
+	}
+	var spec *Spec
+	if h.descriptor != nil {
+		spec = decodeSpec(c, &h)
+	}
+	if len(c.problems) > 0 {
+		return nil, &InvalidError{Key: h.key, Problems: c.problems}
+	}
+	return &Resource{Key: h.key, Labels: h.labels, Spec: spec}, nil
+}
+
+// decodeSpec checks the spec and brings it into the form that is stored.
+func decodeSpec(c *strict, h *header) *Spec {
+	before := len(c.problems)
+	at := (*fieldPath)(nil)
+	if h.nested {
+		at = at.field("spec")
+	}
+	c.check(h.spec, schemas[h.descriptor.Type], at)
+	if len(c.problems) > before {
+		return nil
+	}
+	raw := h.spec.appendJSON(nil)
+	if h.descriptor.Codec == JSON {
+		return &Spec{raw: raw, make: h.descriptor.newSpec, strict: true}
+	}
+	m := h.descriptor.newSpec().(proto.Message)
+	if err := protojson.Unmarshal(raw, m); err != nil {
+		c.fail(h.spec, (*fieldPath)(nil).field("spec"), "%v", err)
+		return nil
+	}
+	spec, err := NewSpecOf(h.descriptor.Type, m)
+	if err != nil {
+		c.fail(h.spec, (*fieldPath)(nil).field("spec"), "%v", err)
+	}
+	return spec
+}

@@ -1,0 +1,182 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// AppendUniversal appends r in Universal form as JSON without white space: type, mesh, name, namespace, times, labels,
+// kri, then `spec` and `status`, or the spec's fields at the top level where the type's codec is Protobuf.
+// Source: kuma-wire, section 8.1; `namespace` is an addition.
+func AppendUniversal(dst []byte, r *Resource) []byte {
+	o := objectWriter{dst: AppendMeta(append(dst, '{'), r, string(r.Type))}
+	if r.Descriptor().Codec == JSON {
+		o.raw("spec", r.Spec.JSON())
+	} else if fields := bytes.TrimSuffix(bytes.TrimPrefix(r.Spec.JSON(), []byte("{")), []byte("}")); len(fields) > 0 {
+		o.dst = append(append(o.dst, ','), fields...)
+	}
+	if len(r.Status) > 0 {
+		o.raw("status", r.Status)
+	}
+	return append(o.dst, '}')
+}
+
+// AppendMeta appends what stands around the spec of r in Universal form, under the given type and without braces. dst must
+// end in an opening brace.
+func AppendMeta(dst []byte, r *Resource, shownType string) []byte {
+	o := objectWriter{dst: dst}
+	o.text("type", shownType)
+	o.optional("mesh", r.Mesh)
+	o.text("name", r.Name)
+	o.optional("namespace", r.Namespace)
+	o.time("creationTime", r.CreationTime)
+	o.time("modificationTime", r.ModificationTime)
+	o.labels("labels", r.Labels)
+	o.optional("kri", KRIOf(r).String())
+	return o.dst
+}
+
+// AppendKubernetes appends r in Kubernetes form as JSON without white space.
+func AppendKubernetes(dst []byte, r *Resource) []byte {
+	o := objectWriter{dst: append(dst, '{')}
+	o.text("apiVersion", apiVersionOf(r.Type))
+	o.text("kind", string(r.Type))
+	if r.Descriptor().Codec == Protobuf {
+		o.optional("mesh", r.Mesh)
+	}
+	meta := objectWriter{dst: []byte("{")}
+	meta.text("name", r.Name)
+	meta.optional("namespace", r.Namespace)
+	if !r.CreationTime.IsZero() {
+		meta.text("creationTimestamp", r.CreationTime.UTC().Format(time.RFC3339))
+	}
+	labels := r.Labels
+	if r.Mesh != "" && labels[LabelMesh] != r.Mesh {
+		labels = maps.Clone(labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[LabelMesh] = r.Mesh
+	}
+	meta.labels("labels", labels)
+	o.raw("metadata", append(meta.dst, '}'))
+	o.raw("spec", r.Spec.JSON())
+	if len(r.Status) > 0 {
+		o.raw("status", r.Status)
+	}
+	return append(o.dst, '}')
+}
+
+// objectWriter appends the members of one JSON object.
+type objectWriter struct {
+	dst []byte
+}
+
+func (o *objectWriter) key(name string) {
+	if o.dst[len(o.dst)-1] != '{' {
+		o.dst = append(o.dst, ',')
+	}
+	o.dst = append(appendString(o.dst, name), ':')
+}
+
+func (o *objectWriter) text(name, value string) {
+	o.key(name)
+	o.dst = appendString(o.dst, value)
+}
+
+func (o *objectWriter) optional(name, value string) {
+	if value != "" {
+		o.text(name, value)
+	}
+}
+
+// time leaves out the zero time: what was never stored has none.
+func (o *objectWriter) time(name string, t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	o.key(name)
+	o.dst = append(o.dst, '"')
+	o.dst = append(t.AppendFormat(o.dst, time.RFC3339Nano), '"')
+}
+
+func (o *objectWriter) raw(name string, value []byte) {
+	o.key(name)
+	o.dst = append(o.dst, value...)
+}
+
+func (o *objectWriter) labels(name string, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	o.key(name)
+	inner := objectWriter{dst: append(o.dst, '{')}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		inner.text(k, labels[k])
+	}
+	o.dst = append(inner.dst, '}')
+}
+
+// EncodeYAML turns JSON, for example AppendUniversal's, into one YAML document. Members keep their order.
+func EncodeYAML(raw []byte) ([]byte, error) {
+	docs, err := parseJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	for _, doc := range docs {
+		if err := enc.Encode(doc.yaml()); err != nil {
+			return nil, err
+		}
+	}
+	err = enc.Close()
+	return out.Bytes(), err
+}
+
+// yaml returns n as a node of the YAML package, which quotes strings that would read as something else.
+func (n *node) yaml() *yaml.Node {
+	switch n.kind {
+	case nullNode:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+	case boolNode:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: n.text}
+	case numberNode:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
+	case stringNode:
+		y := &yaml.Node{}
+		y.SetString(n.text)
+		return y
+	case arrayNode:
+		y := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range n.items {
+			y.Content = append(y.Content, item.yaml())
+		}
+		return y
+	default:
+		y := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, f := range n.fields {
+			key := &yaml.Node{}
+			key.SetString(f.name)
+			y.Content = append(y.Content, key, f.value.yaml())
+		}
+		return y
+	}
+}
+
+// Indent returns JSON as the HTTP API shows it: one space a level, and a line break at the end.
+func Indent(raw []byte) []byte {
+	var out bytes.Buffer
+	out.Grow(len(raw) * 2)
+	if json.Indent(&out, raw, "", " ") != nil {
+		return raw
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}

@@ -1,0 +1,129 @@
+package resources
+
+import "maps"
+
+// Labels that Causeway computes. A user who sets one to another value gets an error that names it.
+// Source: design, section 2; kuma-wire, "Labels".
+const (
+	LabelMesh        = "kuma.io/mesh"
+	LabelOrigin      = "kuma.io/origin"
+	LabelZone        = "kuma.io/zone"
+	LabelDisplayName = "kuma.io/display-name"
+	LabelPolicyRole  = "kuma.io/policy-role"
+	LabelEnv         = "kuma.io/env"
+	LabelNamespace   = "k8s.kuma.io/namespace"
+)
+
+// Labels in the reserved name spaces that users may set.
+const (
+	// LabelSync with the value SyncDisabled keeps a resource at home.
+	LabelSync           = "kuma.io/kds-sync"
+	LabelEffect         = "kuma.io/effect"
+	LabelWorkload       = "kuma.io/workload"
+	LabelServiceAccount = "k8s.kuma.io/service-account"
+)
+
+// carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and that come with
+// what is exported from them. Nothing here reads them, so users may bring them along.
+// Source: kuma-wire, "Labels".
+var carriedLabels = []string{
+	"kuma.io/managed-by", "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress", "kuma.io/listener-zoneegress",
+	"k8s.kuma.io/service-name", "k8s.kuma.io/is-headless-service",
+}
+
+// Values of labels.
+const (
+	OriginGlobal = "global"
+	OriginZone   = "zone"
+	SyncEnabled  = "enabled"
+	SyncDisabled = "disabled"
+	EffectShadow = "shadow"
+	EnvUniversal = "universal"
+)
+
+// DefaultSystemNamespace is where the system's own resources live unless a server is configured otherwise.
+const DefaultSystemNamespace = "kuma-system"
+
+// Home is the server that a resource is written on.
+type Home struct {
+	// Zone is the zone's name, empty on the global.
+	Zone string
+	// Alone: a zone without a global, which may also write what otherwise only the global writes.
+	Alone bool
+	// SystemNamespace is DefaultSystemNamespace unless configured.
+	SystemNamespace string
+}
+
+// Origin is the value of LabelOrigin for resources written here.
+func (h Home) Origin() string {
+	if h.Zone == "" {
+		return OriginGlobal
+	}
+	return OriginZone
+}
+
+// Owns reports whether r was written here, rather than being a copy of what was written elsewhere.
+func (h Home) Owns(r *Resource) bool {
+	origin, zone := h.originOf(r.Descriptor())
+	return r.Zone() == zone && r.Labels[LabelOrigin] == origin
+}
+
+// originOf is the origin and zone of resources of the type that are written here. What only the global writes is the
+// global's, also where a zone that runs alone writes it in its place: the day it joins, the global's word holds.
+func (h Home) originOf(d *Descriptor) (origin, zone string) {
+	if h.Alone && d.WrittenOn == OnGlobal {
+		return OriginGlobal, ""
+	}
+	return h.Origin(), h.Zone
+}
+
+// ComputedLabels returns the labels that a resource written at home must carry. The role is among them for policies.
+func (h Home) ComputedLabels(r *Resource) map[string]string {
+	origin, zone := h.originOf(r.Descriptor())
+	labels := map[string]string{
+		LabelOrigin:      origin,
+		LabelDisplayName: r.Name,
+		LabelEnv:         EnvUniversal,
+	}
+	if r.Mesh != "" {
+		labels[LabelMesh] = r.Mesh
+	}
+	if zone != "" {
+		labels[LabelZone] = zone
+	}
+	if r.Namespace != "" {
+		labels[LabelNamespace] = r.Namespace
+	}
+	if r.Descriptor().Policy != nil {
+		own := *r // the role follows from the computed labels, never from those that the user gave
+		own.Labels = labels
+		labels[LabelPolicyRole] = string(RoleOf(&own, h.systemNamespace()))
+	}
+	return labels
+}
+
+func (h Home) systemNamespace() string {
+	if h.SystemNamespace == "" {
+		return DefaultSystemNamespace
+	}
+	return h.SystemNamespace
+}
+
+// Labelled returns a copy of r with the computed labels in place, as it is stored at home.
+func (h Home) Labelled(r *Resource) *Resource {
+	c := r.Clone()
+	maps.Copy(c.Labels, h.ComputedLabels(r))
+	return c
+}
+
+// MayWrite reports whether users may write resources of the type at home.
+func (h Home) MayWrite(d *Descriptor) bool {
+	switch {
+	case d.WrittenOn == Nowhere:
+		return false
+	case h.Zone == "":
+		return d.WrittenOn&OnGlobal != 0
+	default:
+		return h.Alone || d.WrittenOn&OnZone != 0
+	}
+}

@@ -1,0 +1,26 @@
+package resources
+
+// Limits of what a document may hold. Each has an error that names it.
+// Source: design, section 6.
+const (
+	// MaxDocumentBytes bounds the body of a request and a file.
+	MaxDocumentBytes = 4 << 20
+	// MaxDocuments bounds the documents of one body.
+	MaxDocuments = 1000
+	// MaxDepth bounds how deep objects and lists may nest.
+	MaxDepth = 64
+	// MaxValues bounds the values (strings, lists, ...) of one body, and with that the memory that reading it takes.
+	MaxValues = 500_000
+	// MaxAliasedNodes bounds the values that YAML aliases and merges may add to one body.
+	MaxAliasedNodes = 100_000
+	// MaxLabels bounds the labels of one resource.
+	MaxLabels = 128
+	// MaxNameBytes bounds a name: a DNS-1123 subdomain.
+	MaxNameBytes = 253
+	// MaxShortNameBytes bounds the names of meshes, zones, namespaces and destinations: a DNS label.
+	MaxShortNameBytes = 63
+	// MaxSpiffeIDBytes bounds a SPIFFE ID (its specification's limit).
+	MaxSpiffeIDBytes = 2048
+	// maxProblems bounds how many problems are reported for one body.
+	maxProblems = 100
+)

@@ -1,0 +1,162 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// syntaxError says where a body stops being YAML or JSON.
+type syntaxError struct {
+	line   int
+	reason string
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
+
+// jsonParser turns JSON text into nodes, by the tokens of encoding/json. On top of that it refuses repeated keys, knows
+// lines and bounds what it makes.
+type jsonParser struct {
+	data []byte
+	dec  *json.Decoder
+	// counted is the offset up to which line counts line breaks.
+	counted, line int
+	// values counts the nodes made.
+	values int
+}
+
+// parseJSON reads the values of data, one after another. data must be UTF-8.
+func parseJSON(data []byte) ([]*node, error) {
+	p := &jsonParser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
+	p.dec.UseNumber()
+	var docs []*node
+	for {
+		n, err := p.value(0)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if docs = append(docs, n); len(docs) > MaxDocuments {
+			return nil, p.errorf("more than %d documents", MaxDocuments)
+		}
+	}
+}
+
+// value reads one value. It returns io.EOF when nothing is left, which only the outermost call may pass on.
+func (p *jsonParser) value(depth int) (*node, error) {
+	tok, err := p.token()
+	if err != nil {
+		return nil, err
+	}
+	if p.values++; p.values > MaxValues {
+		return nil, p.errorf("more than %d values: split it", MaxValues)
+	}
+	n := &node{line: p.line}
+	switch t := tok.(type) {
+	case nil:
+		n.kind = nullNode
+	case bool:
+		n.kind, n.text = boolNode, fmt.Sprint(t)
+	case json.Number:
+		n.kind, n.text = numberNode, t.String()
+	case string:
+		n.kind, n.text = stringNode, t
+	case json.Delim:
+		if depth >= MaxDepth {
+			return nil, p.errorf("nested deeper than %d levels", MaxDepth)
+		}
+		if t == '[' {
+			err = p.array(n, depth+1)
+		} else {
+			err = p.object(n, depth+1)
+		}
+		if errors.Is(err, io.EOF) {
+			err = p.errorf("not JSON: the text ends inside %s", n.kind)
+		}
+	}
+	return n, err
+}
+
+func (p *jsonParser) array(n *node, depth int) error {
+	n.kind = arrayNode
+	for p.dec.More() {
+		item, err := p.value(depth)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := p.token()
+	return err
+}
+
+func (p *jsonParser) object(n *node, depth int) error {
+	n.kind = objectNode
+	for p.dec.More() {
+		tok, err := p.token()
+		if err != nil {
+			return err
+		}
+		name, _ := tok.(string)
+		line := p.line
+		v, err := p.value(depth)
+		if err != nil {
+			return err
+		}
+		n.fields = append(n.fields, nodeField{name: name, line: line, value: v})
+	}
+	if name, line, twice := repeatedKey(n.fields); twice {
+		return &syntaxError{line: line, reason: fmt.Sprintf("the key %q is there twice", name)}
+	}
+	_, err := p.token()
+	return err
+}
+
+func (p *jsonParser) token() (json.Token, error) {
+	tok, err := p.dec.Token()
+	offset := int(p.dec.InputOffset())
+	p.line += bytes.Count(p.data[p.counted:offset], []byte("\n"))
+	p.counted = offset
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return tok, err
+	case errors.As(err, &syntax):
+		at := min(int(syntax.Offset), len(p.data))
+		return nil, &syntaxError{line: 1 + bytes.Count(p.data[:at], []byte("\n")), reason: "not JSON: " + syntax.Error()}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, p.errorf("not JSON: the text ends in the middle of a value")
+	default:
+		return nil, p.errorf("not JSON: %v", err)
+	}
+}
+
+func (p *jsonParser) errorf(format string, args ...any) error {
+	return &syntaxError{line: p.line, reason: fmt.Sprintf(format, args...)}
+}
+
+// repeatedKey finds a name that two fields share, and the line of the second.
+func repeatedKey(fields []nodeField) (name string, line int, twice bool) {
+	if len(fields) > 16 {
+		seen := make(map[string]bool, len(fields))
+		for _, f := range fields {
+			if seen[f.name] {
+				return f.name, f.line, true
+			}
+			seen[f.name] = true
+		}
+		return "", 0, false
+	}
+	for i := range fields {
+		for j := range i {
+			if fields[i].name == fields[j].name {
+				return fields[i].name, fields[i].line, true
+			}
+		}
+	}
+	return "", 0, false
+}

@@ -1,0 +1,167 @@
+package resources
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxProgramSize bounds the steps that an expression compiles to, repetitions written out. Envoy refuses a whole
+	// configuration for an expression that is too big for its RE2, far above this.
+	maxProgramSize = 20_000
+	maxASCII       = 0x7f
+	maxByte        = 0xff
+)
+
+var (
+	errAnchor   = errors.New("anchors may stand only at the ends: the expression matches whole paths anyway")
+	errProgram  = errors.New("the expression is too big with its repetitions written out")
+	errNotASCII = errors.New("a path has only ASCII characters: write other characters percent-encoded")
+	errLength   = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
+)
+
+// PathExpression rewrites an RE2 expression for whole paths so that it cannot reach into the query that follows the path in
+// Envoy's `:path`: nothing in it matches a question mark any more, and its anchors, which would stand before the
+// query, are gone. Expressions that would not mean the same then, or are too big for Envoy, are errors.
+func PathExpression(expr string) (string, error) { return pathExpression(expr, false) }
+
+// DeniedPathExpression is PathExpression for a deny: it matches a path also where reserved characters are written in the other way,
+// plain or percent-encoded, and escapes with hexadecimal digits of the other case (RespelledExpression).
+func DeniedPathExpression(expr string) (string, error) { return pathExpression(expr, true) }
+
+func pathExpression(expr string, respelled bool) (string, error) {
+	if len(expr) > maxRegexBytes {
+		return "", errLength
+	}
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return "", err
+	}
+	if re, err = stripAnchors(re, true, true); err != nil {
+		return "", err
+	}
+	if re, err = onlyPathRunes(re); err != nil {
+		return "", err
+	}
+	if respelled {
+		re = respell(re)
+	}
+	if programSize(re) > maxProgramSize {
+		return "", errProgram
+	}
+	return strings.ReplaceAll(re.String(), string(rune(maxByte)), `\xff`), nil
+}
+
+// stripAnchors replaces anchors at the ends of re by nothing; first and last say whether re stands at those ends.
+func stripAnchors(re *syntax.Regexp, first, last bool) (*syntax.Regexp, error) {
+	switch re.Op {
+	case syntax.OpBeginText, syntax.OpBeginLine:
+		if !first {
+			return nil, errAnchor
+		}
+		return &syntax.Regexp{Op: syntax.OpEmptyMatch}, nil
+	case syntax.OpEndText, syntax.OpEndLine:
+		if !last {
+			return nil, errAnchor
+		}
+		return &syntax.Regexp{Op: syntax.OpEmptyMatch}, nil
+	}
+	out := *re
+	out.Sub = slices.Clone(re.Sub)
+	for i, sub := range re.Sub {
+		atFirst, atLast := false, false
+		switch re.Op {
+		case syntax.OpConcat:
+			atFirst, atLast = first && i == 0, last && i == len(re.Sub)-1
+		case syntax.OpAlternate, syntax.OpCapture:
+			atFirst, atLast = first, last
+		}
+		stripped, err := stripAnchors(sub, atFirst, atLast)
+		if err != nil {
+			return nil, err
+		}
+		out.Sub[i] = stripped
+	}
+	return &out, nil
+}
+
+// onlyPathRunes takes the question mark out of all that re can match, and brings it into what Envoy's RE2 reads: bytes,
+// not runes. Characters other than ASCII are refused: Envoy answers 400 to a path that has one unencoded.
+func onlyPathRunes(re *syntax.Regexp) (*syntax.Regexp, error) {
+	out := *re
+	switch re.Op {
+	case syntax.OpNoMatch:
+		return nothing(), nil
+	case syntax.OpLiteral:
+		if slices.ContainsFunc(re.Rune, func(r rune) bool { return r > maxASCII }) {
+			return nil, errNotASCII
+		}
+		if slices.Contains(re.Rune, '?') {
+			return nothing(), nil
+		}
+	case syntax.OpAnyChar:
+		return pathClass([]rune{0, utf8.MaxRune}), nil
+	case syntax.OpAnyCharNotNL:
+		return pathClass([]rune{0, '\n' - 1, '\n' + 1, utf8.MaxRune}), nil
+	case syntax.OpCharClass:
+		return pathClass(re.Rune), nil
+	}
+	out.Sub = make([]*syntax.Regexp, len(re.Sub))
+	for i, sub := range re.Sub {
+		kept, err := onlyPathRunes(sub)
+		if err != nil {
+			return nil, err
+		}
+		out.Sub[i] = kept
+	}
+	return &out, nil
+}
+
+// nothing matches no path: a byte that no header has, since Envoy does not read Go's way to write an empty class.
+func nothing() *syntax.Regexp { return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{0}} }
+
+// pathClass is a class of those runes among ranges, pairs of low and high, that a path may have. A range without an
+// upper bound ("anything but") includes every byte; maxByte stands for the last one.
+func pathClass(ranges []rune) *syntax.Regexp {
+	var out []rune
+	keep := func(low, high rune) {
+		if low <= high {
+			out = append(out, low, high)
+		}
+	}
+	for i := 0; i+1 < len(ranges); i += 2 {
+		low, high := ranges[i], min(ranges[i+1], maxASCII)
+		if ranges[i+1] == utf8.MaxRune {
+			low, high = min(low, maxASCII+1), maxByte
+		}
+		if low <= '?' && '?' <= high {
+			keep(low, '?'-1)
+			low = '?' + 1
+		}
+		keep(low, high)
+	}
+	if len(out) == 0 {
+		return nothing()
+	}
+	return &syntax.Regexp{Op: syntax.OpCharClass, Rune: out}
+}
+
+// programSize estimates from above the steps that re compiles to.
+func programSize(re *syntax.Regexp) int {
+	own := 1
+	switch re.Op {
+	case syntax.OpLiteral, syntax.OpCharClass:
+		own += len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		own += 2 + programSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		own *= max(re.Min, re.Max, 1) + 1
+	}
+	return own
+}

@@ -1,0 +1,103 @@
+package resources
+
+import "encoding/json"
+
+// MeshService is a destination made of the proxies of one zone.
+type MeshService struct {
+	State      string              `json:"state,omitempty"`
+	Selector   MeshServiceSelector `json:"selector,omitzero"`
+	Ports      []MeshServicePort   `json:"ports,omitempty"`
+	Identities []ServiceIdentity   `json:"identities,omitempty"`
+}
+
+// MeshServiceSelector picks Dataplanes by at most one of its fields.
+type MeshServiceSelector struct {
+	DataplaneTags   map[string]string `json:"dataplaneTags,omitempty"`
+	DataplaneRef    *DataplaneRef     `json:"dataplaneRef,omitempty"`
+	DataplaneLabels *LabelSelector    `json:"dataplaneLabels,omitempty"`
+}
+
+// DataplaneRef names one Dataplane.
+type DataplaneRef struct {
+	Name string `json:"name"`
+}
+
+// LabelSelector matches resources that carry all of the labels.
+type LabelSelector struct {
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+}
+
+// MeshServicePort is a port of a MeshService. TargetPort is a number or an inbound's name; absent means Port.
+type MeshServicePort struct {
+	Name        string          `json:"name,omitempty"`
+	Port        uint32          `json:"port"`
+	TargetPort  json.RawMessage `json:"targetPort,omitempty" shape:"intOrString"`
+	AppProtocol string          `json:"appProtocol,omitempty"`
+}
+
+// ServiceIdentity is what a destination's certificate may say: type ServiceTag or SpiffeID.
+type ServiceIdentity struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+// MeshMultiZoneService is a destination made of MeshServices of several zones.
+type MeshMultiZoneService struct {
+	Selector struct {
+		MeshService LabelSelector `json:"meshService"`
+	} `json:"selector"`
+	Ports []MultiZonePort `json:"ports"`
+}
+
+// MultiZonePort is a port of a MeshMultiZoneService.
+type MultiZonePort struct {
+	Name        string `json:"name,omitempty"`
+	Port        uint32 `json:"port"`
+	AppProtocol string `json:"appProtocol,omitempty"`
+}
+
+// MeshExternalService is a destination outside the mesh.
+type MeshExternalService struct {
+	Match     ExternalMatch      `json:"match"`
+	Extension json.RawMessage    `json:"extension,omitempty" shape:"object"`
+	Endpoints []ExternalEndpoint `json:"endpoints,omitempty"`
+	TLS       json.RawMessage    `json:"tls,omitempty" shape:"object"`
+}
+
+// ExternalMatch is the traffic that a MeshExternalService takes.
+type ExternalMatch struct {
+	Type     string `json:"type,omitempty"`
+	Port     uint32 `json:"port"`
+	Protocol string `json:"protocol,omitempty"`
+}
+
+// ExternalEndpoint is an address outside the mesh.
+type ExternalEndpoint struct {
+	Address  string  `json:"address"`
+	Port     uint32  `json:"port"`
+	Priority *uint32 `json:"priority,omitempty"`
+}
+
+// MeshTrust is the bundle of certificate authorities by which proxies verify peers of one trust domain.
+type MeshTrust struct {
+	Origin      json.RawMessage `json:"origin,omitempty" shape:"object"`
+	TrustDomain string          `json:"trustDomain"`
+	CABundles   []CABundle      `json:"caBundles"`
+}
+
+// ZoneTrustName is the name of the MeshTrust that a zone publishes in each of its meshes, as long as the mesh is there.
+func ZoneTrustName(zone string) string { return "identity-" + zone }
+
+// CABundle is a set of CA certificates; Type is always CABundlePEM.
+type CABundle struct {
+	Type string  `json:"type"`
+	PEM  *PEMRef `json:"pem,omitempty"`
+}
+
+// CABundlePEM is the only type of CABundle.
+const CABundlePEM = "Pem"
+
+// PEMRef holds certificates as PEM text.
+type PEMRef struct {
+	Value string `json:"value"`
+}

@@ -1,0 +1,109 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Spec is the body of a resource: an immutable JSON object in canonical form (keys sorted, no white space), and its
+// typed form, decoded at most once. Safe for concurrent use.
+type Spec struct {
+	raw   []byte
+	once  sync.Once
+	typed any
+	err   error
+	make  func() any
+	// strict: the document was compared with the type's schema, so nothing in it is unknown.
+	strict bool
+}
+
+// NewSpec takes the JSON object raw as the spec of type t. It keeps what it does not know: strictness towards users
+// is Decode's, towards peers Validate's. It fails with ErrUnknownType, or when raw is not one JSON object.
+func NewSpec(t Type, raw []byte) (*Spec, error) {
+	d, ok := LookupStored(t)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownType, t)
+	}
+	canonical, err := canonicalObject(raw)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return &Spec{raw: canonical, make: d.newSpec}, nil
+}
+
+// NewSpecOf is NewSpec for a typed value: one of this package's spec types or a generated message.
+func NewSpecOf(t Type, v any) (*Spec, error) {
+	var raw []byte
+	var err error
+	if m, ok := v.(proto.Message); ok {
+		raw, err = protojson.Marshal(m)
+	} else {
+		raw, err = json.Marshal(v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return NewSpec(t, raw)
+}
+
+// JSON returns the canonical bytes. The caller must not change them.
+func (s *Spec) JSON() []byte { return s.raw }
+
+// Equal reports whether both are the same JSON value.
+func (s *Spec) Equal(o *Spec) bool { return bytes.Equal(s.raw, o.raw) }
+
+// decode returns the typed form: a pointer to what the registry names for the type. Nobody may change it.
+func (s *Spec) decode() (any, error) {
+	s.once.Do(func() {
+		v := s.make()
+		if m, ok := v.(proto.Message); ok {
+			s.err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(s.raw, m)
+		} else {
+			s.err = json.Unmarshal(s.raw, v)
+		}
+		s.typed = v
+	})
+	return s.typed, s.err
+}
+
+// SpecAs returns the typed spec of r, for example *meshpb.Dataplane or *Policy. The result is shared and must not be
+// changed. It fails when the stored JSON does not fit the type, or when T is not the type's spec.
+func SpecAs[T any](r *Resource) (*T, error) {
+	v, err := r.Spec.decode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: spec: %w", r.Key, err)
+	}
+	typed, ok := v.(*T)
+	if !ok {
+		return nil, fmt.Errorf("%s: spec is a %T, not a %T", r.Key, v, typed)
+	}
+	return typed, nil
+}
+
+// canonicalObject re-encodes one JSON object with sorted keys, numbers as they were written.
+func canonicalObject(raw []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v map[string]any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if v == nil {
+		v = map[string]any{}
+	}
+	if dec.More() {
+		return nil, fmt.Errorf("more than one JSON value")
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

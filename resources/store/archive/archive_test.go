@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/storetest"
+)
+
+var header = Header{Server: "global", Version: "v1", Created: time.Unix(2e9, 0).UTC()}
+
+func filled(t testing.TB) store.Store {
+	t.Helper()
+	s := store.NewMemory()
+	for i, name := range []string{"a", "b", "c"} {
+		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key(name), i, map[string]string{"n": name})))
+	}
+	secret := &resources.Resource{Key: resources.Key{Type: resources.TypeSecret, Name: "token-signing"}, Labels: map[string]string{}}
+	var err error
+	if secret.Spec, err = resources.NewSpec(resources.TypeSecret, []byte(`{"data":"c2VhbGVk"}`)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Apply(t, s, storetest.Put(secret))
+	return s
+}
+
+func written(t testing.TB, s store.Store, files ...File) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, header, s.Snapshot(), files); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	s := filled(t)
+	file := File{Path: "kds-tls/ca.crt", Mode: 0o600, Data: []byte("certificate")}
+	b, err := Read(bytes.NewReader(written(t, s, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := header
+	want.Format, want.Revision = formatVersion, s.Snapshot().Revision()
+	if b.Header != want {
+		t.Errorf("header %+v, want %+v", b.Header, want)
+	}
+	if diff := cmp.Diff([]File{file}, b.Files); diff != "" {
+		t.Error(diff)
+	}
+	if len(b.Resources) != 4 {
+		t.Fatalf("%d resources", len(b.Resources))
+	}
+	for _, r := range b.Resources {
+		if now := s.Snapshot().Get(r.Key); !storetest.Equal(r, now) {
+			t.Errorf("got %s, want %s", storetest.Describe([]*resources.Resource{r}), storetest.Describe([]*resources.Resource{now}))
+		}
+	}
+}
+
+func TestKeysInTheClearAreRefused(t *testing.T) {
+	file := File{Path: "identity/default/ca.key", Data: []byte("-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\n")}
+	if err := Write(io.Discard, header, filled(t).Snapshot(), []File{file}); !errors.Is(err, ErrClear) || !strings.Contains(err.Error(), file.Path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// gzipEnd is how many bytes gzip's last, empty block and what follows it have: header and padding, two lengths, CRC, size.
+const gzipEnd = 1 + 4 + 8
+
+// TestDamage: a backup in which any one byte differs, or that ends early, is refused. A bit that only pads gzip's last
+// block up to a whole byte says nothing: where it differs, what is read must be the same.
+func TestDamage(t *testing.T) {
+	good := written(t, filled(t), File{Path: "f", Data: []byte("x")})
+	want, err := Read(bytes.NewReader(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		// The bytes of gzip's header that say when and where it was made mean nothing.
+		if i >= 3 && i < 10 {
+			continue
+		}
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x10
+		switch got, err := Read(bytes.NewReader(bad)); {
+		case err == nil && i >= len(good)-gzipEnd && cmp.Diff(want.Header, got.Header) == "" && cmp.Diff(want.Files, got.Files) == "":
+		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat):
+			t.Fatalf("byte %d of %d: %v", i, len(good), err)
+		}
+		if _, err := Read(bytes.NewReader(good[:i])); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("cut at %d: %v", i, err)
+		}
+	}
+}
+
+func zipped(text string) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func TestRefused(t *testing.T) {
+	const begin = `{"causewayBackup":1,"server":"global"}` + "\n"
+	for name, tt := range map[string]struct {
+		text string
+		want error
+		says string
+	}{
+		"newer":            {`{"causewayBackup":2,"version":"v9"}`, ErrFormat, "use that version"},
+		"not one":          {`{"a":1}`, ErrDamaged, "does not begin"},
+		"no end":           {begin, ErrDamaged, "its end is missing"},
+		"unknown line":     {begin + `{"colour":"blue"}`, ErrDamaged, "line 2"},
+		"empty line":       {begin + `{}`, ErrDamaged, "neither"},
+		"path upwards":     {begin + `{"file":{"path":"../passwd"}}`, ErrDamaged, "below the data folder"},
+		"absolute path":    {begin + `{"file":{"path":"/etc/passwd"}}`, ErrDamaged, "below the data folder"},
+		"path not clean":   {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "below the data folder"},
+		"spec not JSON":    {begin + `{"resource":{"type":"MeshTimeout","name":"a","spec":3}}`, ErrDamaged, "line 2"},
+		"unknown type":     {begin + `{"resource":{"type":"Blue","name":"a","spec":{}}}`, ErrDamaged, "Blue"},
+		"checksum differs": {begin + `{"trailer":{"sha256":"00"}}`, ErrDamaged, "SHA-256"},
+	} {
+		_, err := Read(bytes.NewReader(zipped(tt.text)))
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(written(f, filled(f), File{Path: "f", Data: []byte("x")}))
+	f.Add(zipped(`{"causewayBackup":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := Read(bytes.NewReader(text))
+		if (b == nil) == (err == nil) {
+			t.Fatalf("backup %v with error %v", b, err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Backup is a backup in memory.
+type Backup struct {
+	Header    Header
+	Resources []*resources.Resource
+	Files     []File
+}
+
+// Read reads a whole backup and checks it. Errors: ErrDamaged with what is wrong, ErrFormat.
+func Read(r io.Reader) (*Backup, error) {
+	plain, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: not a backup of causewayctl: %w", ErrDamaged, err)
+	}
+	lines := bufio.NewScanner(plain)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	if !lines.Scan() {
+		return nil, fmt.Errorf("%w: it is empty: %w", ErrDamaged, orTruncated(lines.Err()))
+	}
+	b := &Backup{}
+	if err := json.Unmarshal(lines.Bytes(), &b.Header); err != nil || b.Header.Format < 1 {
+		return nil, fmt.Errorf("%w: it does not begin as a backup of causewayctl", ErrDamaged)
+	}
+	if b.Header.Format > formatVersion {
+		return nil, fmt.Errorf("%w: it has format %d, written by version %s, and this program reads up to %d: use that version", ErrFormat, b.Header.Format, b.Header.Version, formatVersion)
+	}
+	sum := sha256.New()
+	add(sum, lines.Bytes())
+	for number := 2; lines.Scan(); number++ {
+		end, err := b.take(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
+		}
+		if end != nil {
+			if err := b.check(end, sum, lines); err != nil {
+				return nil, err
+			}
+			return b, nil
+		}
+		add(sum, lines.Bytes())
+	}
+	return nil, fmt.Errorf("%w: its end is missing: %w", ErrDamaged, orTruncated(lines.Err()))
+}
+
+func add(sum hash.Hash, text []byte) {
+	_, _ = sum.Write(text)
+	_, _ = sum.Write([]byte("\n"))
+}
+
+func orTruncated(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// take takes up a line, and returns the trailer when it is that.
+func (b *Backup) take(text []byte) (*trailer, error) {
+	var l line
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return nil, err
+	}
+	switch {
+	case l.Resource != nil:
+		r, err := l.Resource.resource()
+		if err != nil {
+			return nil, err
+		}
+		b.Resources = append(b.Resources, r)
+	case l.File != nil:
+		if err := l.File.check(); err != nil {
+			return nil, err
+		}
+		b.Files = append(b.Files, *l.File)
+	case l.Trailer == nil:
+		return nil, fmt.Errorf("neither a resource nor a file")
+	}
+	return l.Trailer, nil
+}
+
+// check refuses files that would be restored elsewhere than below the data folder.
+func (f *File) check() error {
+	if f.Path == "" || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." || strings.HasPrefix(f.Path, "../") || strings.ContainsAny(f.Path, "\\\x00") {
+		return fmt.Errorf("file %q: want a path below the data folder", f.Path)
+	}
+	if len(f.Data) > maxFile {
+		return fmt.Errorf("file %q has %d bytes, more than %d", f.Path, len(f.Data), maxFile)
+	}
+	return nil
+}
+
+func (b *Backup) check(end *trailer, sum hash.Hash, lines *bufio.Scanner) error {
+	switch got := hex.EncodeToString(sum.Sum(nil)); {
+	case got != end.SHA256:
+		return fmt.Errorf("%w: its SHA-256 is %s, and %s was written", ErrDamaged, got, end.SHA256)
+	case len(b.Resources) != end.Resources || len(b.Files) != end.Files:
+		return fmt.Errorf("%w: it has %d resources and %d files, and %d and %d were written", ErrDamaged, len(b.Resources), len(b.Files), end.Resources, end.Files)
+	case lines.Scan():
+		return fmt.Errorf("%w: something comes after its end", ErrDamaged)
+	case lines.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrDamaged, lines.Err())
+	}
+	return nil
+}

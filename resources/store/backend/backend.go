@@ -1,0 +1,144 @@
+// Package backend opens the store that a server was told to use: a file of its own, or a place in an etcd cluster that it
+// shares with other servers. It must not know what is stored.
+package backend
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/bolt"
+	"github.com/causeway-mesh/causeway/resources/store/etcd"
+)
+
+// Kinds of stores.
+const (
+	Bolt = "bolt"
+	Etcd = "etcd"
+)
+
+// File is the name of a bolt store in a server's data folder.
+const File = "causeway.db"
+
+// PasswordEnv has the password for etcd: a flag would show in the list of processes.
+const PasswordEnv = "CAUSEWAY_ETCD_PASSWORD" //nolint:gosec // the name of a variable
+
+// Config says which store.
+type Config struct {
+	// Kind is Bolt, the default, or Etcd.
+	Kind string
+	// Path is the file of a bolt store.
+	Path string
+	// Endpoints, Prefix, CAFile, CertFile, KeyFile, Username and Password are for etcd. Endpoints are client URLs, all
+	// http:// or all https://; CAFile verifies the members, the system's CAs without it; CertFile and KeyFile are this
+	// server's own.
+	Endpoints                 []string
+	Prefix                    string
+	CAFile, CertFile, KeyFile string
+	Username, Password        string
+	// Registerer takes the store's metrics; nil means none. Log is slog.Default() by default.
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
+}
+
+// Validate returns an error that names the flag which is wrong.
+func (c *Config) Validate() error {
+	switch c.Kind {
+	case "", Bolt:
+		if len(c.Endpoints) > 0 {
+			return errors.New("--etcd-endpoints without --store etcd: add it, or leave the endpoints out")
+		}
+		return nil
+	case Etcd:
+	default:
+		return fmt.Errorf("--store is %q: want %s or %s", c.Kind, Bolt, Etcd)
+	}
+	if len(c.Endpoints) == 0 {
+		return errors.New("--store etcd: name the members, such as --etcd-endpoints https://10.0.0.1:2379,https://10.0.0.2:2379")
+	}
+	secure := strings.HasPrefix(c.Endpoints[0], "https://")
+	for _, e := range c.Endpoints {
+		if !strings.HasPrefix(e, "https://") && !strings.HasPrefix(e, "http://") || strings.HasPrefix(e, "https://") != secure {
+			return fmt.Errorf("--etcd-endpoints has %q: want URLs that all begin with https://, or all with http://", e)
+		}
+	}
+	if !secure && (c.CAFile != "" || c.CertFile != "") {
+		return errors.New("--etcd-ca and --etcd-cert are for https:// endpoints")
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return errors.New("--etcd-cert and --etcd-key belong together: set both")
+	}
+	if c.Username != "" && c.Password == "" {
+		return fmt.Errorf("--etcd-username without a password: set %s", PasswordEnv)
+	}
+	return nil
+}
+
+// Store is an opened store.
+type Store struct {
+	store.Store
+	healthy func() error
+}
+
+// Healthy returns nil while the store can be written to, as far as is known; it returns at once.
+func (s *Store) Healthy() error { return s.healthy() }
+
+// Open opens the store. Errors: those of Validate, of bolt.Open and of etcd.Open.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Kind != Etcd {
+		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Registerer: c.Registerer, Log: c.Log})
+		if err != nil {
+			return nil, err
+		}
+		return &Store{Store: s, healthy: func() error { return nil }}, nil
+	}
+	secured, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	s, err := etcd.Open(ctx, etcd.Config{
+		Endpoints: c.Endpoints, Prefix: c.Prefix, TLS: secured, Username: c.Username, Password: c.Password,
+		Registerer: c.Registerer, Log: c.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{Store: s, healthy: s.Healthy}, nil
+}
+
+// tls is nil for endpoints in the clear.
+func (c *Config) tls() (*tls.Config, error) {
+	if !strings.HasPrefix(c.Endpoints[0], "https://") {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-ca: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--etcd-ca %s: no certificate in PEM form", c.CAFile)
+		}
+	}
+	if c.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-cert, --etcd-key: %w", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}

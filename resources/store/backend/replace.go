@@ -1,0 +1,71 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/bolt"
+	"github.com/causeway-mesh/causeway/resources/store/etcd"
+)
+
+// ErrNotEmpty: there is a store already, and it was not said that it may be replaced.
+var ErrNotEmpty = errors.New("there is a store already")
+
+// Replace makes a store hold rs and nothing else, at a revision. No server may have it open. Where there is one already it
+// returns ErrNotEmpty unless overwrite is set; then a file is moved aside, to the path that is returned, and what was in
+// etcd is gone. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating system's.
+func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string, err error) {
+	if err := c.Validate(); err != nil {
+		return "", err
+	}
+	if c.Kind != Etcd {
+		return replaceFile(ctx, c, revision, rs, overwrite)
+	}
+	opened, err := Open(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	if n := count(opened); n > 0 && !overwrite {
+		return "", fmt.Errorf("%s in etcd has %d resources: %w", c.Prefix, n, ErrNotEmpty)
+	}
+	// Revisions only go up: servers that follow would not see it otherwise.
+	return "", opened.Store.(*etcd.Store).Replace(ctx, max(revision, opened.Snapshot().Revision()+1), rs)
+}
+
+func count(r store.Reader) int {
+	n := 0
+	for range store.All(r.Snapshot()) {
+		n++
+	}
+	return n
+}
+
+func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string, err error) {
+	switch _, err := os.Lstat(c.Path); {
+	case errors.Is(err, os.ErrNotExist):
+		return "", bolt.Create(c.Path, revision, rs)
+	case err != nil:
+		return "", err
+	case !overwrite:
+		return "", fmt.Errorf("%s: %w", c.Path, ErrNotEmpty)
+	}
+	// One that is damaged may be replaced too, but none that a server has open.
+	if s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Log: c.Log}); errors.Is(err, bolt.ErrInUse) {
+		return "", err
+	} else if err == nil {
+		if err := s.Close(); err != nil {
+			return "", err
+		}
+	}
+	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405")
+	if err := os.Rename(c.Path, aside); err != nil {
+		return "", err
+	}
+	return aside, bolt.Create(c.Path, revision, rs)
+}

@@ -1,0 +1,43 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Create makes a file with these resources, at a revision. It is complete when it appears under path. Errors: fs.ErrExist
+// when something is there already, and the operating system's.
+func Create(path string, revision uint64, rs []*resources.Resource) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", path, errors.Join(err, fs.ErrExist))
+	}
+	unfinished := path + ".unfinished"
+	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := fill(unfinished, revision, rs); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", unfinished, err), os.Remove(unfinished))
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func fill(path string, revision uint64, rs []*resources.Resource) error {
+	f, err := openFile(path, time.Second)
+	if err != nil {
+		return err
+	}
+	changes := make(map[resources.Key]*resources.Resource, len(rs))
+	for _, r := range rs {
+		changes[r.Key] = r
+	}
+	return errors.Join(f.write(revision, changes), f.close())
+}

@@ -1,0 +1,356 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/storetest"
+)
+
+var errDisk = errors.New("input/output error")
+
+// failing is a disk that fails the next writes: before it takes them up, or after they are in the file for all to see,
+// as when the last sync fails.
+type failing struct {
+	left    atomic.Int64
+	visible bool
+	// inFile, when set, is called when a failed write is in the file.
+	inFile func()
+}
+
+func (f *failing) commit(tx *bbolt.Tx) error {
+	if f.left.Add(-1) < 0 {
+		return tx.Commit()
+	}
+	if f.visible {
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		if f.inFile != nil {
+			f.inFile()
+		}
+	}
+	return errDisk
+}
+
+func TestFailedWrite(t *testing.T) {
+	for _, visible := range []bool{false, true} {
+		for _, failures := range []int64{1, 2, 3, 4} {
+			t.Run(fmt.Sprintf("visible %t, %d times", visible, failures), func(t *testing.T) {
+				testFailedWrite(t, &failing{visible: visible}, failures)
+			})
+		}
+	}
+}
+
+func testFailedWrite(t *testing.T, disk *failing, failures int64) {
+	s := open(t, Config{Commit: disk.commit})
+	disk.left.Store(0)
+	storetest.Apply(t, s, store.Batch{Ops: []store.Op{{Put: kilobyte(1, 1)}, {Put: kilobyte(2, 1)}}})
+	before := s.Snapshot()
+	_, next := s.Changed()
+
+	disk.left.Store(failures)
+	bad := store.Batch{Ops: []store.Op{{Put: kilobyte(1, 2)}, {Delete: kilobyte(2, 0).Key}, {Put: kilobyte(3, 2)}}}
+	for disk.left.Load() > 0 {
+		if _, err := s.Apply(context.Background(), bad); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, errDisk) {
+			t.Fatalf("got %v, want ErrUnavailable and the disk's error", err)
+		}
+	}
+	unseen(t, s, before, next)
+
+	good := storetest.Apply(t, s, storetest.Put(kilobyte(4, 1)))
+	if good.Revision <= before.Revision()+1 {
+		t.Errorf("revision %d of the failed write was given out again", good.Revision)
+	}
+	if commits, ok := s.Changes(before.Revision()); !ok || len(commits) != 1 || len(commits[0].Changes) != 1 {
+		t.Errorf("the changelog has something of the failed write")
+	}
+	asIfKilled(t, s)
+	reopened(t, s)
+}
+
+// asIfKilled opens a copy of the file as it is now, and checks that it gives what the view has.
+func asIfKilled(t *testing.T, s *Store) {
+	t.Helper()
+	now, err := os.ReadFile(s.file.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := os.WriteFile(path, now, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	storetest.SameState(t, open(t, Config{Path: path}).Snapshot(), s.Snapshot())
+}
+
+// unseen fails the test if a reader sees anything but the state before.
+func unseen(t *testing.T, s *Store, before store.Snapshot, next <-chan struct{}) {
+	t.Helper()
+	storetest.SameState(t, s.Snapshot(), before)
+	if revision, _ := s.Changed(); revision != before.Revision() {
+		t.Errorf("at revision %d, want %d", revision, before.Revision())
+	}
+	select {
+	case <-next:
+		t.Error("a failed write woke the watchers")
+	default:
+	}
+	if commits, ok := s.Changes(before.Revision()); !ok || len(commits) != 0 {
+		t.Error("a failed write is in the changelog")
+	}
+}
+
+// reopened closes the store and checks that its file gives what the view had.
+func reopened(t *testing.T, s *Store) *Store {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, Config{Path: s.file.path})
+	storetest.SameState(t, again.Snapshot(), s.Snapshot())
+	if again.Snapshot().Revision() < s.Snapshot().Revision() {
+		t.Errorf("reopened at revision %d, was at %d", again.Snapshot().Revision(), s.Snapshot().Revision())
+	}
+	return again
+}
+
+// TestUndoing looks into the file: the failed write is there, and then, with failures going on, it is not.
+func TestUndoing(t *testing.T) {
+	disk := &failing{visible: true}
+	s := open(t, Config{Commit: disk.commit})
+	r := kilobyte(1, 1)
+	var there []bool
+	disk.inFile = func() {
+		err := s.file.db.View(func(tx *bbolt.Tx) error {
+			there = append(there, tx.Bucket(resourcesBucket).Get(store.EncodeKey(r.Key)) != nil)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	disk.left.Store(2)
+	if _, err := s.Apply(context.Background(), storetest.Put(r)); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrUnavailable", err)
+	}
+	if !slices.Equal(there, []bool{true, false}) {
+		t.Fatalf("in the file after each failure: %v, want true and then false", there)
+	}
+	// Closing settles what is in doubt, and the revision stays spent.
+	again := reopened(t, s)
+	if c := storetest.Apply(t, again, storetest.Put(r)); c.Revision != 2 {
+		t.Errorf("got revision %d, want 2, after the failed write's", c.Revision)
+	}
+}
+
+func TestDoubtIsBounded(t *testing.T) {
+	disk := &failing{}
+	s := open(t, Config{Commit: disk.commit})
+	disk.left.Store(1 << 30)
+	for i := range 20 {
+		if _, err := s.Apply(context.Background(), storetest.Put(kilobyte(i, 1))); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("got %v, want ErrUnavailable", err)
+		}
+	}
+	if n := len(s.doubt.keys); n != 1 {
+		t.Errorf("%d keys are in doubt, want 1", n)
+	}
+	disk.left.Store(0)
+	reopened(t, s)
+}
+
+func TestCloseReportsDoubt(t *testing.T) {
+	disk := &failing{}
+	s := open(t, Config{Commit: disk.commit})
+	disk.left.Store(1 << 30)
+	if _, err := s.Apply(context.Background(), storetest.Put(kilobyte(1, 1))); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrUnavailable", err)
+	}
+	if err := s.Close(); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+}
+
+// stalled starts a store whose committer waits in a check until release is called, so that others queue up behind it.
+func stalled(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	taken, free := make(chan struct{}), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		_, err := s.Apply(context.Background(), store.Batch{Check: func(store.Snapshot) error {
+			close(taken)
+			<-free
+			return nil
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-taken
+	return func() {
+		close(free)
+		done.Wait()
+	}
+}
+
+func waitFor(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	deadline := time.After(storetest.Deadline)
+	for !condition() {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// TestGroupFailsTogether has three writers in one group: one that writes, one that is refused because of it, and one
+// whose write changes nothing because of it. None of that is true when the group fails.
+func TestGroupFailsTogether(t *testing.T) {
+	disk := &failing{}
+	s := open(t, Config{Commit: disk.commit})
+	release := stalled(t, s)
+	r := kilobyte(1, 1)
+	batches := []store.Batch{
+		storetest.Put(r),
+		{Ops: []store.Op{{Put: kilobyte(1, 2), If: store.IfAbsent()}}},
+		storetest.Put(r),
+	}
+	errs := make([]error, len(batches))
+	var wg sync.WaitGroup
+	for i, b := range batches {
+		wg.Go(func() { _, errs[i] = s.Apply(context.Background(), b) })
+		waitFor(t, "the queue", func() bool { return s.queue.Len() == i+1 })
+	}
+	before := s.Snapshot()
+	_, next := s.Changed()
+	disk.left.Store(1)
+	release()
+	wg.Wait()
+	for i, err := range errs {
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("writer %d got %v, want ErrUnavailable", i, err)
+		}
+	}
+	unseen(t, s, before, next)
+}
+
+func TestGroupIsOneWrite(t *testing.T) {
+	var writes atomic.Int64
+	s := open(t, Config{Commit: func(tx *bbolt.Tx) error {
+		writes.Add(1)
+		return tx.Commit()
+	}})
+	release := stalled(t, s)
+	const writers = 50
+	var seen atomic.Int64
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			b := storetest.Put(kilobyte(i, 1))
+			b.Ops = append(b.Ops, store.Op{Put: kilobyte(writers, i)}) // All write this one; the last one's stays.
+			b.Check = func(now store.Snapshot) error {
+				n := int64(0)
+				for range now.List(store.Query{Type: kilobyte(0, 0).Type}) {
+					n++
+				}
+				n = max(0, n-1)
+				if n != seen.Add(1)-1 {
+					return fmt.Errorf("sees %d batches before it", n)
+				}
+				return nil
+			}
+			if _, err := s.Apply(context.Background(), b); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	waitFor(t, "the queue", func() bool { return s.queue.Len() == writers })
+	release()
+	wg.Wait()
+	if writes.Load() != 1 || s.Snapshot().Revision() != writers {
+		t.Errorf("got %d writes to disk and revision %d", writes.Load(), s.Snapshot().Revision())
+	}
+	reopened(t, s)
+}
+
+func TestFullQueue(t *testing.T) {
+	s := open(t, Config{QueueSize: 1})
+	release := stalled(t, s)
+	var wg sync.WaitGroup
+	wg.Go(func() { storetest.Apply(t, s, storetest.Put(kilobyte(1, 1))) })
+	waitFor(t, "the queue", func() bool { return s.queue.Len() == 1 })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if _, err := s.Apply(ctx, storetest.Put(kilobyte(2, 1))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("in front of the queue: got %v, want the context's error", err)
+	}
+	release()
+	wg.Wait()
+	if s.Snapshot().Revision() != 1 {
+		t.Errorf("got revision %d, want 1", s.Snapshot().Revision())
+	}
+}
+
+func TestGivingUpInTheQueue(t *testing.T) {
+	s := open(t, Config{})
+	release := stalled(t, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	result := make(chan error)
+	go func() {
+		_, err := s.Apply(ctx, storetest.Put(kilobyte(1, 1)))
+		result <- err
+	}()
+	waitFor(t, "the queue", func() bool { return s.queue.Len() == 1 })
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	release()
+	storetest.Apply(t, s, storetest.Put(kilobyte(2, 1)))
+	if s.Snapshot().Get(kilobyte(1, 1).Key) != nil {
+		t.Error("the batch that was given up was applied")
+	}
+}
+
+func TestCloseWithAQueue(t *testing.T) {
+	s := open(t, Config{})
+	release := stalled(t, s)
+	const writers = 20
+	results := make(chan error, writers)
+	for i := range writers {
+		go func() {
+			_, err := s.Apply(context.Background(), storetest.Put(kilobyte(i, 1)))
+			results <- err
+		}()
+	}
+	waitFor(t, "the queue", func() bool { return s.queue.Len() == writers })
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.queue.Stopped()
+	release()
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	for range writers {
+		if err := <-results; !errors.Is(err, store.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	}
+	reopened(t, s)
+}

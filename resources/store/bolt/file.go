@@ -1,0 +1,323 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const (
+	// formatVersion is what this code writes, and the newest that it reads.
+	formatVersion = 1
+
+	// initialMmapSize is address space, not memory: bbolt stops all transactions to map again when the file outgrows it.
+	initialMmapSize = 1 << 30
+
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+var (
+	resourcesBucket = []byte("resources")
+	storeBucket     = []byte("store")
+	formatKey       = []byte("format")
+	stateKey        = []byte("state")
+)
+
+// file is the open bbolt file. It is used by one goroutine at a time.
+type file struct {
+	path string
+	db   *bbolt.DB
+	// commit ends a write transaction: (*bbolt.Tx).Commit, unless a test replaces it.
+	commit func(*bbolt.Tx) error
+}
+
+// openFile opens the file, or makes a new one where there is none.
+func openFile(path string, lockTimeout time.Duration) (*file, error) {
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := createFile(path, lockTimeout); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	if err := readAhead(path); err != nil {
+		return nil, err
+	}
+	db, err := openBolt(path, lockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return &file{path: path, db: db, commit: (*bbolt.Tx).Commit}, nil
+}
+
+// createFile makes a complete file under another name and then renames it, so that a file under path that is empty or
+// half written is known to be damaged, and never taken for a new one.
+func createFile(path string, lockTimeout time.Duration) error {
+	unfinished := path + ".new"
+	db, err := openBolt(unfinished, lockTimeout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	// The lock on the unfinished file is held until the rename, so whoever finds no file here is the only one to make it.
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if _, err := tx.CreateBucketIfNotExists(resourcesBucket); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucketIfNotExists(storeBucket)
+		if err != nil {
+			return err
+		}
+		if err := b.Put(formatKey, []byte(strconv.Itoa(formatVersion))); err != nil {
+			return err
+		}
+		return putTotals(b, totals{})
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", unfinished, err)
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the path is the operator's choice
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	return d.Sync()
+}
+
+// readAhead reads the file once from front to back: the scattered reads of loading then come from memory, which on a cold
+// cache takes a twentieth of the time (engine-notes, "bbolt").
+func readAhead(path string) error {
+	f, err := os.Open(path) //nolint:gosec // the path is the operator's choice
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if n == 0 {
+		return damaged(path, "the file is empty")
+	}
+	return nil
+}
+
+// damaged is the error about a file that cannot be used as it is.
+func damaged(path, format string, args ...any) error {
+	return fmt.Errorf("%s: %w: %w: restore it from a backup, or move it away to start with an empty store",
+		path, fmt.Errorf(format, args...), ErrDamaged)
+}
+
+func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, err error) {
+	var opened *os.File
+	defer func() {
+		if db == nil && opened != nil {
+			_ = opened.Close() // Releases the lock; bbolt did so itself unless it panicked.
+		}
+	}()
+	defer recoverDamage(path, &err)()
+	db, err = bbolt.Open(path, fileMode, &bbolt.Options{
+		Timeout:         lockTimeout,
+		InitialMmapSize: initialMmapSize,
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			opened = f
+			return f, err
+		},
+	})
+	var refused syscall.Errno
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("another process has %s open (%s is locked): %w", filepath.Dir(path), path, ErrInUse)
+	case errors.As(err, &refused):
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	// Not the operating system's: bbolt does not like what it reads.
+	return nil, damaged(path, "not a store's file: %w", err)
+}
+
+// recoverDamage, deferred as `defer recoverDamage(...)()`, makes an error of what a damaged file does to bbolt: it panics on
+// pages that make no sense, and faults on those that a truncated file no longer has. It holds for this goroutine.
+func recoverDamage(path string, err *error) func() {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		if p := recover(); p != nil {
+			*err = damaged(path, "cannot be read: %v", p)
+		}
+	}
+}
+
+// read yields all resources and returns the revision. An error of yield ends it. On an error nothing that was yielded may
+// be used: the totals are compared at the end.
+func (f *file) read(yield func(*resources.Resource) error) (revision uint64, err error) {
+	path := f.path
+	defer recoverDamage(path, &err)()
+	tx, err := f.db.Begin(false)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := fitsFile(path, tx.Size()); err != nil {
+		return 0, err
+	}
+	want, err := header(path, tx)
+	if err != nil {
+		return 0, err
+	}
+	got := totals{Revision: want.Revision}
+	decoder := newDecoder(path, yield)
+	defer decoder.stop()
+	err = tx.Bucket(resourcesBucket).ForEach(func(key, value []byte) error {
+		if len(value) >= store.ChecksumSize {
+			got.add(value)
+		}
+		return decoder.add(key, value)
+	})
+	if err == nil {
+		err = decoder.finish()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if got != want {
+		return 0, damaged(path, "it has %d resources (sum %x), but %d were written (sum %x)", got.Count, got.Sum, want.Count, want.Sum)
+	}
+	// What is written next goes to pages that the file says are free: make sure that they are.
+	for problem := range tx.Check() {
+		err = damaged(path, "%w", problem)
+	}
+	return want.Revision, err
+}
+
+// fitsFile refuses a file that is shorter than the pages that are in use.
+func fitsFile(path string, used int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() < used {
+		return damaged(path, "truncated: it has %d bytes of %d", info.Size(), used)
+	}
+	return nil
+}
+
+// header checks format version and buckets, and returns the totals.
+func header(path string, tx *bbolt.Tx) (totals, error) {
+	b := tx.Bucket(storeBucket)
+	if b == nil || tx.Bucket(resourcesBucket) == nil {
+		return totals{}, damaged(path, "it has not the buckets of a store")
+	}
+	format, err := strconv.Atoi(string(b.Get(formatKey)))
+	if err != nil || format < 1 {
+		return totals{}, damaged(path, "%q is not a format version", b.Get(formatKey))
+	}
+	if format > formatVersion {
+		return totals{}, fmt.Errorf("%s has format %d, and this program reads up to %d: %w: start the newer program",
+			path, format, formatVersion, ErrFormat)
+	}
+	t, err := getTotals(b)
+	if err != nil {
+		return totals{}, damaged(path, "%w", err)
+	}
+	return t, nil
+}
+
+// write makes the changes durable: each key gets the resource, or is deleted where that is nil. After an error the file may
+// have the old state or the new one (see the committer). The revision of the file never goes down.
+func (f *file) write(revision uint64, changes map[resources.Key]*resources.Resource) error {
+	tx, err := f.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	// bbolt does not release its write lock on every failure of Commit; after a good one this does nothing.
+	defer func() { _ = tx.Rollback() }()
+	b := tx.Bucket(storeBucket)
+	// Read anew in each transaction: after a failed commit the file may have the totals of either state.
+	sums, err := getTotals(b)
+	if err != nil {
+		return err
+	}
+	sums.Revision = max(sums.Revision, revision)
+	for key, r := range changes {
+		if err := replace(tx.Bucket(resourcesBucket), &sums, key, r); err != nil {
+			return err
+		}
+	}
+	if err := putTotals(b, sums); err != nil {
+		return err
+	}
+	return f.commit(tx)
+}
+
+func replace(b *bbolt.Bucket, sums *totals, k resources.Key, r *resources.Resource) error {
+	key := store.EncodeKey(k)
+	if old := b.Get(key); old != nil {
+		sums.remove(old)
+	}
+	if r == nil {
+		return b.Delete(key)
+	}
+	value, err := store.EncodeValue(key, r)
+	if err != nil {
+		return err
+	}
+	sums.add(value)
+	return b.Put(key, value)
+}
+
+func getTotals(b *bbolt.Bucket) (totals, error) {
+	var t totals
+	raw := b.Get(stateKey)
+	if len(raw) < store.ChecksumSize || binary.BigEndian.Uint32(raw) != store.Checksum(stateKey, raw[store.ChecksumSize:]) {
+		return t, fmt.Errorf("revision and totals: %w", store.ErrChecksum)
+	}
+	if err := json.NewDecoder(bytes.NewReader(raw[store.ChecksumSize:])).Decode(&t); err != nil {
+		return t, fmt.Errorf("revision and totals: %w", err)
+	}
+	return t, nil
+}
+
+func putTotals(b *bbolt.Bucket, t totals) error {
+	body, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	raw := binary.BigEndian.AppendUint32(nil, store.Checksum(stateKey, body))
+	return b.Put(stateKey, append(raw, body...))
+}
+
+func (f *file) close() error { return f.db.Close() }

@@ -1,0 +1,263 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/storetest"
+)
+
+// filled makes a closed store with n resources and returns its file's path and its last snapshot.
+func filled(t testing.TB, n int) (string, store.Snapshot) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := open(t, Config{Path: path})
+	for i := range n {
+		storetest.Apply(t, s, storetest.Put(kilobyte(i, i)))
+	}
+	for i := 0; i < n; i += 3 {
+		storetest.Apply(t, s, storetest.Delete(storetest.Key(fmt.Sprint("policy-", i))))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, s.Snapshot()
+}
+
+// refused fails the test unless the file is refused with the error and the words.
+func refused(t *testing.T, path string, want error, words ...string) {
+	t.Helper()
+	s, err := Open(context.Background(), Config{Path: path, Log: quiet()})
+	if err == nil {
+		_ = s.Close()
+		t.Fatal("the file was accepted")
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+	for _, word := range append(words, path) {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not say %q: %v", word, err)
+		}
+	}
+}
+
+func TestReopenGivesTheSame(t *testing.T) {
+	path, before := filled(t, 20)
+	s := open(t, Config{Path: path})
+	storetest.SameState(t, s.Snapshot(), before)
+	if got, want := s.Snapshot().Revision(), before.Revision(); got != want {
+		t.Fatalf("got revision %d, want %d", got, want)
+	}
+	if _, ok := s.Changes(before.Revision() - 1); ok {
+		t.Error("the changelog reaches back to before the start")
+	}
+	if _, ok := s.Changes(before.Revision()); !ok {
+		t.Error("the changelog does not reach back to the start")
+	}
+	// Nothing new writes nothing, after a restart too.
+	for r := range before.List(store.Query{Type: storetest.Key("").Type}) {
+		if c := storetest.Apply(t, s, storetest.Put(r)); len(c.Changes) != 0 {
+			t.Fatalf("%s was written again", r.Key)
+		}
+	}
+	if c := storetest.Apply(t, s, storetest.Put(kilobyte(99, 0))); c.Revision != before.Revision()+1 {
+		t.Errorf("got revision %d after %d", c.Revision, before.Revision())
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	s := open(t, Config{})
+	refused(t, s.file.path, ErrInUse, "another process has "+filepath.Dir(s.file.path)+" open")
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	path, _ := filled(t, 1)
+	edit(t, path, func(tx *bbolt.Tx) error {
+		return tx.Bucket(storeBucket).Put(formatKey, []byte(strconv.Itoa(formatVersion+6)))
+	})
+	refused(t, path, ErrFormat, "format 7", "up to 1")
+}
+
+// edit changes a store's file behind its back.
+func edit(t *testing.T, path string, change func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := db.Update(change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamageIsRefused(t *testing.T) {
+	victim := storetest.Key("policy-1")
+	key := store.EncodeKey(victim)
+	flip := func(tx *bbolt.Tx, change func([]byte)) error {
+		value := bytes.Clone(tx.Bucket(resourcesBucket).Get(key))
+		change(value)
+		return tx.Bucket(resourcesBucket).Put(key, value)
+	}
+	for name, row := range map[string]struct {
+		change func(*bbolt.Tx) error
+		words  string
+	}{
+		"flipped bit": {func(tx *bbolt.Tx) error { return flip(tx, func(v []byte) { v[40] ^= 4 }) }, victim.String()},
+		"flipped bit in the checksum": {func(tx *bbolt.Tx) error {
+			return flip(tx, func(v []byte) { v[0] ^= 1 })
+		}, victim.String()},
+		"value under another key": {func(tx *bbolt.Tx) error {
+			b := tx.Bucket(resourcesBucket)
+			return b.Put(store.EncodeKey(storetest.Key("stranger")), b.Get(key))
+		}, "stranger"},
+		"short value":     {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put(key, []byte{1}) }, victim.String()},
+		"lost entry":      {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Delete(key) }, "5 resources"},
+		"key of no parts": {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put([]byte("x"), []byte{1}) }, "parts"},
+		"no bucket":       {func(tx *bbolt.Tx) error { return tx.DeleteBucket(resourcesBucket) }, "buckets"},
+		"no store bucket": {func(tx *bbolt.Tx) error { return tx.DeleteBucket(storeBucket) }, "buckets"},
+		"no format":       {func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Delete(formatKey) }, "format"},
+		"no state":        {func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Delete(stateKey) }, "revision"},
+		"other state":     {func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Put(stateKey, []byte(`0000{"revision":1}`)) }, "revision"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := filled(t, 9)
+			edit(t, path, row.change)
+			refused(t, path, ErrDamaged, row.words, "restore it from a backup")
+		})
+	}
+}
+
+func TestForeignFileIsRefused(t *testing.T) {
+	for name, content := range map[string][]byte{
+		"empty":    {},
+		"one byte": {1},
+		"text":     []byte(strings.Repeat("not a store\n", 10_000)),
+		"zeros":    make([]byte, 1<<16),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, path, ErrDamaged)
+			if left, _ := os.ReadFile(path); !bytes.Equal(left, content) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestTruncatedFileIsRefused(t *testing.T) {
+	path, _ := filled(t, 60)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := usedBytes(t, path)
+	for _, size := range []int{1, 100, 4095, 4096, 4097, 8191, 8192, 12288, 16384, used / 2, used - 4096, used - 1} {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			cut := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(cut, whole[:size], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, cut, ErrDamaged)
+		})
+	}
+}
+
+func usedBytes(t *testing.T, path string) (n int) {
+	edit(t, path, func(tx *bbolt.Tx) error { n = int(tx.Size()); return nil })
+	return n
+}
+
+// TestFlippedBits flips bits all over the file: it is refused, or it loads as it was (the flip hit what is not in use).
+// Whatever loads must also be fit for writing.
+func TestFlippedBits(t *testing.T) {
+	path, before := filled(t, 60)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seed, flips = 7, 200
+	random := rand.New(rand.NewPCG(seed, seed))
+	dir, found := t.TempDir(), 0
+	whole = whole[:usedBytes(t, path)] // The rest is room to grow.
+	for i := range flips {
+		at := random.IntN(len(whole))
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 1 << random.IntN(8)
+		flipped := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(flipped, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(context.Background(), Config{Path: flipped, Log: quiet()})
+		if err != nil {
+			found++
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
+				t.Errorf("byte %d: got %v, want ErrDamaged", at, err)
+			}
+			continue
+		}
+		// One of two meta pages may be lost: then the file is as it was one write before, at its revision.
+		if s.Snapshot().Revision() == before.Revision() {
+			storetest.SameState(t, s.Snapshot(), before)
+		} else if at >= 2*os.Getpagesize() {
+			t.Errorf("byte %d: loaded at revision %d, not %d", at, s.Snapshot().Revision(), before.Revision())
+		}
+		storetest.Apply(t, s, storetest.Put(kilobyte(1000, 1)))
+		after := s.Snapshot()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, Config{Path: flipped})
+		storetest.SameState(t, s.Snapshot(), after)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Most pages of the file are free ones.
+	if found < flips/10 {
+		t.Errorf("only %d of %d flips were found", found, flips)
+	}
+}
+
+// TestManyChunks loads more than is decoded at a time, with and without damage in the first and the last entry.
+func TestManyChunks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := open(t, Config{Path: path})
+	const n = 5*decodeChunk + 3
+	var b store.Batch
+	for i := range n {
+		b.Ops = append(b.Ops, store.Op{Put: kilobyte(10_000+i, i)})
+	}
+	storetest.Apply(t, s, b)
+	again := reopened(t, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(ctx, Config{Path: path, Log: quiet()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	for _, i := range []int{10_000 + n - 1, 10_000} {
+		victim := kilobyte(i, 0).Key
+		edit(t, path, func(tx *bbolt.Tx) error {
+			return tx.Bucket(resourcesBucket).Put(store.EncodeKey(victim), []byte("damaged"))
+		})
+		refused(t, path, ErrDamaged, victim.String())
+	}
+}

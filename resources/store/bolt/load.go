@@ -1,0 +1,101 @@
+package bolt
+
+import (
+	"bytes"
+	"runtime"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// decodeChunk is how many entries one goroutine decodes at a time.
+const decodeChunk = 256
+
+// decoder decodes entries on all processors, and hands the resources on in order, in the goroutine that adds them: most
+// of a start is spent on decoding. No more chunks are under way than there are processors.
+type decoder struct {
+	path    string
+	put     func(*resources.Resource) error
+	filling *chunk
+	pending []*chunk
+	running sync.WaitGroup
+}
+
+type chunk struct {
+	keys, values [][]byte
+	decoded      []*resources.Resource
+	err          error
+	done         chan struct{}
+}
+
+func newChunk() *chunk { return &chunk{done: make(chan struct{})} }
+
+func newDecoder(path string, put func(*resources.Resource) error) *decoder {
+	return &decoder{path: path, put: put, filling: newChunk()}
+}
+
+// add takes an entry, of which it makes copies: a goroutine must not read the file's pages, which may fault.
+func (d *decoder) add(key, value []byte) error {
+	d.filling.keys = append(d.filling.keys, bytes.Clone(key))
+	d.filling.values = append(d.filling.values, bytes.Clone(value))
+	if len(d.filling.keys) < decodeChunk {
+		return nil
+	}
+	return d.next()
+}
+
+// next starts the chunk that was filled, and takes the result of the oldest when enough are under way.
+func (d *decoder) next() error {
+	c := d.filling
+	d.filling = newChunk()
+	d.pending = append(d.pending, c)
+	d.running.Go(c.decode)
+	if len(d.pending) <= runtime.GOMAXPROCS(0) {
+		return nil
+	}
+	return d.take()
+}
+
+func (c *chunk) decode() {
+	defer close(c.done)
+	for i := range c.keys {
+		r, err := store.DecodeEntry(c.keys[i], c.values[i])
+		if err != nil {
+			c.err = err
+			return
+		}
+		c.decoded = append(c.decoded, r)
+	}
+}
+
+func (d *decoder) take() error {
+	c := d.pending[0]
+	d.pending = d.pending[1:]
+	<-c.done
+	for _, r := range c.decoded {
+		if err := d.put(r); err != nil {
+			return err
+		}
+	}
+	if c.err != nil {
+		return damaged(d.path, "resource %w", c.err)
+	}
+	return nil
+}
+
+// finish hands on what is left.
+func (d *decoder) finish() error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	for len(d.pending) > 0 {
+		if err := d.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop waits for the goroutines that an error left behind.
+func (d *decoder) stop() { d.running.Wait() }

@@ -1,0 +1,237 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+var (
+	// errLate: another server wrote first.
+	errLate = errors.New("another server wrote first")
+	// errGone: the writer's lease ended before the last part.
+	errGone = errors.New("the lease of the writer ended before its last part")
+)
+
+// commit applies a group: in memory where no reader sees it, then in etcd, then for all to see. When another server was
+// first it follows that one's write and judges the batches anew.
+func (s *Store) commit(group []*store.Request) {
+	s.metrics.Group(len(group))
+	if err := s.health.err(); err != nil {
+		s.fail(group, err)
+		return
+	}
+	// A cut batch of a server that died holds up others until its lease ends.
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout+2*s.config.WriterLease)
+	defer cancel()
+	for {
+		late, err := s.try(ctx, group)
+		if errors.Is(err, errLate) {
+			err = s.place.wait(ctx, late)
+			if err == nil {
+				continue
+			}
+			err = fmt.Errorf("waiting for the writes of other servers: %w", err)
+		}
+		if err != nil {
+			s.fail(group, err)
+		}
+		return
+	}
+}
+
+// try applies the group once and answers its writers. With errLate, late is the etcd revision to wait for.
+func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, err error) {
+	t := s.Begin()
+	defer t.Abort()
+	answers := t.ApplyAll(group)
+	commits := t.Commits()
+	if len(commits) == 0 {
+		answers.Send()
+		return 0, nil
+	}
+	at, err := s.write(ctx, commits)
+	if err != nil {
+		return at, err
+	}
+	t.Commit()
+	s.place.move(at)
+	answers.Send()
+	return at, nil
+}
+
+// write makes commits durable and returns the etcd revision of the last part. The caller is in a transaction of the view.
+func (s *Store) write(ctx context.Context, commits []*store.Commit) (at int64, err error) {
+	parts, err := s.cut(commits)
+	if err != nil {
+		return 0, err
+	}
+	w := writing{store: s, expected: s.place.seen(), head: head{
+		Revision: commits[len(commits)-1].Revision, Parts: len(parts), Writer: s.writer,
+	}}
+	if len(parts) > 1 {
+		if err := w.lock(ctx); err != nil {
+			return 0, err
+		}
+		defer w.unlock()
+	}
+	for i, p := range parts {
+		w.head.Part = i + 1
+		if err := w.put(ctx, p); err != nil {
+			return w.late, err
+		}
+	}
+	return w.expected, nil
+}
+
+// writing is one write on its way.
+type writing struct {
+	store *Store
+	head  head
+	// expected is head's etcd revision when nobody else wrote.
+	expected int64
+	lease    clientv3.LeaseID
+	late     int64
+}
+
+// lock makes the lease for the writer key; the key itself comes with the first part.
+func (w *writing) lock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.store.config.Timeout)
+	defer cancel()
+	granted, err := w.store.client.Grant(ctx, max(1, int64(w.store.config.WriterLease/time.Second)))
+	if err != nil {
+		return fmt.Errorf("%w (lease for a batch in %d parts: %w)", store.ErrUnavailable, w.head.Parts, err)
+	}
+	w.lease = granted.ID
+	return nil
+}
+
+// unlock takes the writer key away, where the last part did not.
+func (w *writing) unlock() {
+	ctx, cancel := context.WithTimeout(context.Background(), w.store.config.Timeout)
+	defer cancel()
+	// When etcd does not hear of it, the lease ends by itself.
+	_, _ = w.store.client.Revoke(ctx, w.lease)
+}
+
+// put writes one part.
+func (w *writing) put(ctx context.Context, p part) error {
+	s := w.store
+	value, err := w.head.encode()
+	if err != nil {
+		return err
+	}
+	ops := append(p.ops[:len(p.ops):len(p.ops)], clientv3.OpPut(s.keys.head(), value))
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected)}
+	if w.head.Part == 1 {
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(s.keys.writer()), "=", 0))
+		if w.lease != 0 {
+			ops = append(ops, clientv3.OpPut(s.keys.writer(), s.writer, clientv3.WithLease(w.lease)))
+		}
+	} else {
+		conditions = append(conditions, clientv3.Compare(clientv3.LeaseValue(s.keys.writer()), "=", int64(w.lease)))
+		if w.head.whole() {
+			ops = append(ops, clientv3.OpDelete(s.keys.writer()))
+		} else if _, err := s.client.KeepAliveOnce(ctx, w.lease); err != nil {
+			return w.lost(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).Else(clientv3.OpGet(s.keys.head())).Commit()
+	switch {
+	case isRefusal(err):
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	case err != nil && w.arrived(ctx):
+		return nil
+	case err != nil:
+		return w.lost(err)
+	}
+	s.health.heard()
+	if r.Succeeded {
+		w.expected = r.Header.Revision
+		return nil
+	}
+	if w.head.Part > 1 {
+		return w.lost(errGone)
+	}
+	if kvs := r.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
+		w.late = kvs[0].ModRevision
+	}
+	return errLate
+}
+
+// isRefusal says whether etcd did not take a transaction, as opposed to not having answered.
+func isRefusal(err error) bool {
+	for _, refusal := range []error{rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps, rpctypes.ErrNoSpace, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived looks, after a transaction without an answer, whether it is the last that happened.
+func (w *writing) arrived(ctx context.Context) bool {
+	s := w.store
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Timeout)
+	defer cancel()
+	r, err := s.client.Get(ctx, s.keys.head())
+	if err != nil || len(r.Kvs) == 0 {
+		return false
+	}
+	h, err := decodeHead(r.Kvs[0].Value)
+	if err != nil || h != w.head {
+		return false
+	}
+	w.expected = r.Kvs[0].ModRevision
+	return true
+}
+
+// lost is the error of a write of which it is not known whether it happened, or how much of it did.
+func (w *writing) lost(err error) error {
+	if !errors.Is(err, errGone) {
+		w.store.health.suspect(err)
+	}
+	return fmt.Errorf("%w: %w (part %d of %d: %w)", store.ErrUnavailable, store.ErrUncertain, w.head.Part, w.head.Parts, err)
+}
+
+// fail answers a group that was not written.
+func (s *Store) fail(group []*store.Request, err error) {
+	if !errors.Is(err, store.ErrUnavailable) {
+		err = fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	}
+	err = fmt.Errorf("etcd: %w", err)
+	s.metrics.Failed()
+	s.log.Error("store: write failed", "prefix", s.config.Prefix, "error", err)
+	for _, r := range group {
+		r.Answer(nil, err)
+	}
+}
+
+// Replace makes the store hold rs and nothing else, at a revision, whatever is there now. Servers that have it open follow.
+// Resources must not be changed afterwards. Errors: store.ErrUnavailable; ErrUncertain beside it when only a part may have
+// been written: then call it again.
+func (s *Store) Replace(ctx context.Context, revision uint64, rs []*resources.Resource) error {
+	t := s.Begin()
+	defer t.Abort()
+	changes := differences(t, rs)
+	at, err := s.write(ctx, []*store.Commit{{Revision: revision, Changes: changes}})
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("etcd: %w (a server writes there: stop it first)", store.ErrUnavailable)
+	}
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	t.Adopt(revision, changes)
+	t.Commit()
+	s.place.move(at)
+	return nil
+}

@@ -1,0 +1,16 @@
+// Package etcd owns the store that several servers share: resources in an etcd cluster, one committer and one view in memory
+// (store.Replica) in each server, kept up to date by an etcd watch. It must not know what resources mean.
+//
+// Below the prefix there are these keys:
+//
+//	format      the version of this layout, in decimal
+//	head        the revision of the last write, and which part of it (JSON)
+//	writer      there while a server writes a batch in several parts; it hangs on a lease, so it ends with the server
+//	r/KEY       a resource: key and value as resources/store/record.go describes them
+//
+// Each write compares head with what the writer's view has seen, so batches are judged on exactly the state that they
+// apply to, as if there were one writer only: conditions and checks hold across servers. Who was late waits for the watch and
+// judges anew. A batch that is bigger than etcd takes in one transaction is cut, in the order of its changes; no other
+// server writes in between, and watching servers show it when its last part has come. Only a server that dies in the
+// middle leaves a part of a batch behind.
+package etcd

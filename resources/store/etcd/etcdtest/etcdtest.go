@@ -1,0 +1,185 @@
+// Package etcdtest runs etcd clusters for tests: each member is a process of its own, the test's binary called anew, that
+// can be killed and started again.
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+const childEnv = "CAUSEWAY_ETCDTEST_MEMBER"
+
+// Main runs a member, and does not return, when this process is one; TestMain of each package that uses Start calls it
+// first.
+func Main() {
+	if spec := os.Getenv(childEnv); spec != "" {
+		fmt.Fprintln(os.Stderr, serve(strings.Split(spec, "|")))
+		os.Exit(1)
+	}
+}
+
+// Cluster is a running cluster. It is for one goroutine.
+type Cluster struct {
+	Members []*Member
+}
+
+// Member is one of its processes.
+type Member struct {
+	// Endpoint is its client URL.
+	Endpoint string
+	spec     string
+	process  *exec.Cmd
+}
+
+// Start starts a cluster of size members, without waiting for disks, and ends it with the test.
+func Start(t testing.TB, size int) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	var names []string
+	var peers []string
+	for i := range size {
+		peers = append(peers, freeURL(t))
+		names = append(names, fmt.Sprintf("m%d=%s", i, peers[i]))
+	}
+	dir := t.TempDir()
+	for i := range size {
+		m := &Member{Endpoint: freeURL(t)}
+		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ",")}, "|")
+		c.Members = append(c.Members, m)
+	}
+	for _, m := range c.Members {
+		m.Start(t)
+	}
+	t.Cleanup(func() {
+		for _, m := range c.Members {
+			m.Kill()
+		}
+	})
+	c.ready(t)
+	return c
+}
+
+// Endpoints are the members' client URLs.
+func (c *Cluster) Endpoints() []string {
+	var out []string
+	for _, m := range c.Members {
+		out = append(out, m.Endpoint)
+	}
+	return out
+}
+
+// Start starts the member's process, anew after Kill.
+func (m *Member) Start(t testing.TB) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.process = exec.Command(self) //nolint:gosec // this very program
+	m.process.Env = append(os.Environ(), childEnv+"="+m.spec)
+	m.process.Stderr = os.Stderr
+	// The member ends when this process does, whatever ends it.
+	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the member at once, as a crash would.
+func (m *Member) Kill() {
+	if m.process == nil {
+		return
+	}
+	_ = m.process.Process.Kill()
+	_ = m.process.Wait()
+	m.process = nil
+}
+
+// Freeze stops the member without ending it; Thaw lets it go on.
+func (m *Member) Freeze() { _ = m.process.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw undoes Freeze.
+func (m *Member) Thaw() { _ = m.process.Process.Signal(syscall.SIGCONT) }
+
+func (c *Cluster) ready(t testing.TB) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := client.Get(ctx, "ready")
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("etcd did not come up: %v", err)
+		}
+	}
+}
+
+func freeURL(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return "http://" + l.Addr().String()
+}
+
+// serve runs one member until it fails or its process is ended.
+func serve(spec []string) error {
+	if len(spec) != 5 {
+		return errors.New("the member is not well described")
+	}
+	config := embed.NewConfig()
+	config.Name, config.Dir = spec[0], spec[1]
+	config.ListenClientUrls, config.AdvertiseClientUrls = urls(spec[2]), urls(spec[2])
+	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(spec[3]), urls(spec[3])
+	config.InitialCluster = spec[4]
+	config.UnsafeNoFsync = true
+	config.LogLevel = "fatal"
+	config.TickMs, config.ElectionMs = 50, 500
+	e, err := embed.StartEtcd(config)
+	if err != nil {
+		return err
+	}
+	return <-e.Err()
+}
+
+func urls(s string) []url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil
+	}
+	return []url.URL{*u}
+}
+
+// Wipe ends the member and starts it with an empty disk, as a cluster that was set up anew.
+func (m *Member) Wipe(t testing.TB) {
+	t.Helper()
+	m.Kill()
+	if err := os.RemoveAll(strings.Split(m.spec, "|")[1]); err != nil {
+		t.Fatal(err)
+	}
+	m.Start(t)
+}

@@ -1,0 +1,181 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// follow brings into the view what other servers write, until ctx ends. It goes on where it was after an interruption;
+// when etcd has forgotten that place, everything is compared.
+func (s *Store) follow(ctx context.Context) {
+	f := follower{store: s, next: s.place.next}
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	for {
+		begin := time.Now()
+		err := f.watch(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errUnreadable) {
+			s.log.Info("store: comparing everything with etcd", "prefix", s.config.Prefix, "error", err)
+			err = f.compare(ctx)
+		}
+		if err != nil && s.health.suspect(err) {
+			s.log.Warn("store: lost etcd; reads go on with what is known", "endpoints", s.config.Endpoints, "error", err)
+		}
+		if time.Since(begin) > time.Minute {
+			pause.Reset()
+		}
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// errUnreadable: an event makes no sense.
+var errUnreadable = errors.New("unreadable event")
+
+// follower is where following stands.
+type follower struct {
+	store *Store
+	// next is the first revision of etcd that was not seen yet.
+	next int64
+	// pending are the changes of a cut batch that is not complete, of which head is the last that was seen, at etcd's
+	// revision at.
+	pending []store.Change
+	head    head
+	at      int64
+}
+
+// watch takes up events until the watch breaks.
+func (f *follower) watch(ctx context.Context) error {
+	s := f.store
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	for r := range s.client.Watch(ctx, s.keys.all(), clientv3.WithPrefix(), clientv3.WithRev(f.next)) {
+		if err := r.Err(); err != nil {
+			return err
+		}
+		if err := f.take(r.Events); err != nil {
+			return err
+		}
+		f.next = max(f.next, r.Header.Revision+1)
+	}
+	return errors.New("the watch ended")
+}
+
+// take takes up events, which come whole for each revision of etcd.
+func (f *follower) take(events []*clientv3.Event) error {
+	for len(events) > 0 {
+		at := events[0].Kv.ModRevision
+		n := 1
+		for n < len(events) && events[n].Kv.ModRevision == at {
+			n++
+		}
+		if err := f.one(at, events[:n]); err != nil {
+			return err
+		}
+		f.next = at + 1
+		events = events[n:]
+	}
+	return nil
+}
+
+// one takes up one transaction.
+func (f *follower) one(at int64, events []*clientv3.Event) error {
+	s := f.store
+	t := s.Begin()
+	defer t.Abort()
+	if at <= s.place.seen() {
+		return nil // Written by this server.
+	}
+	writerGone, moved := false, false
+	for _, e := range events {
+		name := string(e.Kv.Key)
+		switch {
+		case name == s.keys.head() && e.Type == clientv3.EventTypePut:
+			h, err := decodeHead(e.Kv.Value)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUnreadable, err)
+			}
+			f.head, f.at, moved = h, at, true
+		case name == s.keys.writer():
+			writerGone = e.Type == clientv3.EventTypeDelete
+		case len(name) > len(s.keys.resources()) && name[:len(s.keys.resources())] == s.keys.resources():
+			change, err := f.change(e)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUnreadable, err)
+			}
+			f.pending = append(f.pending, change)
+		}
+	}
+	// A batch is shown when it is whole, or when its writer will not complete it any more.
+	if moved && f.head.whole() || writerGone && len(f.pending) > 0 {
+		f.publish(t)
+	}
+	return nil
+}
+
+func (f *follower) change(e *clientv3.Event) (store.Change, error) {
+	key := e.Kv.Key[len(f.store.keys.resources()):]
+	if e.Type == clientv3.EventTypeDelete {
+		k, err := store.DecodeKey(key)
+		return store.Change{Old: &resources.Resource{Key: k}}, err
+	}
+	r, err := store.DecodeEntry(key, e.Kv.Value)
+	return store.Change{New: r}, err
+}
+
+func (f *follower) publish(t *store.Transaction) {
+	t.Adopt(f.head.Revision, f.pending)
+	f.pending = nil
+	t.Commit()
+	f.store.place.move(f.at)
+}
+
+// compare reads everything and adopts the difference.
+func (f *follower) compare(ctx context.Context) error {
+	s := f.store
+	state, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.Begin()
+	defer t.Abort()
+	f.pending = nil
+	f.next = state.next
+	if state.at <= s.place.seen() {
+		return nil
+	}
+	t.Adopt(state.revision, differences(t, state.resources))
+	t.Commit()
+	s.place.move(state.at)
+	return nil
+}
+
+// differences are what makes of the view what etcd has.
+func differences(t *store.Transaction, now []*resources.Resource) []store.Change {
+	var changes []store.Change
+	there := make(map[resources.Key]bool, len(now))
+	for _, r := range now {
+		there[r.Key] = true
+		changes = append(changes, store.Change{New: r})
+	}
+	for r := range t.All() {
+		if !there[r.Key] {
+			changes = append(changes, store.Change{Old: r})
+		}
+	}
+	return changes
+}

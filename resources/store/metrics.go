@@ -1,0 +1,103 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are a durable store's numbers, the same for each kind.
+type Metrics struct {
+	registerer prometheus.Registerer
+	registered []prometheus.Collector
+
+	duration *prometheus.HistogramVec
+	batches  prometheus.Histogram
+	failures prometheus.Counter
+}
+
+// NewMetrics registers the numbers of the store that view is part of; nil registers nothing. Errors are the registerer's.
+func NewMetrics(registerer prometheus.Registerer, view *Replica) (*Metrics, error) {
+	m := &Metrics{
+		registerer: registerer,
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "causeway_store_apply_duration_seconds",
+			Help:    "Time from a writer's call until its batch was durable or refused, by result (ok, refused, unavailable).",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
+		}, []string{"result"}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "causeway_store_group_batches",
+			Help:    "Batches that were made durable by one write.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "causeway_store_write_failures_total",
+			Help: "Writes that failed.",
+		}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.duration, m.batches, m.failures, viewCollector{view}} {
+		if err := registerer.Register(c); err != nil {
+			m.Unregister()
+			return nil, err
+		}
+		m.registered = append(m.registered, c)
+	}
+	return m, nil
+}
+
+// Unregister takes them back.
+func (m *Metrics) Unregister() {
+	for _, c := range m.registered {
+		m.registerer.Unregister(c)
+	}
+}
+
+// Applied notes how long a writer waited, and for what.
+func (m *Metrics) Applied(d time.Duration, err error) {
+	result := "ok"
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		result = "unavailable"
+	case err != nil:
+		result = "refused"
+	}
+	m.duration.WithLabelValues(result).Observe(d.Seconds())
+}
+
+// Group notes how many batches one write made durable.
+func (m *Metrics) Group(batches int) { m.batches.Observe(float64(batches)) }
+
+// Failed notes a write that failed.
+func (m *Metrics) Failed() { m.failures.Inc() }
+
+// viewCollector reads the view's numbers when they are asked for.
+type viewCollector struct{ view *Replica }
+
+func (viewCollector) descs() (revision, window, byType *prometheus.Desc) {
+	return prometheus.NewDesc("causeway_store_revision", "Revision of the last commit.", nil, nil),
+		prometheus.NewDesc("causeway_store_changelog_commits", "Commits in the changelog's window.", nil, nil),
+		prometheus.NewDesc("causeway_store_resources", "Resources in the store, by type.", []string{"type"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c viewCollector) Describe(out chan<- *prometheus.Desc) {
+	revision, window, byType := c.descs()
+	out <- revision
+	out <- window
+	out <- byType
+}
+
+// Collect implements prometheus.Collector.
+func (c viewCollector) Collect(out chan<- prometheus.Metric) {
+	revision, window, byType := c.descs()
+	stats := c.view.Stats()
+	out <- prometheus.MustNewConstMetric(revision, prometheus.GaugeValue, float64(stats.Revision))
+	out <- prometheus.MustNewConstMetric(window, prometheus.GaugeValue, float64(stats.WindowCommits))
+	for t, n := range stats.ByType {
+		out <- prometheus.MustNewConstMetric(byType, prometheus.GaugeValue, float64(n), string(t))
+	}
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ReplicaConfig configures a Replica. The zero value is good.
+type ReplicaConfig struct {
+	// WindowCommits and WindowChanges bound the changelog: it holds the latest commits, as many as keep within both.
+	// Defaults: DefaultWindowCommits, DefaultWindowChanges. Memory used is up to twice that.
+	WindowCommits, WindowChanges int
+	// Now is the clock for creation and modification times, time.Now by default.
+	Now func() time.Time
+}
+
+// Replica is the view in memory that every store reads from: an indexed copy of all resources and the changelog.
+// It implements Reader. Writers go through Begin, one at a time.
+type Replica struct {
+	db  *memdb.MemDB
+	now func() time.Time
+	// current is replaced as a whole by each commit, so whatever one reader sees belongs together.
+	current atomic.Pointer[state]
+	// counts has every type of the registry and does not change; its values do.
+	counts map[resources.Type]*atomic.Int64
+
+	// writer is held by the transaction under way. It guards assigned and the order of publications.
+	writer sync.Mutex
+	// assigned is the highest revision that was ever given to a batch.
+	assigned uint64
+}
+
+// state is all that readers see, at one revision. It is immutable.
+type state struct {
+	snapshot
+	log  changelog
+	next chan struct{}
+}
+
+// NewReplica returns an empty view at revision 0.
+func NewReplica(config ReplicaConfig) *Replica {
+	if config.WindowCommits <= 0 {
+		config.WindowCommits = DefaultWindowCommits
+	}
+	if config.WindowChanges <= 0 {
+		config.WindowChanges = DefaultWindowChanges
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	db, err := memdb.NewMemDB(schema())
+	if err != nil {
+		panic(fmt.Sprintf("schema of the view: %v", err)) // The schema is fixed: this is a programming error.
+	}
+	r := &Replica{
+		// memdb keeps track of changed nodes for its own watches, except in a snapshot of a database, which can be written to
+		// all the same. Readers here follow the changelog, so that work is saved.
+		db:     db.Snapshot(),
+		now:    config.Now,
+		counts: map[resources.Type]*atomic.Int64{},
+	}
+	for _, d := range resources.Stored() {
+		r.counts[d.Type] = new(atomic.Int64)
+	}
+	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges}
+	r.publish(0, log)
+	return r
+}
+
+// Load fills an empty view with what a store kept: read calls put for each resource and returns the revision that the
+// store had. Resources are taken as they are and must not be changed by the caller afterwards; put is not for concurrent
+// use. When read fails nothing is loaded and Load returns its error. The changelog starts at the revision.
+func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision uint64, err error)) error {
+	r.writer.Lock()
+	defer r.writer.Unlock()
+	txn := r.db.Txn(true)
+	defer txn.Abort()
+	loaded := map[resources.Type]int64{}
+	revision, err := read(func(res *resources.Resource) error {
+		loaded[res.Type]++
+		return txn.Insert(table, res)
+	})
+	if err != nil {
+		return err
+	}
+	for t, n := range loaded {
+		r.counts[t].Add(n)
+	}
+	txn.Commit()
+	r.assigned = revision
+	log := r.current.Load().log
+	log.floor = revision
+	r.publish(revision, log)
+	return nil
+}
+
+// publish shows readers the committed state of the database.
+func (r *Replica) publish(revision uint64, log changelog) {
+	previous := r.current.Swap(&state{
+		snapshot: snapshot{revision: revision, txn: r.db.Txn(false)},
+		log:      log,
+		next:     make(chan struct{}),
+	})
+	if previous != nil {
+		close(previous.next)
+	}
+}
+
+// count keeps the numbers of resources by type.
+func (r *Replica) count(changes []Change) {
+	for _, c := range changes {
+		switch {
+		case c.Old == nil:
+			r.counts[c.New.Type].Add(1)
+		case c.New == nil:
+			r.counts[c.Old.Type].Add(-1)
+		}
+	}
+}
+
+// Snapshot implements Reader.
+func (r *Replica) Snapshot() Snapshot { return &r.current.Load().snapshot }
+
+// Changes implements Reader.
+func (r *Replica) Changes(since uint64) ([]*Commit, bool) {
+	s := r.current.Load()
+	if since > s.revision {
+		return nil, false
+	}
+	return s.log.after(since)
+}
+
+// Changed implements Reader.
+func (r *Replica) Changed() (uint64, <-chan struct{}) {
+	s := r.current.Load()
+	return s.revision, s.next
+}

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// MaxKeySize is how many bytes type, mesh, namespace and name of a resource may have together.
+const MaxKeySize = 2048
+
+// Transaction is a set of batches that become visible together, or not at all. It is for one goroutine, and holds the
+// write lock of its Replica until Commit or Abort.
+type Transaction struct {
+	replica  *Replica
+	txn      *memdb.Txn
+	revision uint64
+	commits  []*Commit
+	ended    bool
+}
+
+// Begin starts a transaction, after the one under way has ended.
+func (r *Replica) Begin() *Transaction {
+	r.writer.Lock()
+	return &Transaction{replica: r, txn: r.db.Txn(true), revision: r.current.Load().revision}
+}
+
+// Apply evaluates a batch on the state that the batches before it leave, and adds its effect to the transaction. Errors
+// are as Store.Apply says; after one the transaction is as if the batch had not been there. The result is not final
+// until Commit: what became of any batch, a refused one too, may depend on others of the transaction.
+func (t *Transaction) Apply(b Batch) (*Commit, error) {
+	now := t.replica.now()
+	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.replica.assigned + 1}
+	for i := range b.Ops {
+		if err := p.add(&b.Ops[i]); err != nil {
+			return nil, err
+		}
+	}
+	if b.Check != nil {
+		if err := b.Check(&snapshot{revision: t.revision, txn: t.txn.Snapshot()}); err != nil {
+			return nil, err
+		}
+	}
+	changes := p.changes()
+	if len(changes) == 0 {
+		return &Commit{Revision: t.revision}, nil
+	}
+	for _, c := range changes {
+		if err := t.write(c); err != nil {
+			// The indexers fail on nothing that the plan let through.
+			panic(fmt.Sprintf("%s: %v", c.Key(), err))
+		}
+	}
+	t.revision = p.revision
+	// Never given out again, not even when the transaction is aborted: a revision stands for one content.
+	t.replica.assigned = p.revision
+	commit := &Commit{Revision: p.revision, Changes: changes, Cause: b.Cause}
+	if commit.Cause.Written.IsZero() {
+		commit.Cause.Written = now
+	}
+	t.commits = append(t.commits, commit)
+	return commit, nil
+}
+
+func (t *Transaction) write(c Change) error {
+	if c.New == nil {
+		return t.txn.Delete(table, c.Old)
+	}
+	return t.txn.Insert(table, c.New)
+}
+
+// All yields every resource, as the transaction has it. It must not be written to meanwhile.
+func (t *Transaction) All() iter.Seq[*resources.Resource] {
+	return func(yield func(*resources.Resource) bool) {
+		it, err := t.txn.Get(table, indexID)
+		if err != nil {
+			panic(fmt.Sprintf("list all: %v", err)) // The schema is fixed: this is a programming error.
+		}
+		for raw := it.Next(); raw != nil; raw = it.Next() {
+			if !yield(raw.(*resources.Resource)) {
+				return
+			}
+		}
+	}
+}
+
+// Commits are the batches that changed something, oldest first. The slice is valid until the next Apply.
+func (t *Transaction) Commits() []*Commit { return t.commits }
+
+// Commit shows all batches to readers and wakes the watchers. It cannot fail.
+func (t *Transaction) Commit() {
+	if t.ended {
+		return
+	}
+	if len(t.commits) > 0 {
+		r := t.replica
+		for _, c := range t.commits {
+			r.count(c.Changes)
+		}
+		log := r.current.Load().log.append(t.commits)
+		t.txn.Commit()
+		r.publish(t.revision, log)
+	}
+	t.Abort()
+}
+
+// Abort drops all batches. The revisions that they got are not given out again. It does nothing after Commit.
+func (t *Transaction) Abort() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.txn.Abort()
+	t.replica.writer.Unlock()
+}
+
+// plan works out what a batch does without doing it, so that a refused batch leaves no trace.
+type plan struct {
+	txn      *memdb.Txn
+	now      time.Time
+	revision uint64
+	// staged is what the batch makes of its keys; order lists them by first use.
+	staged map[resources.Key]Change
+	order  []resources.Key
+}
+
+func (p *plan) add(op *Op) error {
+	if op.Put == nil {
+		return p.delete(op)
+	}
+	if err := storable(op.Put); err != nil {
+		return err
+	}
+	key := op.Put.Key
+	old := p.get(key)
+	switch {
+	case op.If.kind == absent && old != nil:
+		return fmt.Errorf("%s exists: %w", key, ErrConflict)
+	case op.If.kind == atRevision && old == nil:
+		return fmt.Errorf("%s is gone, not at revision %d: %w", key, op.If.revision, ErrConflict)
+	case op.If.kind == atRevision && old.Revision != op.If.revision:
+		return fmt.Errorf("%s is at revision %d, not %d: %w", key, old.Revision, op.If.revision, ErrConflict)
+	case old != nil && old.SameContent(op.Put):
+		return nil
+	}
+	put := op.Put.Clone()
+	put.Revision = p.revision
+	put.ModificationTime = p.now
+	switch {
+	case !put.CreationTime.IsZero():
+		put.CreationTime = put.CreationTime.Round(0).UTC()
+	case old != nil:
+		put.CreationTime = old.CreationTime
+	default:
+		put.CreationTime = p.now
+	}
+	p.stage(key, old, put)
+	return nil
+}
+
+func (p *plan) delete(op *Op) error {
+	old := p.get(op.Delete)
+	switch {
+	case op.If.kind == absent && old != nil:
+		return fmt.Errorf("%s exists: %w", op.Delete, ErrConflict)
+	case op.If.kind == atRevision && old == nil:
+		return fmt.Errorf("%s: %w", op.Delete, ErrNotFound)
+	case op.If.kind == atRevision && old.Revision != op.If.revision:
+		return fmt.Errorf("%s is at revision %d, not %d: %w", op.Delete, old.Revision, op.If.revision, ErrConflict)
+	case old != nil:
+		p.stage(op.Delete, old, nil)
+	}
+	return nil
+}
+
+// get returns what the batch has made of the key so far.
+func (p *plan) get(k resources.Key) *resources.Resource {
+	if c, ok := p.staged[k]; ok {
+		return c.New
+	}
+	return get(p.txn, k)
+}
+
+// stage notes what the batch makes of the key; old is what get returned.
+func (p *plan) stage(k resources.Key, old, r *resources.Resource) {
+	if p.staged == nil {
+		p.staged = map[resources.Key]Change{}
+	}
+	if earlier, ok := p.staged[k]; ok {
+		old = earlier.Old
+	} else {
+		p.order = append(p.order, k)
+	}
+	p.staged[k] = Change{Old: old, New: r}
+}
+
+// changes is the net effect: one change a key, none where it ends as it was.
+func (p *plan) changes() []Change {
+	changes := make([]Change, 0, len(p.order))
+	for _, k := range p.order {
+		c := p.staged[k]
+		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.SameContent(c.New) {
+			continue
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// storable refuses what a store could not give back as it was. Whether a resource makes sense is not its question.
+func storable(r *resources.Resource) error {
+	refuse := func(problem string) error { return fmt.Errorf("%s: %s: %w", r.Key, problem, ErrInvalid) }
+	if _, ok := resources.LookupStored(r.Type); !ok {
+		return refuse("the registry does not know the type")
+	}
+	if r.Name == "" {
+		return refuse("the name is empty")
+	}
+	if r.Spec == nil {
+		return refuse("the spec is nil")
+	}
+	size := 0
+	for _, part := range []string{string(r.Type), r.Mesh, r.Namespace, r.Name} {
+		size += len(part)
+		if !plainText(part) {
+			return refuse("a part of the key is not UTF-8 text, or has a NUL")
+		}
+	}
+	if size > MaxKeySize {
+		return refuse(fmt.Sprintf("the key has %d bytes, more than %d", size, MaxKeySize))
+	}
+	for label, value := range r.Labels {
+		if !plainText(label) || !plainText(value) {
+			return refuse(fmt.Sprintf("label %q is not UTF-8 text, or has a NUL", label))
+		}
+	}
+	if r.Status != nil && !json.Valid(r.Status) {
+		return refuse("the status is not JSON")
+	}
+	return nil
+}
+
+func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, separator) < 0 }
+
+// Adopt adds a commit that another server made durable, as it is: New of each change is what its key has now, kept as
+// given, and for nil Old has the key; what was there before is found out here. revision is higher than the view's.
+// Revisions up to it are not given out again. A transaction adopts or applies, not both.
+func (t *Transaction) Adopt(revision uint64, changes []Change) {
+	commit := &Commit{Revision: revision}
+	for _, c := range changes {
+		c.Old = get(t.txn, c.Key())
+		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.Revision == c.New.Revision && c.Old.SameContent(c.New) {
+			continue
+		}
+		if err := t.write(c); err != nil {
+			panic(fmt.Sprintf("%s: %v", c.Key(), err))
+		}
+		commit.Changes = append(commit.Changes, c)
+	}
+	t.replica.assigned = max(t.replica.assigned, revision)
+	// Without changes it still counts: who waits for the revision has all there is.
+	if revision > t.revision {
+		t.revision = revision
+		t.commits = append(t.commits, commit)
+	}
+}

@@ -1,0 +1,50 @@
+package resources
+
+import (
+	"fmt"
+	"strings"
+)
+
+// suggestion returns ", did you mean X?" for the known name nearest to name, or what is known when none is near.
+func suggestion(name string, known []string) string {
+	best, distance := "", len(name)/3+2
+	for _, k := range known {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(k), distance); d < distance {
+			best, distance = k, d
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf(", did you mean %s?", best)
+	case len(known) == 0:
+		return ""
+	case len(known) <= 12:
+		return ", want one of " + strings.Join(known, ", ")
+	default:
+		return ""
+	}
+}
+
+// editDistance counts the insertions, deletions and replacements that turn a into b; it may stop at limit.
+func editDistance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > MaxNameBytes || len(b) > MaxNameBytes {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

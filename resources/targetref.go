@@ -1,0 +1,43 @@
+package resources
+
+// Kinds that a TargetRef may name.
+const (
+	KindMesh                 = "Mesh"
+	KindMeshSubset           = "MeshSubset"
+	KindMeshGateway          = "MeshGateway"
+	KindMeshService          = "MeshService"
+	KindMeshServiceSubset    = "MeshServiceSubset"
+	KindMeshExternalService  = "MeshExternalService"
+	KindMeshMultiZoneService = "MeshMultiZoneService"
+	KindMeshHTTPRoute        = "MeshHTTPRoute"
+	KindMeshTCPRoute         = "MeshTCPRoute"
+	KindDataplane            = "Dataplane"
+)
+
+// TargetRef refers to resources by name (and namespace) or by labels. A missing kind means Mesh.
+type TargetRef struct {
+	Kind        string            `json:"kind,omitempty"`
+	Name        string            `json:"name,omitempty"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+	Mesh        string            `json:"mesh,omitempty"`
+	ProxyTypes  []string          `json:"proxyTypes,omitempty"`
+	SectionName string            `json:"sectionName,omitempty"`
+}
+
+// KindOrMesh returns the kind; that of a nil or empty reference is Mesh.
+func (t *TargetRef) KindOrMesh() string {
+	if t == nil || t.Kind == "" {
+		return KindMesh
+	}
+	return t.Kind
+}
+
+// BackendRef is where a route sends requests to.
+type BackendRef struct {
+	TargetRef
+	// Weight is relative to the other references of the rule; absent means 1.
+	Weight *uint32 `json:"weight,omitempty"`
+	Port   uint32  `json:"port,omitempty"`
+}

@@ -1,0 +1,155 @@
+package resources
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+const maxPort = 65535
+
+// tagProtocol is the tag of an inbound that names its protocol where the field does not.
+const tagProtocol = "kuma.io/protocol"
+
+// TagServerFirst is the tag of a TCP inbound whose application speaks before its client does, as mail and database servers do. Its
+// values are "true" and "false". It is a tag and not a field, so that it passes through peers that know nothing of it.
+const TagServerFirst = "causeway.io/server-first"
+
+// protocols that an inbound or a port may name.
+var protocols = []string{"tcp", "http", "http2", "grpc", "kafka"}
+
+func (v *validation) dataplane(dp *meshpb.Dataplane) {
+	at := top("networking")
+	n := dp.GetNetworking()
+	if n == nil {
+		v.fail(at, "is required")
+		return
+	}
+	v.address(n.GetAddress(), at.field("address"), true)
+	if n.GetAdvertisedAddress() != "" {
+		v.address(n.GetAdvertisedAddress(), at.field("advertisedAddress"), true)
+	}
+	if len(n.GetInbound()) == 0 && n.GetGateway() == nil && len(n.GetListeners()) == 0 && !v.peer {
+		v.fail(at.field("inbound"), "is empty: give at least one, or a gateway")
+	}
+	v.inbounds(n, at.field("inbound"))
+	for i, out := range n.GetOutbound() {
+		inside := at.field("outbound").item(i)
+		v.port(out.GetPort(), inside.field("port"))
+		v.optionalAddress(out.GetAddress(), inside.field("address"))
+		if ref := out.GetBackendRef(); ref != nil {
+			v.outboundRef(ref, inside.field("backendRef"))
+		}
+	}
+	if admin := n.GetAdmin(); admin != nil && admin.GetPort() > maxPort {
+		v.port(admin.GetPort(), at.field("admin").field("port"))
+	}
+}
+
+// inbounds: each has a port of its own on its address and, if any, a name of its own.
+func (v *validation) inbounds(n *meshpb.Dataplane_Networking, at *fieldPath) {
+	names, places := map[string]*fieldPath{}, map[string]*fieldPath{}
+	for i, in := range n.GetInbound() {
+		inside := at.item(i)
+		v.port(in.GetPort(), inside.field("port"))
+		if in.GetServicePort() > maxPort {
+			v.port(in.GetServicePort(), inside.field("servicePort"))
+		}
+		v.optionalAddress(in.GetAddress(), inside.field("address"))
+		v.optionalAddress(in.GetServiceAddress(), inside.field("serviceAddress"))
+		if name := in.GetName(); name != "" {
+			v.label(inside.field("name"), name)
+			v.unique(names, name, inside.field("name"))
+		}
+		address := in.GetAddress()
+		if address == "" {
+			address = n.GetAddress()
+		}
+		v.unique(places, net.JoinHostPort(address, strconv.Itoa(int(in.GetPort()))), inside.field("port"))
+		v.protocol(in.GetProtocol(), inside.field("protocol"))
+		v.protocol(in.GetTags()[tagProtocol], inside.field("tags").field(tagProtocol))
+		v.serverFirst(in, inside.field("tags").field(TagServerFirst))
+	}
+}
+
+func (v *validation) serverFirst(in *meshpb.Dataplane_Networking_Inbound, at *fieldPath) {
+	value, there := in.GetTags()[TagServerFirst]
+	protocol := cmp.Or(in.GetProtocol(), in.GetTags()[tagProtocol])
+	switch {
+	case !there || v.peer:
+	case value != "true" && value != "false":
+		v.fail(at, "want \"true\" or \"false\", got %q", shorten(value))
+	case value == "true" && slices.Contains([]string{"http", "http2", "grpc"}, protocol):
+		v.fail(at, "an inbound of the protocol %s is never spoken on first by the application: remove the tag", protocol)
+	}
+}
+
+// unique notes value as the one at this path, or that another path has it. Peers repeat the port of a pod for each service
+// that selects it; that is theirs to decide.
+func (v *validation) unique(taken map[string]*fieldPath, value string, at *fieldPath) {
+	if first, twice := taken[value]; twice && !v.peer {
+		v.fail(at, "%s is already taken by %s", value, first)
+		return
+	}
+	taken[value] = at
+}
+
+func (v *validation) outboundRef(ref *meshpb.Dataplane_Networking_Outbound_BackendRef, at *fieldPath) {
+	kinds := []string{KindMeshService, KindMeshExternalService, KindMeshMultiZoneService}
+	if !slices.Contains(kinds, ref.GetKind()) {
+		v.fail(at.field("kind"), "want one of %s, got %q", strings.Join(kinds, ", "), shorten(ref.GetKind()))
+	}
+	if ref.GetName() == "" && len(ref.GetLabels()) == 0 {
+		v.fail(at.field("name"), "is required, or labels")
+	}
+	if ref.GetName() != "" && len(ref.GetLabels()) > 0 {
+		v.fail(at.field("labels"), "cannot be together with name: use one of them")
+	}
+	if ref.GetPort() > maxPort {
+		v.port(ref.GetPort(), at.field("port"))
+	}
+}
+
+// address is an IP address or a DNS name; a proxy's own cannot be the unspecified one.
+func (v *validation) address(s string, at *fieldPath, own bool) {
+	if s == "" {
+		v.fail(at, "is required: an IP address or a DNS name")
+		return
+	}
+	ip, err := netip.ParseAddr(s)
+	switch {
+	case err == nil && own && ip.IsUnspecified():
+		v.fail(at, "%s says nothing to others: give the address that they reach", s)
+	case err != nil && (!isSubdomain(s) || looksNumeric(s)):
+		v.fail(at, "%q is neither an IP address nor a DNS name", shorten(s))
+	}
+}
+
+func (v *validation) optionalAddress(s string, at *fieldPath) {
+	if s != "" {
+		v.address(s, at, false)
+	}
+}
+
+// looksNumeric: a broken IPv4 address, such as 300.1.2.3, has the form of a DNS name.
+func looksNumeric(s string) bool { return strings.Trim(s, "0123456789.") == "" }
+
+func (v *validation) port(p uint32, at *fieldPath) {
+	if p == 0 || p > maxPort {
+		v.fail(at, "want 1 to %d, got %d", maxPort, p)
+	}
+}
+
+func (v *validation) protocol(p string, at *fieldPath) {
+	if p != "" && !slices.Contains(protocols, p) {
+		if v.peer {
+			return // an unknown protocol is treated as tcp
+		}
+		v.fail(at, "unknown protocol %q, want one of %s", shorten(p), strings.Join(protocols, ", "))
+	}
+}

@@ -1,0 +1,39 @@
+package resources
+
+import (
+	"net/netip"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// zoneIngress: proxies of other zones dial the address as it stands here, so it is an IP address. One of a peer may be a DNS name;
+// it is kept, and proxies are not told of it.
+func (v *validation) zoneIngress(z *meshpb.ZoneIngress) {
+	at := top("networking")
+	n := z.GetNetworking()
+	if n == nil {
+		v.fail(at, "is required")
+		return
+	}
+	if v.peer {
+		return
+	}
+	v.ingressAddress(n.GetAddress(), at.field("address"))
+	v.port(n.GetPort(), at.field("port"))
+	if n.GetAdvertisedAddress() != "" {
+		v.ingressAddress(n.GetAdvertisedAddress(), at.field("advertisedAddress"))
+	}
+	if n.GetAdvertisedPort() != 0 {
+		v.port(n.GetAdvertisedPort(), at.field("advertisedPort"))
+	}
+}
+
+func (v *validation) ingressAddress(s string, at *fieldPath) {
+	ip, err := netip.ParseAddr(s)
+	switch {
+	case err != nil:
+		v.fail(at, "%q is not an IP address", shorten(s))
+	case ip.IsUnspecified():
+		v.fail(at, "%s says nothing to others: give the address that they reach", s)
+	}
+}

@@ -1,0 +1,92 @@
+package resources
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Reserved name spaces of label keys.
+var reservedPrefixes = []string{"kuma.io/", "k8s.kuma.io/"}
+
+var qualifiedPart = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)
+
+// labels checks syntax, and that the labels in the reserved name spaces are those that users may set (design, section 2)
+// or what home computes, or what other control planes compute and export.
+func (v *validation) labels() {
+	if len(v.resource.Labels) > MaxLabels {
+		v.fail(top("labels"), "has %d labels, more than %d", len(v.resource.Labels), MaxLabels)
+		return
+	}
+	if len(v.resource.Labels) == 0 {
+		return
+	}
+	computed := v.home.ComputedLabels(v.resource)
+	for _, key := range slices.Sorted(maps.Keys(v.resource.Labels)) {
+		value := v.resource.Labels[key]
+		at := labelPath(key)
+		want, isComputed := computed[key]
+		switch {
+		case isComputed:
+			if value != want {
+				v.fail(at, "is computed and must be %q here: leave it out", want)
+			}
+		case isReserved(key):
+			v.reservedLabel(at, key, value)
+		default:
+			v.labelSyntax(at, key, value)
+		}
+	}
+}
+
+func labelPath(key string) *fieldPath { return top("labels").field(key) }
+
+func isReserved(key string) bool {
+	return slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
+// reservedLabel checks a label in a reserved name space that is not computed for this resource.
+func (v *validation) reservedLabel(at *fieldPath, key, value string) {
+	onDataplane := v.resource.Type == TypeDataplane
+	switch key {
+	case LabelSync:
+		if value != SyncDisabled && value != SyncEnabled {
+			v.fail(at, "want %q or %q, got %q", SyncEnabled, SyncDisabled, shorten(value))
+		}
+	case LabelEffect:
+		if value != EffectShadow {
+			v.fail(at, "want %q, got %q", EffectShadow, shorten(value))
+		}
+	case LabelWorkload, LabelServiceAccount:
+		if !onDataplane {
+			v.fail(at, "only a Dataplane may carry it")
+		} else if !isSubdomain(value) {
+			v.fail(at, "%q is not a name: want %s", shorten(value), wantSubdomain)
+		}
+	case LabelNamespace:
+		v.fail(at, "follows from namespace: set that instead")
+	case LabelZone, LabelPolicyRole, LabelMesh:
+		v.fail(at, "is computed and absent here: leave it out")
+	default:
+		if slices.Contains(carriedLabels, key) {
+			v.labelSyntax(at, key, value)
+			return
+		}
+		v.fail(at, "unknown label in a reserved name space%s", suggestion(key, []string{LabelSync, LabelEffect, LabelWorkload, LabelServiceAccount}))
+	}
+}
+
+// labelSyntax is Kubernetes' of a qualified name and a label value.
+func (v *validation) labelSyntax(at *fieldPath, key, value string) {
+	prefix, name, qualified := strings.Cut(key, "/")
+	if !qualified {
+		prefix, name = "", key
+	}
+	if qualified && !isSubdomain(prefix) || len(name) > MaxShortNameBytes || !qualifiedPart.MatchString(name) {
+		v.fail(at, "is not a label key: want at most 63 letters, digits, '-', '_' and '.', with a DNS name and '/' in front if any")
+	}
+	if value != "" && (len(value) > MaxShortNameBytes || !qualifiedPart.MatchString(value)) {
+		v.fail(at, "%q is not a label value: want at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", shorten(value))
+	}
+}

@@ -1,0 +1,141 @@
+package resources
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// What a namespace that is not the system's may hold, and what a policy in one may say. Peers are not held to it: what they
+// accepted is contained by its role.
+// Source: seed 004, "Validation", "Namespace-scoped policies and multizone" and "Referencing MeshGateway".
+
+// customNamespace is the resource's namespace, or "" where it has none or lives with the system.
+func (v *validation) customNamespace() string {
+	if ns := v.resource.Namespace; ns != v.home.systemNamespace() {
+		return ns
+	}
+	return ""
+}
+
+// namespaceHolds checks that resources of the type may be in the resource's namespace on this server.
+func (v *validation) namespaceHolds() {
+	d := v.resource.Descriptor()
+	if v.peer || d.Scope == ScopeGlobal || v.customNamespace() == "" {
+		return
+	}
+	system := v.home.systemNamespace()
+	switch {
+	case d.Type == TypeMeshExternalService || d.Type == TypeMeshGateway || d.WrittenOn == OnGlobal:
+		v.fail(top("namespace"), "a %s lives in the system namespace only: use %s, or leave it out", d.Type, system)
+	case v.home.Zone == "" && !isSMI(d.Type):
+		v.fail(top("namespace"), "the global has no namespaces but %s: use that, leave it out, or write the resource to the API of the zone that has the namespace", system)
+	}
+}
+
+// namespacedPolicy checks what a policy in a custom namespace says.
+func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
+	ns := v.customNamespace()
+	if v.peer || ns == "" {
+		return
+	}
+	if len(p.From) > 0 && len(p.To) > 0 {
+		v.fail(spec.field("from"), "cannot be together with to in the namespace %s: make two policies, one with from and one with to", ns)
+	}
+	v.oneSideOnly(p.To, ns, spec)
+	if p.TargetRef.KindOrMesh() == KindMeshGateway {
+		v.namespacedGateway(p, ns, spec)
+	}
+}
+
+// oneSideOnly: `to` is all in the policy's own namespace or not at all, so that the policy has one role.
+func (v *validation) oneSideOnly(items []PolicyTo, ns string, spec *fieldPath) {
+	if len(items) == 0 {
+		return
+	}
+	first := producerReference(&items[0].TargetRef, ns)
+	for i := range items {
+		ref := &items[i].TargetRef
+		own := producerReference(ref, ns)
+		if own == first {
+			continue
+		}
+		is, others := "outside", "in"
+		if own {
+			is, others = "in", "outside"
+		}
+		v.fail(sideField(ref, spec.field("to").item(i).field("targetRef")),
+			"is %s the policy's own namespace %s, and spec.to[0] is %s it: a policy is a producer's, with all of to in its namespace, or a consumer's, with nothing of it there: make two policies",
+			is, ns, others)
+	}
+}
+
+// sideField is the field that decides whether a reference is in the policy's own namespace.
+func sideField(ref *TargetRef, at *fieldPath) *fieldPath {
+	switch kind := ref.KindOrMesh(); {
+	case kind == KindMesh || kind == KindMeshExternalService:
+		return at.field("kind")
+	case len(ref.Labels) > 0:
+		return at.field("labels").field(LabelNamespace)
+	}
+	return at.field("namespace")
+}
+
+// clusterPolicies configure nothing but clusters by their `to`.
+var clusterPolicies = []Type{TypeMeshCircuitBreaker, TypeMeshHealthCheck}
+
+// namespacedGateway: a MeshGateway belongs to no namespace, so a policy in one may only say how the gateway reaches
+// services of that namespace.
+func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
+	at, system := spec.field("targetRef").field("kind"), v.home.systemNamespace()
+	if v.resource.Descriptor().Policy.Route {
+		v.fail(at, "a %s for a MeshGateway decides what enters the mesh and lives in the system namespace: write it in %s, or target the proxies of %s by Mesh or Dataplane", v.resource.Type, system, ns)
+		v.namespacedBackends(p, ns, spec)
+		return
+	}
+	if !slices.Contains(clusterPolicies, v.resource.Type) || len(p.To) == 0 {
+		v.fail(at, "a policy in the namespace %s may target a MeshGateway only to configure clusters, which the to of MeshCircuitBreaker and MeshHealthCheck does: write it in %s, or name one of the gateway's routes in to", ns, system)
+	}
+	if len(p.To) > 0 && !slices.ContainsFunc(p.To, func(to PolicyTo) bool { return producerReference(&to.TargetRef, ns) }) {
+		v.fail(at, "a consumer policy cannot target a MeshGateway, which belongs to no namespace: refer in to to services of %s, or write the policy in %s", ns, system)
+	}
+}
+
+// namespacedBackends: a route of a namespace leads nowhere else, wherever it is let in.
+func (v *validation) namespacedBackends(p *Policy, ns string, spec *fieldPath) {
+	for i := range p.To {
+		var rules []struct {
+			Default HTTPRouteConf `json:"default"`
+		}
+		if len(p.To[i].Rules) == 0 || json.Unmarshal(p.To[i].Rules, &rules) != nil {
+			continue // what does not decode is reported elsewhere
+		}
+		for j := range rules {
+			conf := &rules[j].Default
+			at := spec.field("to").item(i).field("rules").item(j).field("default")
+			for k := range conf.BackendRefs {
+				v.ownBackend(&conf.BackendRefs[k], ns, at.field("backendRefs").item(k))
+			}
+			for k := range conf.Filters {
+				if ref := mirrorBackend(&conf.Filters[k]); ref != nil {
+					v.ownBackend(ref, ns, at.field("filters").item(k).field("requestMirror").field("backendRef"))
+				}
+			}
+		}
+	}
+}
+
+func (v *validation) ownBackend(ref *BackendRef, ns string, at *fieldPath) {
+	if !producerReference(&ref.TargetRef, ns) {
+		v.fail(sideField(&ref.TargetRef, at), "under a MeshGateway a route leads to its own namespace only: refer to a service of %s, or write the route in %s", ns, v.home.systemNamespace())
+	}
+}
+
+func mirrorBackend(f *HTTPRouteFilter) *BackendRef {
+	var mirror struct {
+		BackendRef *BackendRef `json:"backendRef"`
+	}
+	if len(f.RequestMirror) == 0 || json.Unmarshal(f.RequestMirror, &mirror) != nil {
+		return nil
+	}
+	return mirror.BackendRef
+}

@@ -1,0 +1,43 @@
+package resources
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// refusedEscapes are in no path that a rule is asked about: Envoy answers 400 to a request that has one.
+	refusedEscapes = regexp.MustCompile(`%(?:2[fF]|5[cC]|00)`)
+	// resolvedEscapes stand for letters, digits and `-._~`, which paths are compared with unescaped.
+	resolvedEscapes = regexp.MustCompile(`%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])`)
+	// encodedCharacters are compared percent-encoded.
+	encodedCharacters = regexp.MustCompile(`[^!-~]|["<>^` + "`" + `{|}]`)
+)
+
+// unreachablePath says why no request has the path once it was brought into the form in which paths are compared, so that
+// an entry with it would allow nothing, or deny more than it says.
+func unreachablePath(path string) string {
+	switch {
+	case strings.Contains(path, `\`):
+		return `has a backslash: paths are compared with / in its place`
+	case strings.Contains(path, "//"):
+		return "has a double slash: paths are compared after double slashes were merged, so write one"
+	case slices.ContainsFunc(strings.Split(path, "/"), isDots):
+		return "has a dot segment: paths are compared after dot segments were resolved, so write what it leads to"
+	case refusedEscapes.MatchString(path):
+		return fmt.Sprintf("has %s: requests with an escaped slash, backslash or NUL are refused before any rule is asked", refusedEscapes.FindString(path))
+	case resolvedEscapes.MatchString(path):
+		return fmt.Sprintf("has %s: paths are compared with escaped letters, digits and -._~ unescaped, so write the character", resolvedEscapes.FindString(path))
+	case encodedCharacters.MatchString(path):
+		return fmt.Sprintf("has %q: paths are compared with it percent-encoded", encodedCharacters.FindString(path))
+	}
+	return ""
+}
+
+// isDots: a parameter does not make it another segment, since Envoy resolves those too where they are written plainly.
+func isDots(segment string) bool {
+	segment, _, _ = strings.Cut(segment, ";")
+	return segment == "." || segment == ".."
+}

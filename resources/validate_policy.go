@@ -1,0 +1,215 @@
+package resources
+
+import "encoding/json"
+
+// policy checks the frame of a policy and, where its conf is known here, the conf.
+func (v *validation) policy() {
+	r := v.resource
+	if r.Type == TypeMeshTrafficPermission && !r.Spec.strict {
+		if v.strictly(); len(v.problems) > 0 {
+			return // what is unknown or of the wrong kind would only be reported twice
+		}
+	}
+	p, err := SpecAs[Policy](r)
+	if err != nil {
+		v.fail(top("spec"), "%v", err)
+		return
+	}
+	spec := top("spec")
+	v.lists(p, spec)
+	v.targetRef(p.TargetRef, spec.field("targetRef"), v.topLevelRef())
+	for i := range p.To {
+		v.to(&p.To[i], spec.field("to").item(i))
+	}
+	for i := range p.From {
+		at := spec.field("from").item(i)
+		v.targetRef(&p.From[i].TargetRef, at.field("targetRef"), v.fromRef())
+		v.conf("from", p.From[i].Default, at.field("default"))
+	}
+	for i := range p.Rules {
+		v.conf("rule", p.Rules[i].Default, spec.field("rules").item(i).field("default"))
+		v.matches(p.Rules[i].Matches, spec.field("rules").item(i).field("matches"))
+	}
+	if len(p.Default) > 0 {
+		v.conf("rule", p.Default, spec.field("default"))
+	}
+	v.namespacedPolicy(p, spec)
+}
+
+// strictly checks the stored JSON against the schema, for resources that did not come through DecodeDocuments.
+func (v *validation) strictly() {
+	docs, err := parseJSON(v.resource.Spec.JSON())
+	if err != nil || len(docs) != 1 {
+		v.fail(top("spec"), "%v", err)
+		return
+	}
+	c := &strict{}
+	c.check(docs[0], schemas[v.resource.Type], top("spec"))
+	for i := range c.problems {
+		c.problems[i].Line = 0
+	}
+	v.problems = append(v.problems, c.problems...)
+}
+
+// lists checks which of `to`, `from`, `rules` and `default` a policy has, by its shape and together.
+func (v *validation) lists(p *Policy, spec *fieldPath) {
+	d := v.resource.Descriptor().Policy
+	hasDefault := len(p.Default) > 0
+	absent := func(name string, has, may bool) {
+		if has && !may {
+			v.fail(spec.field(name), "a %s has no %s: use %s", v.resource.Type, name, d.usage())
+		}
+	}
+	absent("to", len(p.To) > 0, d.To)
+	absent("from", len(p.From) > 0, d.From)
+	absent("rules", len(p.Rules) > 0, d.Rules)
+	absent("default", hasDefault, d.Rules || d.Single)
+	if len(v.problems) > 0 {
+		return
+	}
+	exclusive := func(name string, has bool) {
+		if has && hasDefault && !d.Single {
+			v.fail(spec.field("default"), "stands for one item of rules and cannot be together with %s: use one of them", name)
+		}
+	}
+	exclusive("rules", len(p.Rules) > 0)
+	exclusive("from", len(p.From) > 0)
+	exclusive("to", len(p.To) > 0)
+	if len(p.Rules) > 0 && len(p.From) > 0 {
+		v.fail(spec.field("from"), "cannot be together with rules: use one of them")
+	}
+	if len(p.Rules) > 0 && len(p.To) > 0 {
+		v.fail(spec.field("to"), "cannot be together with rules: make two policies")
+	}
+	if len(p.To)+len(p.From)+len(p.Rules) == 0 && !hasDefault && !v.peer {
+		v.fail(spec, "says nothing: use %s", d.usage())
+	}
+	if v.resource.Type == TypeMeshTrafficPermission {
+		v.permissionRules(p, spec)
+	}
+}
+
+// usage names the lists that a policy of the shape has.
+func (s *PolicyShape) usage() string {
+	switch {
+	case s.Single:
+		return "default"
+	case s.Rules && s.To:
+		return "to, or one of rules, from and default"
+	case s.Rules:
+		return "one of rules, from and default"
+	default:
+		return "to"
+	}
+}
+
+func (v *validation) to(to *PolicyTo, at *fieldPath) {
+	shape := v.resource.Descriptor().Policy
+	v.targetRef(&to.TargetRef, at.field("targetRef"), v.toRef())
+	if shape.Route {
+		if len(to.Default) > 0 {
+			v.fail(at.field("default"), "a %s has rules instead of a default", v.resource.Type)
+		}
+		v.routes(to.Rules, at.field("rules"))
+		return
+	}
+	if len(to.Rules) > 0 {
+		v.fail(at.field("rules"), "only routes have rules here: use default")
+	}
+	if len(to.Hostnames) > 0 {
+		v.fail(at.field("hostnames"), "only a MeshHTTPRoute has hostnames")
+	}
+	v.conf("to", to.Default, at.field("default"))
+}
+
+// conf checks a conf that is known here, and of any other that it is there.
+func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
+	if len(raw) == 0 {
+		if !v.peer {
+			v.fail(at, "is required")
+		}
+		return
+	}
+	switch v.resource.Type {
+	case TypeMeshTrafficPermission:
+		if place == "from" {
+			decodeConf(v, raw, at, (*validation).permissionAction)
+		} else {
+			decodeConf(v, raw, at, (*validation).permission)
+		}
+	case TypeMeshTimeout:
+		decodeConf(v, raw, at, (*validation).timeout)
+	}
+}
+
+func decodeConf[T any](v *validation, raw json.RawMessage, at *fieldPath, check func(*validation, *T, *fieldPath)) {
+	conf := new(T)
+	if err := json.Unmarshal(raw, conf); err != nil {
+		v.fail(at, "%v", err)
+		return
+	}
+	check(v, conf, at)
+}
+
+// matches checks `rules[].matches`, which has the shape of the entries of a MeshTrafficPermission.
+func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
+	if len(matches) > 0 && v.resource.Type == TypeMeshTrafficPermission {
+		v.fail(at, "the rules of a MeshTrafficPermission have no matches: its conf says who is meant")
+		return
+	}
+	if v.peer { // theirs may say more than ours
+		return
+	}
+	for i, raw := range matches {
+		decodeConf(v, raw, at.item(i), (*validation).permissionMatch)
+	}
+}
+
+// refRules says what a targetRef may be in one place.
+type refRules struct {
+	kinds []string
+	// sections are the kinds that may carry a sectionName here.
+	sections []string
+}
+
+func (v *validation) topLevelRef() refRules {
+	shape := v.resource.Descriptor().Policy
+	rules := refRules{kinds: []string{KindMesh, KindDataplane, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
+	if v.resource.Type != TypeMeshTrafficPermission {
+		rules.kinds = append(rules.kinds, KindMeshGateway)
+	}
+	if v.peer && v.resource.Type != TypeMeshTrafficPermission {
+		rules.kinds = append(rules.kinds, KindMeshHTTPRoute)
+	}
+	if shape.Rules || shape.From || v.peer {
+		rules.sections = []string{KindDataplane}
+	}
+	return rules
+}
+
+func (v *validation) toRef() refRules {
+	rules := refRules{
+		kinds:    []string{KindMesh, KindMeshService, KindMeshExternalService, KindMeshMultiZoneService},
+		sections: []string{KindMeshService, KindMeshExternalService, KindMeshMultiZoneService},
+	}
+	if !v.resource.Descriptor().Policy.Route {
+		rules.kinds = append(rules.kinds, KindMeshHTTPRoute, KindMeshTCPRoute)
+	}
+	if v.peer {
+		rules.kinds = append(rules.kinds, KindMeshServiceSubset, KindMeshSubset)
+	}
+	return rules
+}
+
+func (v *validation) fromRef() refRules {
+	if v.resource.Type == TypeMeshTimeout && !v.peer {
+		return refRules{kinds: []string{KindMesh}}
+	}
+	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
+}
+
+// needsName holds the kinds that say nothing without a name or labels.
+var needsName = []string{
+	KindMeshService, KindMeshServiceSubset, KindMeshExternalService, KindMeshMultiZoneService, KindMeshGateway,
+	KindMeshHTTPRoute, KindMeshTCPRoute,
+}

@@ -1,0 +1,177 @@
+package resources
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+func (v *validation) mesh(m *meshpb.Mesh) {
+	mtls := m.GetMtls()
+	names := map[string]bool{}
+	for i, b := range mtls.GetBackends() {
+		at := top("mtls").field("backends").item(i)
+		v.label(at.field("name"), b.GetName())
+		if names[b.GetName()] {
+			v.fail(at.field("name"), "%q is there twice", b.GetName())
+		}
+		names[b.GetName()] = true
+		if b.GetType() == "" {
+			v.fail(at.field("type"), "is required")
+		}
+	}
+	if enabled := mtls.GetEnabledBackend(); enabled != "" && !names[enabled] {
+		v.fail(top("mtls").field("enabledBackend"), "%q is not the name of a backend", shorten(enabled))
+	}
+}
+
+func (v *validation) meshService(s *MeshService) {
+	at := v.specPath()
+	if s.State != "" && s.State != "Available" && s.State != "Unavailable" {
+		v.fail(at.field("state"), "want Available or Unavailable, got %q", shorten(s.State))
+	}
+	selectors := 0
+	for _, set := range []bool{len(s.Selector.DataplaneTags) > 0, s.Selector.DataplaneRef != nil, s.Selector.DataplaneLabels != nil} {
+		if set {
+			selectors++
+		}
+	}
+	if selectors > 1 {
+		v.fail(at.field("selector"), "want at most one of dataplaneTags, dataplaneRef and dataplaneLabels")
+	}
+	if ref := s.Selector.DataplaneRef; ref != nil && ref.Name == "" {
+		v.fail(at.field("selector").field("dataplaneRef").field("name"), "is required")
+	}
+	taken := map[string]*fieldPath{}
+	for i := range s.Ports {
+		inside := at.field("ports").item(i)
+		v.port(s.Ports[i].Port, inside.field("port"))
+		v.portNames(s.Ports[i].Name, s.Ports[i].Port, inside, taken)
+		v.targetPort(&s.Ports[i], inside.field("targetPort"))
+	}
+	for i, id := range s.Identities {
+		inside := at.field("identities").item(i)
+		switch id.Type {
+		case "ServiceTag":
+		case "SpiffeID":
+			if _, err := spiffeid.FromString(id.Value); err != nil {
+				v.fail(inside.field("value"), "%q is not a SPIFFE ID: %v", shorten(id.Value), err)
+			}
+		default:
+			v.fail(inside.field("type"), "want ServiceTag or SpiffeID, got %q", shorten(id.Type))
+		}
+	}
+}
+
+// portNames: ports have numbers, and names if any, of their own.
+func (v *validation) portNames(name string, port uint32, at *fieldPath, taken map[string]*fieldPath) {
+	number := strconv.Itoa(int(port))
+	v.unique(taken, number, at.field("port"))
+	if name != "" && name != number {
+		v.label(at.field("name"), name)
+		v.unique(taken, name, at.field("name"))
+	}
+}
+
+// targetPort is a number or the name of an inbound.
+func (v *validation) targetPort(p *MeshServicePort, at *fieldPath) {
+	if len(p.TargetPort) == 0 {
+		return
+	}
+	raw := string(p.TargetPort)
+	if name, err := strconv.Unquote(raw); err == nil {
+		v.label(at, name)
+		return
+	}
+	if n, err := strconv.ParseUint(raw, 10, 32); err != nil || n == 0 || n > maxPort {
+		v.fail(at, "want 1 to %d or the name of an inbound, got %s", maxPort, shorten(raw))
+	}
+}
+
+func (v *validation) multiZoneService(s *MeshMultiZoneService) {
+	at := v.specPath()
+	if len(s.Selector.MeshService.MatchLabels) == 0 {
+		v.fail(at.field("selector").field("meshService").field("matchLabels"), "is empty: name at least one label")
+	}
+	if len(s.Ports) == 0 {
+		v.fail(at.field("ports"), "is empty: give at least one")
+	}
+	taken := map[string]*fieldPath{}
+	for i := range s.Ports {
+		inside := at.field("ports").item(i)
+		v.port(s.Ports[i].Port, inside.field("port"))
+		v.portNames(s.Ports[i].Name, s.Ports[i].Port, inside, taken)
+		v.protocol(s.Ports[i].AppProtocol, inside.field("appProtocol"))
+	}
+}
+
+func (v *validation) externalService(s *MeshExternalService) {
+	at := v.specPath()
+	match := at.field("match")
+	if s.Match.Type != "" && s.Match.Type != "HostnameGenerator" {
+		v.fail(match.field("type"), "want HostnameGenerator, got %q", shorten(s.Match.Type))
+	}
+	v.port(s.Match.Port, match.field("port"))
+	allowed := []string{"", "tcp", "grpc", "http", "http2"}
+	if !slices.Contains(allowed, s.Match.Protocol) {
+		v.fail(match.field("protocol"), "want one of %s, got %q", strings.Join(allowed[1:], ", "), shorten(s.Match.Protocol))
+	}
+	for i := range s.Endpoints {
+		inside := at.field("endpoints").item(i)
+		v.address(s.Endpoints[i].Address, inside.field("address"), false)
+		v.port(s.Endpoints[i].Port, inside.field("port"))
+	}
+}
+
+func (v *validation) trust(t *MeshTrust) {
+	at := v.specPath()
+	if _, err := spiffeid.TrustDomainFromString(t.TrustDomain); err != nil || strings.Contains(t.TrustDomain, "/") {
+		v.fail(at.field("trustDomain"), "%q is not a trust domain: want lower-case letters, digits, '.', '-' and '_'", shorten(t.TrustDomain))
+	}
+	if len(t.CABundles) == 0 {
+		v.fail(at.field("caBundles"), "is empty: give at least one")
+	}
+	for i := range t.CABundles {
+		inside := at.field("caBundles").item(i)
+		if t.CABundles[i].Type != CABundlePEM {
+			v.fail(inside.field("type"), "want %s, got %q", CABundlePEM, shorten(t.CABundles[i].Type))
+			continue
+		}
+		if t.CABundles[i].PEM == nil {
+			v.fail(inside.field("pem"), "is required")
+			continue
+		}
+		if reason := pemProblem(t.CABundles[i].PEM.Value); reason != "" {
+			v.fail(inside.field("pem").field("value"), "%s", reason)
+		}
+	}
+}
+
+// pemProblem says why text is not a list of certificates in PEM.
+func pemProblem(text string) string {
+	rest := []byte(text)
+	for count := 0; ; count++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			switch {
+			case count == 0:
+				return "holds no certificate in PEM"
+			case strings.TrimSpace(string(rest)) != "":
+				return "has text after its last certificate"
+			}
+			return ""
+		}
+		if block.Type != "CERTIFICATE" {
+			return strconv.Quote(shorten(block.Type)) + " does not belong here: only certificates do"
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "holds a certificate that does not parse: " + err.Error()
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package resources
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// refName is looser than a resource's name: services of older meshes have underscores in theirs.
+var refName = regexp.MustCompile(`^[a-z0-9]([-_.a-z0-9]*[a-z0-9])?$`)
+
+// targetRef checks a reference; nil and empty ones mean Mesh.
+// Source: kuma-wire, section 4, "Common pieces".
+func (v *validation) targetRef(ref *TargetRef, at *fieldPath, rules refRules) {
+	if ref == nil {
+		return
+	}
+	kind := ref.KindOrMesh()
+	if !slices.Contains(rules.kinds, kind) {
+		v.fail(at.field("kind"), "%s cannot be referred to here, want one of %s", quoteKind(kind), strings.Join(rules.kinds, ", "))
+		return
+	}
+	v.refIdentity(ref, kind, at)
+	v.refExtras(ref, kind, at, rules)
+}
+
+func quoteKind(kind string) string { return `"` + shorten(kind) + `"` }
+
+// refIdentity checks name, namespace and labels.
+func (v *validation) refIdentity(ref *TargetRef, kind string, at *fieldPath) {
+	named := slices.Contains(needsName, kind)
+	if kind == KindMesh || kind == KindMeshSubset {
+		v.mustBeEmpty(ref.Name != "", at.field("name"), kind)
+		v.mustBeEmpty(ref.Namespace != "", at.field("namespace"), kind)
+		if kind == KindMeshSubset && len(ref.Labels) > 0 { // to leave them out would widen the policy
+			v.fail(at.field("labels"), "a MeshSubset is selected by tags: select by labels with kind Dataplane, or use tags")
+			return
+		}
+		v.mustBeEmpty(len(ref.Labels) > 0, at.field("labels"), kind)
+		return
+	}
+	switch {
+	case ref.Name != "" && len(ref.Labels) > 0:
+		v.fail(at.field("labels"), "cannot be together with name: use one of them")
+	case ref.Namespace != "" && len(ref.Labels) > 0:
+		v.fail(at.field("namespace"), "cannot be together with labels: use the label %s", LabelNamespace)
+	case ref.Namespace != "" && ref.Name == "":
+		v.fail(at.field("namespace"), "says nothing without a name")
+	case named && ref.Name == "" && len(ref.Labels) == 0:
+		v.fail(at.field("name"), "is required for %s, or labels", kind)
+	}
+	if ref.Name != "" && (len(ref.Name) > MaxNameBytes || !refName.MatchString(ref.Name)) {
+		v.fail(at.field("name"), "%q is not a name: want %s", shorten(ref.Name), wantSubdomain)
+	}
+	if ref.Namespace != "" {
+		v.label(at.field("namespace"), ref.Namespace)
+	}
+	for _, key := range slices.Sorted(maps.Keys(ref.Labels)) {
+		v.labelSyntax(at.field("labels").field(key), key, ref.Labels[key])
+	}
+}
+
+// refExtras checks tags, sectionName, proxyTypes and mesh.
+func (v *validation) refExtras(ref *TargetRef, kind string, at *fieldPath, rules refRules) {
+	if kind != KindMeshSubset && kind != KindMeshServiceSubset && kind != KindMeshGateway {
+		v.mustBeEmpty(len(ref.Tags) > 0, at.field("tags"), kind)
+	}
+	if ref.SectionName != "" {
+		switch {
+		case !slices.Contains(rules.sections, kind):
+			v.fail(at.field("sectionName"), "has no meaning for %s here", kind)
+		case len(ref.SectionName) > MaxShortNameBytes || !dnsLabel.MatchString(ref.SectionName):
+			v.fail(at.field("sectionName"), "%q is not the name or number of a port", shorten(ref.SectionName))
+		}
+	}
+	for i, t := range ref.ProxyTypes {
+		if t != "Sidecar" && t != "Gateway" {
+			v.fail(at.field("proxyTypes").item(i), "want Sidecar or Gateway, got %q", shorten(t))
+		}
+	}
+	if len(ref.ProxyTypes) > 0 && kind != KindMesh && kind != KindMeshSubset {
+		v.fail(at.field("proxyTypes"), "has no meaning for %s", kind)
+	}
+	if ref.Mesh != "" && ref.Mesh != v.resource.Mesh && !v.peer {
+		v.fail(at.field("mesh"), "a policy reaches its own mesh only: leave it out")
+	}
+}
+
+func (v *validation) mustBeEmpty(set bool, at *fieldPath, kind string) {
+	if set {
+		v.fail(at, "has no meaning for %s: leave it out", kind)
+	}
+}

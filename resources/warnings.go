@@ -1,0 +1,131 @@
+package resources
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// Warnings returns what is valid in r but rarely meant; each names its field. The result is empty for most resources.
+func Warnings(r *Resource) []string {
+	switch r.Type {
+	case TypeDataplane:
+		return serverFirstWarnings(r)
+	case TypeMeshTrust:
+		return trustWarnings(r)
+	case TypeMeshExternalService:
+		return externalWarnings(r)
+	}
+	if r.Descriptor().Policy == nil {
+		return nil
+	}
+	p, err := SpecAs[Policy](r)
+	if err != nil {
+		return nil
+	}
+	out := producerWarnings(p, r)
+	if r.Type != TypeMeshTrafficPermission {
+		return out
+	}
+	for i, rule := range p.EffectiveRules() {
+		var conf PermissionConf
+		if json.Unmarshal(rule.Default, &conf) != nil {
+			continue
+		}
+		at := top("spec").field("default")
+		if len(p.Rules) > 0 {
+			at = top("spec").field("rules").item(i).field("default")
+		}
+		out = append(out, prefixWarnings(conf.Allow, at.field("allow"))...)
+		out = append(out, prefixWarnings(conf.AllowWithShadowDeny, at.field("allowWithShadowDeny"))...)
+	}
+	return out
+}
+
+// ServerFirstWarning is what an inbound with TagServerFirst gives up.
+const ServerFirstWarning = "the application speaks first: a client is judged once, when its handshake is over, and the application sees connections of clients that say nothing"
+
+func serverFirstWarnings(r *Resource) []string {
+	dp, err := SpecAs[meshpb.Dataplane](r)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for i, in := range dp.GetNetworking().GetInbound() {
+		if in.GetTags()[TagServerFirst] == "true" {
+			out = append(out, top("networking").field("inbound").item(i).field("tags").field(TagServerFirst).String()+": "+ServerFirstWarning)
+		}
+	}
+	return out
+}
+
+// externalWarnings: a service that no proxy can send to.
+func externalWarnings(r *Resource) []string {
+	spec, err := SpecAs[MeshExternalService](r)
+	if err != nil {
+		return nil
+	}
+	if err := spec.Unreachable(); err != nil {
+		return []string{fmt.Sprintf("%s: no proxy sends to it: %v", top("spec"), err)}
+	}
+	return nil
+}
+
+// trustWarnings: a MeshTrust of a zone speaks for that zone's trust domains only, whatever it says; one of the global is believed,
+// also beside the authorities of a zone.
+func trustWarnings(r *Resource) []string {
+	spec, err := SpecAs[MeshTrust](r)
+	if err != nil {
+		return nil
+	}
+	at := top("spec").field("trustDomain")
+	switch zone := r.Zone(); {
+	case zone != "" && !IsTrustDomainOf(spec.TrustDomain, zone):
+		return []string{fmt.Sprintf("%s: no proxy believes it: zone %s may speak for *.%s%s only, and not for %s: write it in that zone, or on the global",
+			at, zone, zone, TrustDomainSuffix, spec.TrustDomain)}
+	case zone == "" && strings.HasSuffix(spec.TrustDomain, TrustDomainSuffix):
+		return []string{fmt.Sprintf("%s: %s looks like the trust domain of a zone, which publishes its own authorities: whoever has the keys of these can be any workload of that zone",
+			at, spec.TrustDomain)}
+	}
+	return nil
+}
+
+// EveryIdentity is a prefix that every SPIFFE ID has.
+const EveryIdentity = "spiffe://"
+
+// prefixWarnings: an allowed prefix that ends inside a segment also allows `ns/observability-evil` (design, section 5), and one without a
+// trust domain allows everybody whom the mesh trusts.
+func prefixWarnings(entries []PermissionMatch, at *fieldPath) []string {
+	var out []string
+	for i, m := range entries {
+		if m.SpiffeID == nil || m.SpiffeID.Type != MatchPrefix {
+			continue
+		}
+		field := at.item(i).field("spiffeId").field("value")
+		switch value := m.SpiffeID.Value; {
+		case value == EveryIdentity:
+			out = append(out, fmt.Sprintf("%s: the prefix %q allows every identity of every trust domain: name a trust domain to mean its identities", field, value))
+		case !strings.HasSuffix(value, "/"):
+			out = append(out, fmt.Sprintf("%s: the prefix %q ends inside a segment and allows every longer name too: end it with / to mean that segment only", field, value))
+		}
+	}
+	return out
+}
+
+// producerWarnings: a producer changes nothing but traffic to services of its own zone and namespace (design, section 5), and a
+// MeshMultiZoneService has neither.
+func producerWarnings(p *Policy, r *Resource) []string {
+	if r.Labels[LabelPolicyRole] != string(RoleProducer) {
+		return nil
+	}
+	var out []string
+	for i := range p.To {
+		if p.To[i].TargetRef.Kind == KindMeshMultiZoneService {
+			out = append(out, fmt.Sprintf("%s: a MeshMultiZoneService is in no namespace of a zone, so that this producer policy does not reach it: give the namespace of the system, which makes it a consumer policy",
+				top("spec").field("to").item(i).field("targetRef")))
+		}
+	}
+	return out
+}

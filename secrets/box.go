@@ -1,0 +1,178 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"golang.org/x/crypto/scrypt"
+)
+
+// The sealed form: magic, how the root key is made, the passphrase's salt (zeros with a key file), the root key's
+// fingerprint, the salt of this one secret, then AES-256-GCM's nonce, ciphertext and tag. All before the nonce is
+// authenticated too, together with the purpose.
+const (
+	magic           = "cwseal1\n"
+	byKeyFile       = 'k'
+	byPassphrase    = 'p'
+	saltSize        = 16
+	fingerprintSize = 8
+	rootKeySize     = 32
+	headerSize      = len(magic) + 1 + saltSize + fingerprintSize + saltSize
+)
+
+// The cost of a guess at the passphrase: 32 MiB and some tens of milliseconds. Source: the scrypt package's own advice.
+const (
+	scryptN = 1 << 15
+	scryptR = 8
+	scryptP = 1
+	// maxDerived bounds how many root keys, one for each salt met, are kept.
+	maxDerived = 256
+)
+
+// Box seals secrets with AES-256-GCM under a key of its own for each, derived (HKDF-SHA256) from one root key, which is
+// read from a file or derived (scrypt) from a passphrase. Safe for concurrent use.
+type Box struct {
+	kind       byte
+	passphrase string
+	// salt is what this process derives from the passphrase with; zeros for a key file.
+	salt [saltSize]byte
+
+	mu    sync.Mutex
+	roots map[[saltSize]byte][]byte // guarded by mu
+}
+
+func boxOfKey(key []byte) *Box {
+	return &Box{kind: byKeyFile, roots: map[[saltSize]byte][]byte{{}: key}}
+}
+
+func boxOfPassphrase(passphrase string) (*Box, error) {
+	b := &Box{kind: byPassphrase, passphrase: passphrase, roots: map[[saltSize]byte][]byte{}}
+	if _, err := rand.Read(b.salt[:]); err != nil {
+		return nil, err
+	}
+	_, err := b.root(b.salt)
+	return b, err
+}
+
+// root returns the root key for a salt.
+func (b *Box) root(salt [saltSize]byte) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if key := b.roots[salt]; key != nil {
+		return key, nil
+	}
+	key, err := scrypt.Key([]byte(b.passphrase), salt[:], scryptN, scryptR, scryptP, rootKeySize)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.roots) >= maxDerived {
+		clear(b.roots)
+	}
+	b.roots[salt] = key
+	return key, nil
+}
+
+// Seal encrypts plain. The purpose names what it is, such as "zone-ca"; only who names the same one can open it. Two seals of
+// the same secret differ.
+func (b *Box) Seal(plain []byte, purpose string) ([]byte, error) {
+	root, err := b.root(b.salt)
+	if err != nil {
+		return nil, fmt.Errorf("seal %s: %w", purpose, err)
+	}
+	out := make([]byte, 0, headerSize+len(plain)+64)
+	out = append(out, magic...)
+	out = append(out, b.kind)
+	out = append(out, b.salt[:]...)
+	mark, err := fingerprint(root)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, mark...)
+	var own [saltSize]byte
+	if _, err := rand.Read(own[:]); err != nil {
+		return nil, err
+	}
+	out = append(out, own[:]...)
+	aead, err := aeadOf(root, own[:], purpose)
+	if err != nil {
+		return nil, err
+	}
+	return aead.Seal(out, nil, plain, boundTo(out, purpose)), nil //nolint:gosec // this AEAD makes its random nonce itself
+}
+
+// Open decrypts what Seal made for the same purpose. Errors wrap ErrWrongKey or ErrDamaged, and never hold anything of the
+// secret.
+func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
+	if !IsSealed(sealed) || len(sealed) < headerSize {
+		return nil, fmt.Errorf("%s: %w: it does not begin as a sealed secret does", purpose, ErrDamaged)
+	}
+	header := sealed[:headerSize]
+	rest := header[len(magic):]
+	if kind := rest[0]; kind != b.kind {
+		return nil, fmt.Errorf("%s: %w: it was sealed with a %s, and the server was given a %s", purpose, ErrWrongKey, kindName(kind), kindName(b.kind))
+	}
+	salt, mark, own := [saltSize]byte(rest[1:1+saltSize]), rest[1+saltSize:1+saltSize+fingerprintSize], rest[1+saltSize+fingerprintSize:]
+	if b.kind == byKeyFile && salt != [saltSize]byte{} {
+		return nil, fmt.Errorf("%s: %w", purpose, ErrDamaged)
+	}
+	root, err := b.root(salt)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	here, err := fingerprint(root)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(mark, here) {
+		return nil, fmt.Errorf("%s: %w: the %s that the server was given is not the one it was sealed with", purpose, ErrWrongKey, kindName(b.kind))
+	}
+	aead, err := aeadOf(root, own, purpose)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := aead.Open(nil, nil, sealed[headerSize:], boundTo(header, purpose))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, ErrDamaged)
+	}
+	return plain, nil
+}
+
+// IsSealed reports whether the bytes are what Seal made, rather than a secret in the clear.
+func IsSealed(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
+
+func kindName(kind byte) string {
+	switch kind {
+	case byKeyFile:
+		return "key file"
+	case byPassphrase:
+		return "passphrase"
+	}
+	return "key of an unknown kind"
+}
+
+// fingerprint tells root keys apart and says nothing about them.
+func fingerprint(root []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, root, nil, "causeway secrets fingerprint", fingerprintSize)
+}
+
+func aeadOf(root, salt []byte, purpose string) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, root, salt, "causeway secret "+purpose, rootKeySize)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+func boundTo(header []byte, purpose string) []byte {
+	return append(bytes.Clone(header[:headerSize]), purpose...)
+}

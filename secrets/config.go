@@ -1,0 +1,132 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// KeyFileName is the key that a server makes in its data folder when it was given none.
+	KeyFileName = "secrets.key"
+	// PassphraseEnv is the environment variable that a passphrase comes in. There is no flag: command lines can be read by others.
+	PassphraseEnv = "CAUSEWAY_SECRETS_PASSPHRASE" //nolint:gosec // the name of a variable, not a credential
+	// minPassphrase is in bytes.
+	minPassphrase = 12
+	maxKeyFile    = 4 << 10
+)
+
+// Config says what secrets are sealed with. Not both of KeyFile and Passphrase.
+type Config struct {
+	// KeyFile holds 32 random bytes in base64 and is readable by its owner only.
+	KeyFile string
+	// Passphrase has at least 12 bytes; from PassphraseEnv.
+	Passphrase string
+	// Dir is where a key file is made, and found again, when neither is given. It must exist.
+	Dir string
+	// Log is told when a key file is made; slog.Default when nil.
+	Log *slog.Logger
+}
+
+// OpenBox returns the box for a server's secrets. With neither key file nor passphrase it makes Dir/secrets.key: that keeps
+// secrets out of copies of single files, not out of copies of the whole folder, and it says so in the log. Errors wrap ErrKey
+// and never hold the key.
+func OpenBox(c Config) (*Box, error) {
+	switch {
+	case c.KeyFile != "" && c.Passphrase != "":
+		return nil, fmt.Errorf("%w: both a key file and the variable %s are given: give one", ErrKey, PassphraseEnv)
+	case c.Passphrase != "":
+		if len(c.Passphrase) < minPassphrase {
+			return nil, fmt.Errorf("%w: the passphrase in %s is shorter than %d bytes: choose a longer one", ErrKey, PassphraseEnv, minPassphrase)
+		}
+		return boxOfPassphrase(c.Passphrase)
+	case c.KeyFile != "":
+		key, err := readKey(c.KeyFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; make one with: (umask 077; openssl rand -base64 32 > %s)", err, c.KeyFile)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrKey, err)
+		}
+		return boxOfKey(key), nil
+	}
+	key, err := c.ownKey()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return boxOfKey(key), nil
+}
+
+// ownKey reads the key file of the data folder, or makes it.
+func (c Config) ownKey() ([]byte, error) {
+	path := filepath.Join(c.Dir, KeyFileName)
+	key, err := readKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	key = make([]byte, rootKeySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	if err := writeKey(path, key); errors.Is(err, fs.ErrExist) {
+		return readKey(path) // made by another process just now
+	} else if err != nil {
+		return nil, err
+	}
+	log := c.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn("made a key for the secrets in the data folder; keep it elsewhere: move the file and name it with --secrets-key-file, or give a passphrase in "+
+		PassphraseEnv+" from the first start", "file", path)
+	return key, nil
+}
+
+func readKey(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if open := info.Mode().Perm() & 0o077; open != 0 {
+		return nil, fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", path, info.Mode().Perm())
+	}
+	if info.Size() > maxKeyFile {
+		return nil, fmt.Errorf("%s has %d bytes: want %d random bytes in base64", path, info.Size(), rootKeySize)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(raw))
+	if err != nil || len(key) != rootKeySize {
+		return nil, fmt.Errorf("%s is not %d random bytes in base64", path, rootKeySize) // the decoder's error would show where it looked
+	}
+	return key, nil
+}
+
+// writeKey makes the file, whole or not at all, and fails with fs.ErrExist where there is one.
+func writeKey(path string, key []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".secrets-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

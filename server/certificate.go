@@ -1,0 +1,266 @@
+package server
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are sealed.
+const (
+	caCertFile  = "ca.crt"
+	caKeyFile   = "ca.key"
+	tlsCertFile = "tls.crt"
+	tlsKeyFile  = "tls.key"
+)
+
+// What the keys are sealed for.
+const (
+	caKeyPurpose  = "server-ca"
+	tlsKeyPurpose = "server-tls"
+)
+
+// errSealed: the file may be good, but not for this box.
+var errSealed = errors.New("its sealed key")
+
+// Sealer seals keys at rest, each for a purpose.
+type Sealer interface {
+	Seal(plain []byte, purpose string) ([]byte, error)
+	Open(sealed []byte, purpose string) ([]byte, error)
+}
+
+const (
+	caLifetime   = 10 * 365 * 24 * time.Hour
+	leafLifetime = 365 * 24 * time.Hour
+	// renewBefore is how long before its end a serving certificate is replaced at start.
+	renewBefore = 30 * 24 * time.Hour
+	clockSkew   = 5 * time.Minute
+)
+
+// Certificate is a serving certificate and the CA that signed it, kept in one folder.
+type Certificate struct {
+	// CAPEM is the CA's certificate.
+	CAPEM []byte
+	// CASHA256 is the SHA-256 of the CA certificate's DER, in lower-case hex: what peers pin.
+	CASHA256 string
+
+	leaf tls.Certificate
+}
+
+// LoadOrCreateCertificate reads the folder's CA and serving certificate, and makes what is missing: the CA at first
+// start, the serving certificate also when it is about to end or does not cover hosts (DNS names and IP addresses;
+// localhost and the loopback addresses always are). A CA that is there but cannot be used is an error and is never replaced: zones
+// that pinned it would be locked out. Keys are sealed by box, those that an earlier version kept in the clear too; a box of
+// another key is an error and changes nothing.
+func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certificate, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("certificate folder: %w", err)
+	}
+	ca, err := loadOrCreateCA(dir, box)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := loadOrCreateLeaf(dir, ca, slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}), box)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(ca.cert.Raw)
+	return &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), leaf: leaf}, nil
+}
+
+// TLSConfig returns a new server configuration: TLS 1.2 at least. The presented chain includes the CA, so that a client that
+// only knows its SHA-256 can verify it.
+func (c *Certificate) TLSConfig() *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{c.leaf}, MinVersion: tls.VersionTLS12, CipherSuites: forwardSecret()}
+}
+
+// forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated encryption. In
+// TLS 1.3 all have both. Curves are Go's own choice, which begins with X25519MLKEM768.
+func forwardSecret() []uint16 {
+	return []uint16{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	}
+}
+
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func loadOrCreateCA(dir string, box Sealer) (*authority, error) {
+	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
+	_, certErr := os.Stat(certPath)
+	_, keyErr := os.Stat(keyPath)
+	if errors.Is(certErr, fs.ErrNotExist) && errors.Is(keyErr, fs.ErrNotExist) {
+		return createCA(certPath, keyPath, box)
+	}
+	pair, err := readKeyPair(certPath, keyPath, caKeyPurpose, box)
+	if errors.Is(err, errSealed) {
+		return nil, fmt.Errorf("the key of the CA in %s cannot be opened: %w", dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the CA in %s cannot be read; restore both files from a backup (removing both makes a new CA, which every peer must then pin): %w", dir, err)
+	}
+	cert, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", certPath, err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok || !cert.IsCA {
+		return nil, fmt.Errorf("%s: want a CA certificate with an ECDSA key", certPath)
+	}
+	return &authority{cert: cert, key: key}, nil
+}
+
+func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template, err := newTemplate("Causeway server CA", caLifetime)
+	if err != nil {
+		return nil, err
+	}
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKeyPair(certPath, keyPath, der, key, caKeyPurpose, box); err != nil {
+		return nil, err
+	}
+	return &authority{cert: cert, key: key}, nil
+}
+
+func loadOrCreateLeaf(dir string, ca *authority, hosts []string, box Sealer) (tls.Certificate, error) {
+	certPath, keyPath := filepath.Join(dir, tlsCertFile), filepath.Join(dir, tlsKeyFile)
+	if pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, box); err == nil && leafServes(pair, ca, hosts) {
+		return withChain(pair, ca), nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template, err := newTemplate("Causeway server", leafLifetime)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if h != "" {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if err := writeKeyPair(certPath, keyPath, der, key, tlsKeyPurpose, box); err != nil {
+		return tls.Certificate{}, err
+	}
+	return withChain(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca), nil
+}
+
+// leafServes reports whether a stored serving certificate can still be used.
+func leafServes(pair tls.Certificate, ca *authority, hosts []string) bool {
+	cert, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || time.Until(cert.NotAfter) < renewBefore {
+		return false
+	}
+	for _, h := range hosts {
+		if h != "" && cert.VerifyHostname(h) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func withChain(leaf tls.Certificate, ca *authority) tls.Certificate {
+	leaf.Certificate = [][]byte{leaf.Certificate[0], ca.cert.Raw}
+	return leaf
+}
+
+func newTemplate(name string, lifetime time.Duration) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
+	}, nil
+}
+
+// readKeyPair reads a certificate and its sealed key. A key in the clear is sealed where it lies.
+func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate, error) {
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	stored, err := os.ReadFile(keyPath)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyPEM := stored
+	inClear := bytes.HasPrefix(stored, []byte("-----BEGIN"))
+	if !inClear {
+		if keyPEM, err = box.Open(stored, purpose); err != nil {
+			return tls.Certificate{}, fmt.Errorf("%w: %w", errSealed, err)
+		}
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err == nil && inClear {
+		err = writeSealed(keyPath, keyPEM, purpose, box)
+	}
+	return pair, err
+}
+
+// writeKeyPair writes the key before the certificate: a certificate on disk always has its key.
+func writeKeyPair(certPath, keyPath string, der []byte, key *ecdsa.PrivateKey, purpose string, box Sealer) error {
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writeSealed(keyPath, pemBlock("PRIVATE KEY", keyDER), purpose, box); err != nil {
+		return err
+	}
+	return WriteFile(certPath, pemBlock("CERTIFICATE", der), 0o644)
+}
+
+func writeSealed(path string, plain []byte, purpose string, box Sealer) error {
+	sealed, err := box.Seal(plain, purpose)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, sealed, 0o600)
+}
+
+func pemBlock(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

@@ -1,0 +1,33 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// ClusterIDFile is the file's name in a data directory.
+const ClusterIDFile = "cluster-id"
+
+// ClusterID reads the id by which people and tools tell this installation from others, from the file at path. It is made at the
+// first start and stays what it is, whatever else changes. It fails when the file is damaged: whoever knows the server by its id
+// would take it for another one.
+func ClusterID(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		id := uuid.NewString()
+		return id, WriteFile(path, []byte(id+"\n"), 0o644)
+	}
+	if err != nil {
+		return "", err
+	}
+	id, err := uuid.Parse(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: remove the file for a new id", path, err)
+	}
+	return id.String(), nil
+}

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"net"
+	"testing"
+	"time"
+)
+
+// dialed opens a connection and reports whether it stays open.
+func dialed(t *testing.T, l net.Listener) (conn net.Conn, stays bool) {
+	t.Helper()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := conn.Read(make([]byte, 1))
+	return conn, n == 1 && err == nil
+}
+
+// greeting accepts connections and sends each a byte, until l is closed.
+func greeting(t *testing.T, c crowdLimits) net.Listener {
+	t.Helper()
+	inner, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limited(inner, c)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("x"))
+			defer conn.Close()
+			go func() { // until the other side closes
+				_, _ = conn.Read(make([]byte, 1))
+				_ = conn.Close()
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return l
+}
+
+func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
+	l := greeting(t, crowdLimits{perAddress: 2, total: 100, perSecond: 1000, burst: 1000, loopback: true})
+	first, ok := dialed(t, l)
+	if _, second := dialed(t, l); !ok || !second {
+		t.Fatal("what the limits allow was refused")
+	}
+	if _, third := dialed(t, l); third {
+		t.Error("a third connection of one address is served")
+	}
+	_ = first.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, again := dialed(t, l); again {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no connection after one was closed")
+		}
+	}
+}
+
+func TestNewConnectionsAreBounded(t *testing.T) {
+	l := greeting(t, crowdLimits{perAddress: 100, total: 100, perSecond: 0.0001, burst: 3, loopback: true})
+	for i := range 5 {
+		if _, ok := dialed(t, l); ok != (i < 3) {
+			t.Errorf("connection %d: served %t", i+1, ok)
+		}
+	}
+}
+
+func TestAllConnectionsAreBounded(t *testing.T) {
+	l := greeting(t, crowdLimits{perAddress: 100, total: 1, perSecond: 1000, burst: 1000, loopback: true})
+	if _, ok := dialed(t, l); !ok {
+		t.Fatal("the first is refused")
+	}
+	if _, ok := dialed(t, l); ok {
+		t.Error("a second is served")
+	}
+}
+
+func TestThisMachineIsNotLimited(t *testing.T) {
+	l := greeting(t, crowdLimits{})
+	if _, ok := dialed(t, l); !ok {
+		t.Error("a connection over loopback is refused")
+	}
+}
+
+func TestAddressesAreForgotten(t *testing.T) {
+	c := limited(nil, crowdLimits{perAddress: 1, total: 10, perSecond: 1, burst: 1}).(*crowd)
+	for i := range 3 * idleAddresses {
+		address := net.IPv4(10, byte(i>>16), byte(i>>8), byte(i)).String()
+		if c.enter(address, time.Now()) {
+			c.leave(address)
+		}
+	}
+	if n := len(c.addresses); n > idleAddresses+10 {
+		t.Errorf("%d addresses are remembered", n)
+	}
+	for address, want := range map[string]string{"[2001:db8::1]:1": "2001:db8::", "10.0.0.1:1": "10.0.0.1", "[::1]:1": "", "127.9.9.9:1": ""} {
+		a, err := net.ResolveTCPAddr("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := networkOf(a); got != want {
+			t.Errorf("%s counts as %q, want %q", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Diagnostics serves /livez, /readyz and /metrics, and on loopback /debug/pprof/. A process is alive when it answers, and
+// ready when every check passes.
+type Diagnostics struct {
+	// Registry holds the process's metrics; parts register theirs at start.
+	Registry *prometheus.Registry
+
+	mu     sync.Mutex
+	checks []check // guarded by mu
+}
+
+type check struct {
+	name string
+	fn   func() error
+}
+
+// NewDiagnostics returns diagnostics with the Go and process metrics and the build's version.
+func NewDiagnostics() *Diagnostics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "causeway_build_info", Help: "Always 1; the label says which version runs.",
+		ConstLabels: prometheus.Labels{"version": Version()},
+	})
+	build.Set(1)
+	r.MustRegister(build)
+	return &Diagnostics{Registry: r}
+}
+
+// AddCheck makes readiness depend on fn, which must be quick and safe for concurrent use.
+func (d *Diagnostics) AddCheck(name string, fn func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checks = append(d.checks, check{name: name, fn: fn})
+}
+
+// Serve serves the endpoints on l, as ServeHTTP does.
+func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
+	return ServeHTTP(ctx, l, d.Handler(l.Addr()))
+}
+
+// Handler returns the endpoints for a server that listens on a: profiles are only for who is on this machine.
+func (d *Diagnostics) Handler(a net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	addProfiles(mux, a)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", d.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{Registry: d.Registry}))
+	return mux
+}
+
+func (d *Diagnostics) ready(w http.ResponseWriter, _ *http.Request) {
+	d.mu.Lock()
+	checks := d.checks
+	d.mu.Unlock()
+	for _, c := range checks {
+		if err := c.fn(); err != nil {
+			http.Error(w, fmt.Sprintf("%s: %v", c.name, err), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}

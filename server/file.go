@@ -1,0 +1,64 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile replaces the file at path with data, at once and durably: a reader, or a crash, sees the old file or the
+// whole new one. The folder must exist.
+func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	if err = f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the folder is the operator's own setting
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	return d.Sync()
+}
+
+// WriteReadyFile tells whoever started the server that it serves, and where: a JSON object of names (api, kds, xds,
+// diagnostics) to bound addresses. An empty path writes nothing.
+func WriteReadyFile(path string, addresses map[string]string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.Marshal(addresses)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+)
+
+// Listen opens a TCP listener on addr, "host:port"; port 0 picks one. Connections are not probed by TCP: what is served
+// on them has pings or timeouts of its own, and gRPC takes an unanswered probe of a busy machine for a dead peer. The
+// error names the address and what to change. Connections from elsewhere are bounded in number and rate, for each address.
+func Listen(addr string) (net.Listener, error) {
+	config := net.ListenConfig{KeepAlive: -1}
+	l, err := config.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q (choose another address, or port 0 for a free one): %w", addr, err)
+	}
+	return limited(l, defaultCrowd()), nil
+}
+
+// IsLoopback reports whether what listens on a can only be reached from this machine.
+func IsLoopback(a net.Addr) bool {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// SecureHTTP returns l as it is when it can only be reached from this machine, and serving TLS with c otherwise. It
+// is TLS 1.3, which everybody has who speaks HTTP to a server. With clientCAs, clients are asked for a certificate of theirs;
+// whether one is valid is for the handler, which can say why not.
+func SecureHTTP(l net.Listener, c *Certificate, clientCAs *x509.CertPool) net.Listener {
+	if IsLoopback(l.Addr()) {
+		return l
+	}
+	config := c.TLSConfig()
+	config.MinVersion, config.NextProtos = tls.VersionTLS13, []string{"http/1.1"}
+	if clientCAs != nil {
+		config.ClientAuth, config.ClientCAs = tls.RequestClientCert, clientCAs
+	}
+	return tls.NewListener(l, config)
+}

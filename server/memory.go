@@ -1,0 +1,31 @@
+package server
+
+import (
+	"os"
+	"runtime/debug"
+)
+
+// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half of
+// it, not as much again.
+const gcPercent = 50
+
+// eagerGCPercent is gcPercent for a while in which much is made that will not be needed again, such as when all zones
+// connect at once: what the process grows to then, it gives back slowly.
+const eagerGCPercent = 10
+
+// SaveMemory sets how eagerly the process collects garbage, unless its environment does (GOGC, GOMEMLIMIT). It is for a
+// main, before it serves.
+func SaveMemory() { CollectEagerly(false) }
+
+// CollectEagerly makes the process collect garbage sooner while on is true, for some processor time. It does nothing where
+// the environment decides (GOGC, GOMEMLIMIT). It may wait for a collection under way.
+func CollectEagerly(on bool) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if on {
+		debug.SetGCPercent(eagerGCPercent)
+	} else {
+		debug.SetGCPercent(gcPercent)
+	}
+}

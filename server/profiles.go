@@ -1,0 +1,24 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/http/pprof"
+)
+
+// profilesPath is where Go's tools look for profiles.
+const profilesPath = "/debug/pprof/"
+
+// addProfiles serves the process's CPU, memory and goroutine profiles when a is loopback. Off loopback they are refused:
+// they show what the process holds in memory, and taking one costs as much as who asks likes.
+func addProfiles(mux *http.ServeMux, a net.Addr) {
+	if !IsLoopback(a) {
+		mux.HandleFunc(profilesPath, func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "profiles are served on loopback only: restart with --diagnostics-address 127.0.0.1:PORT to take them", http.StatusForbidden)
+		})
+		return
+	}
+	mux.HandleFunc("GET "+profilesPath, pprof.Index)
+	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
+	mux.HandleFunc("GET "+profilesPath+"trace", pprof.Trace)
+}

@@ -1,0 +1,21 @@
+package server
+
+import "runtime/debug"
+
+// version is set by the build: -ldflags "-X github.com/causeway-mesh/causeway/server.version=v1.2.3".
+var version string
+
+// Version is what this binary calls itself; "dev" and the commit, where known, for builds without one.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "dev-" + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return "dev"
+}

@@ -1,0 +1,134 @@
+package abuse
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// attempts are ways to try something that are not one HTTP request. Each returns what it ended with: a gRPC code, a status,
+// or "ok"; and a text that Says is looked for in. A function must not call t.Fatal for what the other side does.
+var attempts = map[string]func(context.Context, *world, *aServer, side) (status, says string, err error){
+	"tls":    tlsAttempt,
+	"plain":  plainAttempt,
+	"twoway": twoHeadersAttempt,
+	"xds":    xdsAttempt,
+}
+
+// attemptTimeout bounds one attempt.
+const attemptTimeout = 30 * time.Second
+
+// try does one side of a row.
+func (w *world) try(s *aServer, one side) (status, says string, err error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), attemptTimeout)
+	defer cancel()
+	if one.Do != "" {
+		f, ok := attempts[one.Do]
+		if !ok {
+			return "", "", errors.New("there is no attempt " + one.Do)
+		}
+		return f(ctx, w, s, one)
+	}
+	return httpAttempt(ctx, w, s, one)
+}
+
+// httpAttempt sends the request as it is written: nothing cleans its path. {long} in it stands for 9000 letters; in headers,
+// {own} is the address of the server and {large} stands for 100 kB.
+func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
+	method, target, _ := strings.Cut(one.Request, " ")
+	req, err := http.NewRequestWithContext(ctx, method, s.url, strings.NewReader(one.Body))
+	if err != nil {
+		return "", "", err
+	}
+	path, query, _ := strings.Cut(strings.ReplaceAll(target, "{long}", strings.Repeat("a", 9000)), "?")
+	req.URL = &url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Opaque: path, RawQuery: query}
+	if one.Body != "" {
+		req.Header.Set("Content-Type", "application/yaml")
+	}
+	c := w.of(s, one.As)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	for name, value := range one.Headers {
+		if name == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Set(name, strings.NewReplacer("{own}", req.URL.Host, "{large}", strings.Repeat("x", 100<<10)).Replace(value))
+	}
+	return send(s, c, req)
+}
+
+func send(s *aServer, c credential, req *http.Request) (status, says string, err error) {
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls()}
+	if c.certificate != nil && transport.TLSClientConfig != nil {
+		// As a browser or an attacker would: whatever the server says that it wants.
+		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.certificate, nil }
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", "", err
+	}
+	defer resp.Body.Close()
+	var body bytes.Buffer
+	if _, err := io.Copy(&body, io.LimitReader(resp.Body, 1<<20)); err != nil {
+		return "", "", err
+	}
+	return strconv.Itoa(resp.StatusCode), body.String(), nil
+}
+
+// tlsAttempt speaks TLS of the version in `with`.
+func tlsAttempt(ctx context.Context, _ *world, s *aServer, one side) (status, says string, err error) {
+	config := s.tls()
+	versions := map[string]uint16{"1.0": tls.VersionTLS10, "1.1": tls.VersionTLS11, "1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
+	version := versions[one.With["version"]]
+	config.MinVersion, config.MaxVersion = version, version
+	if suite := one.With["cipher"]; suite != "" {
+		for _, known := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+			if known.Name == suite {
+				config.CipherSuites = []uint16{known.ID}
+			}
+		}
+	}
+	address := strings.TrimPrefix(s.url, "https://")
+	if port := one.With["port"]; port != "" {
+		address = s.addresses[port]
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "refused", err.Error(), nil
+	}
+	defer conn.Close()
+	return "ok", "", nil
+}
+
+// plainAttempt speaks HTTP in plaintext where TLS is wanted; the twin, with `tls: yes`, does not.
+func plainAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
+	plain := *s
+	if one.With["tls"] == "" {
+		plain.url = strings.Replace(s.url, "https://", "http://", 1)
+	}
+	one.Do = ""
+	return httpAttempt(ctx, w, &plain, one)
+}
+
+// twoHeadersAttempt sends a second header Authorization beside the first; the twin sends it alone.
+func twoHeadersAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
+	method, target, _ := strings.Cut(one.Request, " ")
+	req, err := http.NewRequestWithContext(ctx, method, s.url+target, nil)
+	if err != nil {
+		return "", "", err
+	}
+	for _, name := range strings.Fields(one.With["tokens"]) {
+		req.Header.Add("Authorization", "Bearer "+w.of(s, name).token)
+	}
+	return send(s, credential{}, req)
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// HTTP is an application that answers every request with who it is and what it was asked.
+type HTTP struct {
+	name     string
+	listener net.Listener
+	server   *http.Server
+	done     chan struct{}
+	requests atomic.Int64
+}
+
+// Answer is what HTTP says to each request, as JSON.
+type Answer struct {
+	Service string `json:"service"`
+	Method  string `json:"method"`
+	Path    string `json:"path"`
+	// Count is the number of requests so far, this one included.
+	Count int64 `json:"count"`
+}
+
+// StartHTTP serves HTTP/1.1 and HTTP/2 without TLS on a free loopback port until Close.
+func StartHTTP(name string) (*HTTP, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	a := &HTTP{name: name, listener: l, done: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/count", a.count)
+	mux.HandleFunc("/wait/{duration}", a.wait)
+	mux.HandleFunc("/", a.echo)
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, Protocols: protocols}
+	go func() {
+		defer close(a.done)
+		_ = a.server.Serve(l)
+	}()
+	return a, nil
+}
+
+// Port is where it listens on 127.0.0.1.
+func (a *HTTP) Port() int { return a.listener.Addr().(*net.TCPAddr).Port }
+
+// Count is how many requests have come; those for /count do not count.
+func (a *HTTP) Count() int64 { return a.requests.Load() }
+
+// Close ends it at once and waits for that.
+func (a *HTTP) Close() error {
+	err := a.server.Close()
+	<-a.done
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (a *HTTP) echo(w http.ResponseWriter, r *http.Request) {
+	answer := Answer{Service: a.name, Method: r.Method, Path: r.URL.Path, Count: a.requests.Add(1)}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// wait answers after the duration that the path names, at most 10 s, or when the client goes away.
+func (a *HTTP) wait(w http.ResponseWriter, r *http.Request) {
+	d, err := time.ParseDuration(r.PathValue("duration"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	select {
+	case <-time.After(min(d, 10*time.Second)):
+		a.echo(w, r)
+	case <-r.Context().Done():
+	}
+}
+
+func (a *HTTP) count(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, a.Count()) }

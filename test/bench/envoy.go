@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// object is a part of Envoy's configuration as JSON.
+type object = map[string]any
+
+// envoyProcess is a real Envoy with static listeners on sockets in dir, and a client whom they know.
+type envoyProcess struct {
+	cmd    *exec.Cmd
+	dir    string
+	client *tls.Config
+}
+
+// extension is a typed extension whose configuration is fields, and those of message when it is not nil.
+func extension(name, messageType string, message proto.Message, fields object) (object, error) {
+	config := object{}
+	if message != nil {
+		raw, err := protojson.Marshal(message)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &config); err != nil {
+			return nil, err
+		}
+	}
+	for k, v := range fields {
+		config[k] = v
+	}
+	config["@type"] = "type.googleapis.com/" + messageType
+	return object{"name": name, "typed_config": config}, nil
+}
+
+// startEnvoy runs Envoy with one worker; listeners are made with the transport socket that it passes.
+func startEnvoy(ctx context.Context, dir, identity string, listeners func(transport object) ([]any, error)) (*envoyProcess, error) {
+	binary, err := cluster.FindEnvoy("")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	transport, client, err := mutualTLS(identity)
+	if err != nil {
+		return nil, err
+	}
+	list, err := listeners(transport)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(object{"static_resources": object{"listeners": list}})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "envoy.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		return nil, err
+	}
+	e := &envoyProcess{dir: dir, client: client}
+	e.cmd = exec.CommandContext(ctx, binary, "-c", file, "-l", "error", "--concurrency", "1", "--disable-hot-restart")
+	e.cmd.Stderr = os.Stderr
+	return e, e.cmd.Start()
+}
+
+func (e *envoyProcess) stop() {
+	_ = e.cmd.Process.Kill()
+	_ = e.cmd.Wait()
+}
+
+func (e *envoyProcess) dial(socket string) (*tls.Conn, error) {
+	raw, err := net.Dial("unix", filepath.Join(e.dir, socket))
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, e.client)
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return conn, conn.Handshake()
+}
+
+// ready waits until a listener takes connections.
+func (e *envoyProcess) ready(ctx context.Context, socket string) error {
+	for {
+		conn, err := e.dial(socket)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("envoy does not listen: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// get sends one request on an open connection; it fails unless the answer is 200.
+func get(conn *tls.Conn, r *bufio.Reader) error {
+	if _, err := conn.Write([]byte("GET /orders HTTP/1.1\r\nHost: backend\r\n\r\n")); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("want 200, got %s", resp.Status)
+	}
+	return nil
+}
+
+// echo opens a connection, sends a line and waits until it comes back.
+func (e *envoyProcess) echo(socket string) error {
+	conn, err := e.dial(socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("hello")); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 16))
+	return err
+}
+
+// mutualTLS makes an authority, a transport socket for servers of it, and a client with the identity.
+func mutualTLS(identity string) (transport object, client *tls.Config, err error) {
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := url.Parse(identity)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, URIs: []*url.URL{id}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	inline := func(kind string, der []byte) object {
+		return object{"inline_string": string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))}
+	}
+	transport, err = extension("envoy.transport_sockets.tls", "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", nil, object{
+		"require_client_certificate": true,
+		"common_tls_context": object{
+			"tls_certificates":   []any{object{"certificate_chain": inline("CERTIFICATE", der), "private_key": inline("PRIVATE KEY", private)}},
+			"validation_context": object{"trusted_ca": inline("CERTIFICATE", root)},
+		},
+	})
+	client = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return transport, client, err
+}

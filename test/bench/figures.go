@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// figure is one measured value with what it may be at most.
+type figure struct {
+	title, unit string
+	// goal is the most that the median of the rounds may be; zero where nothing was asked for.
+	goal    float64
+	samples []float64 // one a round
+}
+
+// table is figures in the order in which they were first added.
+type table struct {
+	title   string
+	figures []*figure
+}
+
+// add appends a sample, and the figure when it is new.
+func (t *table) add(title, unit string, goal, sample float64) {
+	for _, f := range t.figures {
+		if f.title == title {
+			f.samples = append(f.samples, sample)
+			return
+		}
+	}
+	t.figures = append(t.figures, &figure{title: title, unit: unit, goal: goal, samples: []float64{sample}})
+}
+
+func (f *figure) median() float64 { return medianOf(f.samples) }
+
+func medianOf(samples []float64) float64 {
+	s := slices.Sorted(slices.Values(samples))
+	if len(s)%2 == 1 {
+		return s[len(s)/2]
+	}
+	return (s[len(s)/2-1] + s[len(s)/2]) / 2
+}
+
+// misses reports whether the median is over the goal.
+func (f *figure) misses() bool { return f.goal > 0 && f.median() > f.goal }
+
+// number prints three digits that mean something.
+func number(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.4f", v)
+}
+
+// writeTo prints the table as Markdown.
+func (t *table) writeTo(w io.Writer) {
+	fmt.Fprintf(w, "### %s\n\n| figure | at most | median | min | max | |\n| --- | --- | --- | --- | --- | --- |\n", t.title)
+	for _, f := range t.figures {
+		goal, verdict := "", ""
+		if f.goal > 0 {
+			goal, verdict = number(f.goal)+" "+f.unit, "ok"
+			if f.misses() {
+				verdict = "**missed**"
+			}
+		}
+		fmt.Fprintf(w, "| %s | %s | %s %s | %s | %s | %s |\n", f.title, goal, number(f.median()), f.unit,
+			number(slices.Min(f.samples)), number(slices.Max(f.samples)), verdict)
+	}
+	fmt.Fprintln(w)
+}
+
+// String is the table as Markdown.
+func (t *table) String() string {
+	var out strings.Builder
+	t.writeTo(&out)
+	return out.String()
+}
+
+// missed are the figures over their goals, as lines.
+func missed(tables []*table) []string {
+	var lines []string
+	for _, t := range tables {
+		for _, f := range t.figures {
+			if f.misses() {
+				lines = append(lines, fmt.Sprintf("%s: %s: %s %s, at most %s", strings.ToLower(t.title), f.title, number(f.median()), f.unit, number(f.goal)))
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// patience is how long one phase of a measurement may take.
+const patience = 4 * time.Minute
+
+// globalLoad is what a global is given.
+type globalLoad struct {
+	zones, policies, writes, burst int
+	idle                           time.Duration
+}
+
+// globalResult is what it took.
+type globalResult struct {
+	initialSync, initialCPU       time.Duration
+	idleCores                     float64
+	p50, p99                      float64 // milliseconds to the last zone
+	cpuPerWrite, bothEndsPerWrite time.Duration
+	bytesPerWrite                 int // to one zone
+	burst                         time.Duration
+	perZone, resident             float64 // MiB
+	residentBefore                float64
+	ended                         int64 // sessions that did not last
+}
+
+// startGlobal runs a global of its own with policies in it.
+func (b *bench) startGlobal(ctx context.Context, policies int) (*cluster.Cluster, *cluster.Server, error) {
+	b.started++
+	c, err := cluster.New(cluster.Config{Bin: b.bin, Dir: filepath.Join(b.dir, fmt.Sprint(b.started))})
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := c.StartGlobal(ctx, cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false", "--log-level", "warn"}})
+	if err != nil {
+		return c, nil, err
+	}
+	return c, g, fill(ctx, g, policies, func(i int) (string, map[string]any) { return permission(i, noMark, nil) })
+}
+
+// measureGlobal runs one load against a fresh global.
+func (b *bench) measureGlobal(ctx context.Context, load globalLoad) (globalResult, error) {
+	c, g, err := b.startGlobal(ctx, load.policies)
+	if c != nil {
+		defer c.Close()
+	}
+	if err != nil {
+		return globalResult{}, err
+	}
+	return measureZones(ctx, g, load)
+}
+
+// measureZones connects zones to g, which holds the policies, and disconnects them when all is measured.
+func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (globalResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var r globalResult
+	before, err := usageOf(g.PID())
+	if err != nil {
+		return r, err
+	}
+	m, start := newMarks(), time.Now()
+	z := connectZones(ctx, g.Address("kds"), load.zones, m)
+	defer z.close()
+	if err := z.waitSynced(patience, load.policies); err != nil {
+		return r, err
+	}
+	r.initialSync, r.ended = time.Since(start), z.ended.Load()
+	after, err := usageOf(g.PID())
+	if err != nil {
+		return r, err
+	}
+	r.initialCPU = after.cpu - before.cpu
+	r.perZone = float64(after.resident-before.resident) / float64(load.zones) / mebibyte
+	r.residentBefore = float64(before.resident) / mebibyte
+	if err := r.measureIdle(ctx, g, load); err != nil {
+		return r, err
+	}
+	if err := r.measureWrites(z.ctx, g, z, load); err != nil {
+		return r, err
+	}
+	return r, r.measureBurst(z.ctx, g, z, load)
+}
+
+// settle is waited before idling: acknowledgements that are still under way are not idling.
+const settle = time.Second
+
+func (r *globalResult) measureIdle(ctx context.Context, g *cluster.Server, load globalLoad) error {
+	cores, err := idleCores(ctx, g, load.idle)
+	r.idleCores = cores
+	return err
+}
+
+// idleCores is the CPU that s uses while nothing happens.
+func idleCores(ctx context.Context, s *cluster.Server, during time.Duration) (float64, error) {
+	if err := sleep(ctx, settle); err != nil || during == 0 {
+		return 0, err
+	}
+	before, err := usageOf(s.PID())
+	if err != nil {
+		return 0, err
+	}
+	if err := sleep(ctx, during); err != nil {
+		return 0, err
+	}
+	after, err := usageOf(s.PID())
+	return (after.cpu - before.cpu).Seconds() / during.Seconds(), err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *zones, load globalLoad) error {
+	before, err := usageOf(g.PID())
+	if err != nil {
+		return err
+	}
+	own, bytes := ownCPU(), z.bytes.Load()
+	var last []time.Duration
+	for i := range load.writes {
+		n := z.marks.next(load.zones)
+		path, doc := permission(i%load.policies, n, nil)
+		if err := g.API.Put(ctx, path, doc); err != nil {
+			return err
+		}
+		if err := z.marks.wait(ctx, n); err != nil {
+			return err
+		}
+		last = append(last, z.marks.last(n))
+	}
+	own = ownCPU() - own
+	after, err := usageOf(g.PID())
+	if err != nil {
+		return err
+	}
+	n := time.Duration(load.writes)
+	r.cpuPerWrite, r.bothEndsPerWrite = (after.cpu-before.cpu)/n, (after.cpu-before.cpu+own)/n
+	r.bytesPerWrite = int(z.bytes.Load()-bytes) / load.writes / load.zones
+	r.p50, r.p99 = percentile(last, 50), percentile(last, 99)
+	r.resident = float64(after.resident) / mebibyte
+	return nil
+}
+
+// measureBurst writes new policies back to back.
+func (r *globalResult) measureBurst(ctx context.Context, g *cluster.Server, z *zones, load globalLoad) error {
+	if load.burst == 0 {
+		return nil
+	}
+	start, first := time.Now(), 0
+	for i := range load.burst {
+		n := z.marks.next(load.zones)
+		if i == 0 {
+			first = n
+		}
+		path, doc := permission(load.policies+i, n, nil)
+		if err := g.API.Put(ctx, path, doc); err != nil {
+			return err
+		}
+	}
+	err := z.marks.wait(ctx, first)
+	r.burst = time.Since(start)
+	return err
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// errMissed: figures are over their goals.
+var errMissed = errors.New("figures miss their goals")
+
+// parts are what -only takes.
+var parts = []string{"rounds", "large", "growth", "packages"}
+
+type options struct {
+	quick, floor, packages, permissions bool
+	document, bin, only                 string
+	soak                                time.Duration
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
+	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
+	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, growth or packages")
+	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
+	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
+	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
+	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench holds where things are.
+type bench struct {
+	bin, dir string
+	started  int      // servers' folders so far
+	failures []string // measurements that did not finish, for the verdict
+	begin    time.Time
+}
+
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(b.begin).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func run(ctx context.Context, o options) error {
+	if o.floor {
+		return serveFloor(ctx)
+	}
+	dir, err := os.MkdirTemp("", "causeway-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{bin: o.bin, dir: dir, begin: time.Now()}
+	if o.permissions {
+		return b.permissions(ctx, o)
+	}
+	if o.only != "" && !slices.Contains(parts, o.only) {
+		return fmt.Errorf("-only %s: want one of %s", o.only, strings.Join(parts, ", "))
+	}
+	if b.bin == "" && o.only != "packages" {
+		b.bin = filepath.Join(dir, "bin")
+		if err := cluster.Build(ctx, b.bin); err != nil {
+			return err
+		}
+	}
+	if o.soak > 0 {
+		return b.soak(ctx, o.soak)
+	}
+	return b.measure(ctx, o)
+}
+
+// measure runs the plan, prints, and writes the document.
+func (b *bench) measure(ctx context.Context, o options) error {
+	p := fullPlan()
+	if o.quick {
+		p = quickPlan()
+	}
+	if o.only != "" {
+		p.large, p.growth, o.packages = o.only == "large", o.only == "growth", o.only == "packages"
+		if o.only != "rounds" {
+			p.rounds = 0
+		}
+	}
+	var all []*table
+	sections := map[string]string{}
+	if p.rounds > 0 {
+		rounds, err := b.run(ctx, p)
+		if err != nil {
+			return err
+		}
+		all = rounds
+		var figures strings.Builder
+		for _, t := range all {
+			t.writeTo(&figures)
+		}
+		sections["figures"], sections["conditions"] = figures.String(), conditions(p)
+	}
+	if p.large {
+		b.say("large global")
+		large, err := b.measureLarge(ctx)
+		if err != nil {
+			return fmt.Errorf("large global: %w", err)
+		}
+		all, sections["large"] = append(all, large), large.String()
+	}
+	if p.growth {
+		rows, err := b.growth(ctx)
+		if err != nil {
+			return err
+		}
+		sections["growth"] = rows
+	}
+	if o.packages {
+		b.say("the packages' benchmarks")
+		rows, err := packageBenchmarks(ctx, o.quick)
+		if err != nil {
+			return err
+		}
+		sections["packages"] = rows
+	}
+	if o.only == "" {
+		b.say("permissions in Envoy")
+		permissions, err := b.measurePermissions(ctx, p)
+		if err != nil {
+			return fmt.Errorf("permissions: %w", err)
+		}
+		all, sections["permissions"] = append(all, permissions), permissions.String()
+	}
+	for _, name := range []string{"conditions", "figures", "large", "growth", "permissions", "packages"} {
+		fmt.Println(sections[name])
+	}
+	if o.document != "" {
+		if err := rewrite(o.document, sections); err != nil {
+			return err
+		}
+	}
+	if lines := append(b.failures, missed(all)...); len(lines) > 0 {
+		return fmt.Errorf("%w:\n  %s", errMissed, strings.Join(lines, "\n  "))
+	}
+	return nil
+}
+
+// permissions measures only that.
+func (b *bench) permissions(ctx context.Context, o options) error {
+	p := fullPlan()
+	if o.quick {
+		p = quickPlan()
+	}
+	t, err := b.measurePermissions(ctx, p)
+	if err != nil {
+		return err
+	}
+	fmt.Println(t)
+	if o.document != "" {
+		if err := rewrite(o.document, map[string]string{"permissions": t.String()}); err != nil {
+			return err
+		}
+	}
+	if lines := missed([]*table{t}); len(lines) > 0 {
+		return fmt.Errorf("%w:\n  %s", errMissed, strings.Join(lines, "\n  "))
+	}
+	return nil
+}

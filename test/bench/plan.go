@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// plan is how much is measured. The goals of the tables hold for the full sizes; a quick run measures the same at
+// smaller rounds and leaves out the largest.
+type plan struct {
+	rounds         int
+	idle           time.Duration
+	writes, narrow int
+	wide           int
+	large, growth  bool
+	// envoyCPU is how much CPU Envoy is to use for one figure of permissions.
+	envoyCPU time.Duration
+}
+
+func fullPlan() plan {
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, growth: true, envoyCPU: 500 * time.Millisecond}
+}
+
+func quickPlan() plan {
+	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, envoyCPU: 300 * time.Millisecond}
+}
+
+// The sizes for which there are goals.
+const (
+	usualZones, usualPolicies = 100, 2000
+	usualBurst                = 300
+	largeZones, largePolicies = 1000, 10_000
+	zoneProxies, zonePolicies = 2000, 1000
+	fewProxies                = 20
+	floorWrites               = 600
+	// mostOfFloor is how many times the floor's CPU a write may cost, both ends together.
+	mostOfFloor = 3
+)
+
+// run measures all, in rounds, so that what else happens on the machine falls on everything alike.
+func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
+	global := &table{title: fmt.Sprintf("Global: %d zones, %d policies", usualZones, usualPolicies)}
+	floor := &table{title: fmt.Sprintf("Floor: the same bytes over %d bare gRPC streams", usualZones)}
+	zone := &table{title: fmt.Sprintf("Zone: %d proxies, %d policies", zoneProxies, zonePolicies)}
+	noise := &table{title: "Machine: a fixed piece of work, before each round"}
+	for round := range p.rounds {
+		wall, cpu := machineNoise()
+		noise.add("time", "ms", 0, milliseconds(wall))
+		noise.add("time that others took", "ms", 0, milliseconds(wall-cpu))
+		b.say("round %d of %d: global", round+1, p.rounds)
+		r, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: usualPolicies, writes: p.writes, burst: usualBurst, idle: p.idle})
+		if err != nil {
+			return nil, fmt.Errorf("global: %w", err)
+		}
+		addGlobal(global, r)
+		b.say("round %d of %d: floor", round+1, p.rounds)
+		f, err := measureFloor(ctx, usualZones, r.bytesPerWrite, floorWrites)
+		if err != nil {
+			return nil, fmt.Errorf("floor: %w", err)
+		}
+		addFloor(floor, f, r)
+		if err := b.roundOfZone(ctx, zone, p); err != nil {
+			return nil, fmt.Errorf("zone: %w", err)
+		}
+	}
+	return []*table{global, floor, zone, noise}, nil
+}
+
+func addGlobal(t *table, r globalResult) {
+	t.add("write to last zone, p50", "ms", 10, r.p50)
+	t.add("write to last zone, p99", "ms", 50, r.p99)
+	t.add("global CPU per write", "ms", 5, milliseconds(r.cpuPerWrite))
+	t.add("idle", "cores", 0.005, r.idleCores)
+	t.add("initial sync of all zones", "s", 1.5, r.initialSync.Seconds())
+	t.add("initial sync, CPU of the global", "s", 0, r.initialCPU.Seconds())
+	t.add("burst of 300 writes, until in every zone", "ms", 600, milliseconds(r.burst))
+	t.add("memory per connected zone", "MiB", 0.12, r.perZone)
+	t.add("memory of the global before zones connect", "MiB", 0, r.residentBefore)
+	t.add("bytes per write and zone", "bytes", 0, float64(r.bytesPerWrite))
+}
+
+func addFloor(t *table, f floorCost, r globalResult) {
+	t.add("one write to all streams", "ms", 0, milliseconds(f.wall))
+	t.add("CPU per write, both ends", "ms", 0, milliseconds(f.cpuBothEnds))
+	t.add("CPU per write, sender", "ms", 0, milliseconds(f.cpuSender))
+	t.add("engine's CPU per write, both ends", "ms", 0, milliseconds(r.bothEndsPerWrite))
+	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", mostOfFloor, ratio(r.bothEndsPerWrite, f.cpuBothEnds))
+	t.add("global's CPU per write as a multiple of the floor's sender", "times", 0, ratio(r.cpuPerWrite, f.cpuSender))
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+
+func (b *bench) roundOfZone(ctx context.Context, t *table, p plan) error {
+	b.say("zone, %d proxies", fewProxies)
+	few, err := b.measureZone(ctx, zoneLoad{proxies: fewProxies, policies: zonePolicies, narrow: p.narrow, wide: p.wide})
+	if err != nil {
+		return err
+	}
+	b.say("zone, %d proxies", zoneProxies)
+	r, err := b.measureZone(ctx, zoneLoad{proxies: zoneProxies, policies: zonePolicies, narrow: p.narrow, wide: p.wide, idle: p.idle})
+	if err != nil {
+		return err
+	}
+	t.add("all proxies started", "s", 8, r.start.Seconds())
+	t.add("all proxies started, CPU of the zone", "s", 0, r.startCPU.Seconds())
+	t.add("idle", "cores", 0.01, r.idleCores)
+	t.add("change of one proxy, p50", "ms", 5, r.narrow.p50)
+	t.add("change of one proxy, p99", "ms", 20, r.narrow.p99)
+	t.add("change of one proxy, CPU", "ms", 2, milliseconds(r.narrow.cpuPerWrite))
+	t.add("change of one proxy, messages", "messages", 1, r.narrow.messagesPerWrite)
+	t.add(fmt.Sprintf("change of one of %d proxies, p50", fewProxies), "ms", 5, few.narrow.p50)
+	t.add(fmt.Sprintf("change of one of %d proxies, CPU", fewProxies), "ms", 2, milliseconds(few.narrow.cpuPerWrite))
+	t.add("change of all, until at the last", "ms", 500, r.wide.p50)
+	t.add("change of all, CPU", "ms", 400, milliseconds(r.wide.cpuPerWrite))
+	t.add("memory per proxy", "MiB", 0.1, r.perProxy)
+	return nil
+}
+
+func (b *bench) measureLarge(ctx context.Context) (*table, error) {
+	r, err := b.measureGlobal(ctx, globalLoad{zones: largeZones, policies: largePolicies, writes: 50})
+	if err != nil {
+		return nil, err
+	}
+	t := &table{title: fmt.Sprintf("Large global: %d zones, %d policies", largeZones, largePolicies)}
+	t.add("write to last zone, p50", "ms", 0, r.p50)
+	t.add("write to last zone, p99", "ms", 300, r.p99)
+	t.add("memory of the global", "MiB", 1024, r.resident)
+	t.add("global CPU per write", "ms", 0, milliseconds(r.cpuPerWrite))
+	t.add("initial sync of all zones", "s", 0, r.initialSync.Seconds())
+	t.add("sessions that ended before they were in sync", "sessions", 0, float64(r.ended))
+	return t, nil
+}
+
+// growth measures each number of zones with each number of policies, and returns the rows of a Markdown table.
+func (b *bench) growth(ctx context.Context) (string, error) {
+	out := "| zones | policies | initial sync, s | p50 to last zone, ms | p99, ms | CPU per write, ms | memory, MiB | memory per zone, MiB |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+	for _, policies := range []int{100, 1000, 10_000} {
+		for _, n := range []int{10, 100, 1000} {
+			b.say("growth: %d zones, %d policies", n, policies)
+			const writes = 30
+			r, err := b.measureGlobal(ctx, globalLoad{zones: n, policies: policies, writes: writes})
+			if ctx.Err() != nil {
+				return "", err
+			}
+			if err != nil { // the other rows are worth having
+				b.failures = append(b.failures, fmt.Sprintf("growth: %d zones, %d policies: %v", n, policies, err))
+				out += fmt.Sprintf("| %d | %d | did not finish | | | | | |\n", n, policies)
+				continue
+			}
+			out += fmt.Sprintf("| %d | %d | %s | %s | %s | %s | %s | %s |\n", n, policies, number(r.initialSync.Seconds()),
+				number(r.p50), number(r.p99), number(milliseconds(r.cpuPerWrite)), number(r.resident), number(r.perZone))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// usage is what a process has used: CPU since its start, and memory now.
+type usage struct {
+	cpu      time.Duration
+	resident int64 // bytes
+}
+
+// clockTick is the unit of CPU time in /proc: USER_HZ, which is 100 on every Linux.
+const clockTick = 10 * time.Millisecond
+
+// usageOf reads /proc/<pid>/stat.
+func usageOf(pid int) (usage, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	const afterName, user, system, resident = 2, 11, 12, 21
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+afterName:]))
+	var numbers [3]int64
+	for i, at := range []int{user, system, resident} {
+		if numbers[i], err = strconv.ParseInt(fields[at], 10, 64); err != nil {
+			return usage{}, err
+		}
+	}
+	return usage{time.Duration(numbers[0]+numbers[1]) * clockTick, numbers[2] * int64(os.Getpagesize())}, nil
+}
+
+// ownCPU is what this process has used.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+const mebibyte = 1 << 20
+
+// machineNoise runs a fixed piece of work and returns how long it took and how much CPU of it was ours: what other
+// processes on the machine take shows as the difference.
+func machineNoise() (wall, cpu time.Duration) {
+	start, used := time.Now(), ownCPU()
+	sum := uint64(1)
+	for i := range uint64(300_000_000) {
+		sum = sum*6364136223846793005 + i
+	}
+	wall, cpu = time.Since(start), ownCPU()-used
+	if sum == 0 {
+		return 0, 0 // keeps the loop
+	}
+	return wall, cpu
+}

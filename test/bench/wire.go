@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// frames is a codec that hands messages over as they are: *[]byte both ways. Decoding what hundreds of peers receive
+// would cost more than what is measured.
+type frames struct{}
+
+func (frames) Name() string { return "proto" }
+
+func (frames) Marshal(v any) (mem.BufferSlice, error) {
+	raw, ok := v.(*[]byte)
+	if !ok {
+		return nil, fmt.Errorf("a %T is not a frame", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(*raw)}, nil
+}
+
+func (frames) Unmarshal(data mem.BufferSlice, v any) error {
+	raw, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("a %T is not a frame", v)
+	}
+	*raw = data.Materialize()
+	return nil
+}
+
+// response is what a simulated peer reads of a DeltaDiscoveryResponse. Resources are their values, inside the Any.
+type response struct {
+	typeURL, nonce string
+	resources      [][]byte
+}
+
+// Field numbers of the envoy.service.discovery.v3 messages.
+const (
+	responseResources, responseTypeURL, responseNonce = 2, 4, 5
+	resourceAny, anyValue                             = 2, 2
+)
+
+func readResponse(frame []byte) response {
+	var r response
+	eachField(frame, func(n protowire.Number, v []byte) {
+		switch n {
+		case responseResources:
+			r.resources = append(r.resources, field(field(v, resourceAny), anyValue))
+		case responseTypeURL:
+			r.typeURL = string(v)
+		case responseNonce:
+			r.nonce = string(v)
+		}
+	})
+	return r
+}
+
+// eachField visits the fields of a message that hold bytes.
+func eachField(b []byte, visit func(protowire.Number, []byte)) {
+	for len(b) > 0 {
+		n, t, l := protowire.ConsumeTag(b)
+		if l < 0 {
+			return
+		}
+		b = b[l:]
+		if t != protowire.BytesType {
+			if l = protowire.ConsumeFieldValue(n, t, b); l < 0 {
+				return
+			}
+			b = b[l:]
+			continue
+		}
+		v, l := protowire.ConsumeBytes(b)
+		if l < 0 {
+			return
+		}
+		visit(n, v)
+		b = b[l:]
+	}
+}
+
+// field is the last field n of a message, nil when there is none.
+func field(b []byte, n protowire.Number) []byte {
+	var found []byte
+	eachField(b, func(got protowire.Number, v []byte) {
+		if got == n {
+			found = v
+		}
+	})
+	return found
+}
+
+// A Listener's chains, a chain's filters, and in a filter: its name, its configuration, and where to discover one. The HTTP
+// filters of a connection manager have the same three fields.
+const (
+	listenerChains, listenerDefaultChain           = 3, 25
+	chainFilters, managerFilters                   = 3, 5
+	filterName, filterConfig, filterConfigDiscovey = 1, 4, 5
+)
+
+// discovered are the names of the filters that a listener leaves to extension discovery.
+func discovered(listener []byte) []string {
+	var names []string
+	look := func(filter []byte) []byte {
+		if field(filter, filterConfigDiscovey) != nil {
+			names = append(names, string(field(filter, filterName)))
+		}
+		return field(field(filter, filterConfig), anyValue)
+	}
+	eachField(listener, func(n protowire.Number, chain []byte) {
+		if n != listenerChains && n != listenerDefaultChain {
+			return
+		}
+		eachField(chain, func(n protowire.Number, filter []byte) {
+			if n != chainFilters {
+				return
+			}
+			eachField(look(filter), func(n protowire.Number, inner []byte) {
+				if n == managerFilters {
+					look(inner)
+				}
+			})
+		})
+	})
+	return names
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// zoneLoad is what a zone is given.
+type zoneLoad struct {
+	proxies, policies int
+	// narrow writes concern one proxy, wide ones all.
+	narrow, wide int
+	idle         time.Duration
+}
+
+// zoneResult is what it took.
+type zoneResult struct {
+	start, startCPU time.Duration
+	perProxy        float64 // MiB
+	idleCores       float64
+	narrow, wide    proxyChange
+}
+
+// proxyChange is what changes of one kind took.
+type proxyChange struct {
+	p50, p99         float64 // milliseconds to the last proxy concerned
+	cpuPerWrite      time.Duration
+	messagesPerWrite float64
+}
+
+// measureZone runs one load against a fresh zone without a global.
+func (b *bench) measureZone(ctx context.Context, load zoneLoad) (zoneResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var r zoneResult
+	b.started++
+	c, err := cluster.New(cluster.Config{Bin: b.bin, Dir: filepath.Join(b.dir, fmt.Sprint(b.started))})
+	if err != nil {
+		return r, err
+	}
+	defer c.Close()
+	s, err := c.StartZone(ctx, cluster.ZoneConfig{Name: "bench", Args: []string{"--log-level", "warn"}})
+	if err != nil {
+		return r, err
+	}
+	if err := fill(ctx, s, load.proxies, dataplane); err != nil {
+		return r, err
+	}
+	if err := fill(ctx, s, load.policies, func(i int) (string, map[string]any) {
+		return permission(i, noMark, ofProxy(i%load.proxies))
+	}); err != nil {
+		return r, err
+	}
+	return r, r.measure(ctx, s, load)
+}
+
+func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLoad) error {
+	before, err := usageOf(s.PID())
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	p := connectProxies(ctx, s.Address("xds"), load.proxies, newMarks())
+	defer p.close()
+	if err := p.waitReady(patience); err != nil {
+		return err
+	}
+	r.start = time.Since(start)
+	after, err := usageOf(s.PID())
+	if err != nil {
+		return err
+	}
+	r.startCPU = after.cpu - before.cpu
+	r.perProxy = float64(after.resident-before.resident) / float64(load.proxies) / mebibyte
+	if r.idleCores, err = idleCores(ctx, s, load.idle); err != nil {
+		return err
+	}
+	r.narrow, err = p.change(s, load.narrow, 1, func(i, mark int) (string, map[string]any) {
+		return permission(i%load.policies, mark, ofProxy(i%load.policies%load.proxies))
+	})
+	if err != nil {
+		return fmt.Errorf("a change of one: %w", err)
+	}
+	wide := load.policies // one policy that comes and changes
+	r.wide, err = p.change(s, load.wide, load.proxies, func(_, mark int) (string, map[string]any) {
+		return permission(wide, mark, nil)
+	})
+	if err != nil {
+		return fmt.Errorf("a change of all: %w", err)
+	}
+	return nil
+}
+
+// change writes n documents one after the other, each of which reaches so many proxies.
+func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) (string, map[string]any)) (proxyChange, error) {
+	if err := sleep(p.ctx, settle); err != nil {
+		return proxyChange{}, err
+	}
+	before, err := usageOf(s.PID())
+	if err != nil {
+		return proxyChange{}, err
+	}
+	messages := p.messages.Load()
+	var last []time.Duration
+	for i := range n {
+		mark := p.marks.next(reach)
+		path, d := doc(i, mark)
+		if err := s.API.Put(p.ctx, path, d); err != nil {
+			return proxyChange{}, err
+		}
+		if err := p.marks.wait(p.ctx, mark); err != nil {
+			return proxyChange{}, err
+		}
+		last = append(last, p.marks.last(mark))
+	}
+	after, err := usageOf(s.PID())
+	if err != nil {
+		return proxyChange{}, err
+	}
+	return proxyChange{
+		p50: percentile(last, 50), p99: percentile(last, 99), cpuPerWrite: (after.cpu - before.cpu) / time.Duration(n),
+		messagesPerWrite: float64(p.messages.Load()-messages) / float64(n),
+	}, nil
+}

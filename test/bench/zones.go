@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// countedType is the type of the policies that bench writes.
+const countedType = "MeshTrafficPermission"
+
+// zones are simulated zones of another maker, each with a connection of its own and one stream.
+type zones struct {
+	*crowd
+	marks  *marks
+	synced []atomic.Int64 // policies that have come, by zone
+	bytes  atomic.Int64
+	ended  atomic.Int64 // sessions that did not last
+}
+
+// connectZones opens all of them at once. They run until close.
+func connectZones(ctx context.Context, kds string, n int, m *marks) *zones {
+	z := &zones{marks: m, synced: make([]atomic.Int64, n)}
+	z.crowd = newCrowd(ctx, "zone", n, func(ctx context.Context, i int) error { return z.stay(ctx, kds, i) })
+	return z
+}
+
+// mostSessions is how often one zone connects before that is a failure.
+const mostSessions = 5
+
+// stay keeps a zone connected: one whose stream was ended comes back, as real ones do.
+func (z *zones) stay(ctx context.Context, kds string, i int) error {
+	for session := 1; ; session++ {
+		err := z.run(ctx, kds, i)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if session == mostSessions {
+			return err
+		}
+		z.ended.Add(1)
+		z.synced[i].Store(0)
+		if err := sleep(ctx, time.Second/2+rand.N(time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
+// waitSynced returns once every zone has so many policies.
+func (z *zones) waitSynced(within time.Duration, policies int) error {
+	return z.await(within, func(i int) bool { return z.synced[i].Load() >= int64(policies) })
+}
+
+var streamDesc = grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+
+func dial(address string) (*grpc.ClientConn, error) {
+	const largest = 1 << 30
+	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest), grpc.ForceCodecV2(frames{})))
+}
+
+func (z *zones) run(ctx context.Context, kds string, i int) error {
+	conn, err := dial(kds)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	name := fmt.Sprintf("bench-%d", i)
+	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", name, "kds-version", "v3", "features", "hash-suffix")
+	stream, err := conn.NewStream(ctx, &streamDesc, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	if err != nil {
+		return err
+	}
+	node, err := zoneNode(name, len(z.synced) > manyZones)
+	if err != nil {
+		return err
+	}
+	for _, t := range []string{"Mesh", countedType, "MeshTimeout", "MeshService", "MeshMultiZoneService"} {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t, ResourceNamesSubscribe: []string{"*"}}); err != nil {
+			return err
+		}
+	}
+	short := &corev3.Node{Id: name}
+	for {
+		var frame []byte
+		if err := stream.RecvMsg(&frame); err != nil {
+			return err
+		}
+		z.bytes.Add(int64(len(frame)))
+		r := readResponse(frame)
+		z.marks.saw(i, frame)
+		if r.typeURL == countedType {
+			z.synced[i].Add(int64(len(r.resources)))
+		}
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: short, TypeUrl: r.typeURL, ResponseNonce: r.nonce}); err != nil {
+			return err
+		}
+	}
+}
+
+// manyZones is from when on zones announce that they join parts, as Causeway's do: without, each gets its first list in one
+// message, and this process would hold all of them at once.
+const manyZones = 200
+
+func zoneNode(name string, many bool) (*corev3.Node, error) {
+	features := []any{"zone-token", "hash-suffix", "producer-policy-flow", "optional-top-level-target-ref"}
+	if many {
+		features = append(features, "causeway-parts")
+	}
+	meta, err := structpb.NewStruct(map[string]any{
+		"control-plane-id": name + "-1", "config": "{}",
+		"features": features,
+		"version":  map[string]any{"kumaCp": map[string]any{"version": "2.14.3"}},
+	})
+	return &corev3.Node{Id: name, Metadata: meta}, err
+}
+
+func sendRequest(stream grpc.ClientStream, r *discovery.DeltaDiscoveryRequest) error {
+	raw, err := proto.Marshal(r)
+	if err != nil {
+		return err
+	}
+	err = stream.SendMsg(&raw)
+	for errors.Is(err, io.EOF) { // the stream is over, and why is said to the receiver, behind what it has not read
+		var frame []byte
+		if ended := stream.RecvMsg(&frame); ended != nil {
+			return ended
+		}
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config says where things are.
+type Config struct {
+	// Bin is the folder of causeway-global, causeway-zone and causewayctl: see Build.
+	Bin string
+	// Envoy is the program; needed only where proxies are started: see FindEnvoy.
+	Envoy string
+	// Dir takes data, logs and configurations. It is made when it is missing, and not removed.
+	Dir string
+}
+
+// Cluster is the processes of one mesh. Its methods may be called concurrently.
+type Cluster struct {
+	cfg Config
+
+	mu        sync.Mutex
+	processes []*Process // all that were made, in order; guarded by mu
+}
+
+// stopTimeout is how long Close lets a process drain.
+const stopTimeout = 5 * time.Second
+
+// New makes the directory. It starts nothing.
+func New(cfg Config) (*Cluster, error) {
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, "logs"), 0o700); err != nil {
+		return nil, err
+	}
+	return &Cluster{cfg: cfg}, nil
+}
+
+// Dir is where data and logs are.
+func (c *Cluster) Dir() string { return c.cfg.Dir }
+
+// Close ends every process, the last started first, by SIGTERM and then by SIGKILL, and waits for all.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	processes := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	var failed []error
+	for i := range processes {
+		p := processes[len(processes)-1-i]
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		if err := p.Stop(ctx); err != nil && !errors.Is(err, ErrNotRunning) {
+			failed = append(failed, err)
+		}
+		cancel()
+		p.Kill()
+	}
+	return errors.Join(failed...)
+}
+
+// Tails writes the last lines of each process's log, for a failure.
+func (c *Cluster) Tails(w io.Writer, lines int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		fmt.Fprintf(w, "--- %s (%s)\n%s\n", p.name, p.logFile, p.Tail(lines))
+	}
+}
+
+// process makes one that Close will end. Name is also the name of the log's file.
+func (c *Cluster) process(name, program string, args []string) (*Process, error) {
+	path := program
+	if !strings.ContainsRune(program, filepath.Separator) {
+		path = filepath.Join(c.cfg.Bin, program)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p := &Process{name: name, path: path, args: args, logFile: filepath.Join(c.cfg.Dir, "logs", name+".log")}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+	return p, nil
+}
+
+// Output runs one of the cluster's programs to its end. The error carries what it printed on stderr, and is an
+// *exec.ExitError underneath when the status was not 0.
+func (c *Cluster) Output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Bin, program), args...)
+	cmd.SysProcAttr = processAttributes()
+	var out, errOut bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+	}
+	return out.Bytes(), nil
+}
+
+// CTL runs causewayctl against s.
+func (c *Cluster) CTL(ctx context.Context, s *Server, stdin io.Reader, args ...string) ([]byte, error) {
+	return c.Output(ctx, stdin, "causewayctl", append([]string{"--address", s.API.URL()}, args...)...)
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// outbounds gives each outbound a port.
+func (w *Workload) outbounds() ([]any, error) {
+	fields := []any{}
+	for _, o := range w.Outbounds {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		w.outbound[o.Name] = port
+		fields = append(fields, map[string]any{"address": loopback, "port": port, "backendRef": o.BackendRef})
+	}
+	return fields, nil
+}
+
+// Outbound is the loopback port of the outbound of that name; it panics when there is none, which is a mistake in the caller.
+func (w *Workload) Outbound(name string) int {
+	port, ok := w.outbound[name]
+	if !ok {
+		panic(fmt.Sprintf("workload %s has no outbound %q", w.Name, name))
+	}
+	return port
+}
+
+// Call is what an application of the workload does to reach another: a plain request to its own outbound.
+func (w *Workload) Call(ctx context.Context, outbound, path string) (status int, body string, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", loopback, w.Outbound(outbound), path), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, string(raw), err
+}
+
+// StartIngress writes a ZoneIngress and starts its Envoy. It listens once the zone has a service.
+func (c *Cluster) StartIngress(ctx context.Context, zone *Server, name string) (*Proxy, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	doc := map[string]any{"type": "ZoneIngress", "name": name, "networking": map[string]any{"address": loopback, "port": port}}
+	if err := zone.API.Put(ctx, "/zoneingresses/"+name, doc); err != nil {
+		return nil, err
+	}
+	return c.StartProxy(ctx, ProxyConfig{Zone: zone, ZoneIngress: name})
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// ErrNotRunning: the process has not been started, or has ended.
+var ErrNotRunning = errors.New("the process does not run")
+
+// Process is a program that may be started, killed and started again with the same arguments. Its output is appended
+// to one file.
+type Process struct {
+	name, path string
+	args       []string
+	logFile    string
+
+	mu  sync.Mutex
+	run *running // the last run, guarded by mu
+}
+
+// running is one run of a process.
+type running struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// Name is what errors and logs call it.
+func (p *Process) Name() string { return p.name }
+
+// Start runs the program. It fails when it already runs.
+func (p *Process) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil && !p.run.ended() {
+		return fmt.Errorf("%s already runs", p.name)
+	}
+	out, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close() // the child has its own
+	if _, err := fmt.Fprintf(out, "$ %s %s\n", filepath.Base(p.path), strings.Join(p.args, " ")); err != nil {
+		return err
+	}
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = processAttributes()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	r := &running{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		r.err = cmd.Wait()
+		close(r.done)
+	}()
+	p.run = r
+	return nil
+}
+
+// PID is the number of the running process, or of the last one; zero before Start.
+func (p *Process) PID() int {
+	if r := p.current(); r != nil {
+		return r.cmd.Process.Pid
+	}
+	return 0
+}
+
+// Alive returns nil while the process runs, and how it ended otherwise; the error ends Until.
+func (p *Process) Alive() error {
+	r := p.current()
+	if r == nil {
+		return Final(fmt.Errorf("%s: %w", p.name, ErrNotRunning))
+	}
+	if r.ended() {
+		return Final(fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, ErrNotRunning, r.cmd.ProcessState, p.Tail(20)))
+	}
+	return nil
+}
+
+// Kill ends the process and its children as kill -9 does, and waits. It is no error when it has ended already.
+func (p *Process) Kill() {
+	if r := p.current(); r != nil {
+		r.signal(syscall.SIGKILL)
+		<-r.done
+	}
+}
+
+// Pause stops the process where it is, as a machine that hangs would be; Resume lets it go on.
+func (p *Process) Pause() { p.send(syscall.SIGSTOP) }
+
+// Resume ends Pause.
+func (p *Process) Resume() { p.send(syscall.SIGCONT) }
+
+func (p *Process) send(s syscall.Signal) {
+	if r := p.current(); r != nil {
+		r.signal(s)
+	}
+}
+
+// Stop sends SIGTERM and waits. It fails when the process ends otherwise than with status 0, and when ctx ends first, in
+// which case the process is killed.
+func (p *Process) Stop(ctx context.Context) error {
+	r := p.current()
+	if r == nil || r.ended() {
+		return fmt.Errorf("stop %s: %w", p.name, ErrNotRunning)
+	}
+	r.signal(syscall.SIGTERM)
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		p.Kill()
+		return fmt.Errorf("%s did not end by SIGTERM: %w; the end of its log:\n%s", p.name, ctx.Err(), p.Tail(20))
+	}
+	if r.err != nil {
+		return fmt.Errorf("%s ended by SIGTERM with %w; the end of its log:\n%s", p.name, r.err, p.Tail(20))
+	}
+	return nil
+}
+
+// Log is everything that it has printed, in all its runs.
+func (p *Process) Log() string {
+	raw, err := os.ReadFile(p.logFile)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// Tail is the last lines of Log.
+func (p *Process) Tail(lines int) string {
+	all := strings.Split(strings.TrimRight(p.Log(), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func (p *Process) current() *running {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run
+}
+
+func (r *running) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal reaches the whole group.
+func (r *running) signal(s syscall.Signal) {
+	if !r.ended() {
+		_ = syscall.Kill(-r.cmd.Process.Pid, s)
+	}
+}

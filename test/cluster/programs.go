@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Root is the folder of the repository, found from the working directory upwards.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no go.mod above the working directory: run this inside the repository")
+		}
+		dir = parent
+	}
+}
+
+// Build compiles the three programs from the repository's sources into the folder bin.
+func Build(ctx context.Context, bin string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/...")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// FindEnvoy returns the Envoy to use: the argument, the environment's ENVOY, the one that `make tools-envoy` installed in
+// the repository, or one on the path. There is no mesh without it, so that none is an error.
+func FindEnvoy(path string) (string, error) {
+	if path == "" {
+		path = os.Getenv("ENVOY")
+	}
+	if path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("envoy: %w", err)
+		}
+		return filepath.Abs(path)
+	}
+	if root, err := Root(); err == nil {
+		installed := filepath.Join(root, ".tools", "bin", "envoy")
+		if _, err := os.Stat(installed); err == nil {
+			return installed, nil
+		}
+	}
+	found, err := exec.LookPath("envoy")
+	if err != nil {
+		return "", fmt.Errorf("no Envoy: run make tools-envoy, or set ENVOY to its path")
+	}
+	return filepath.Abs(strings.TrimSpace(found))
+}

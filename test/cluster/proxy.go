@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// proxyTimeout is how long an Envoy may take until it has its listeners.
+const proxyTimeout = 20 * time.Second
+
+// Proxy is an Envoy in front of an application.
+type Proxy struct {
+	*Process
+	url string // of the admin interface
+}
+
+// ProxyConfig says which Dataplane the proxy is of.
+type ProxyConfig struct {
+	Zone *Server
+	Mesh string
+	// Namespace of the Dataplane; may be empty.
+	Namespace, Dataplane string
+	// ZoneIngress, instead of a Dataplane and its mesh, is the ingress that the proxy is.
+	ZoneIngress string
+}
+
+// StartProxy bootstraps an Envoy as a user would, by `causeway-zone bootstrap`, and waits until its admin interface
+// answers. It need not have a listener then: see WaitListeners.
+func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	admin := fmt.Sprintf("127.0.0.1:%d", port)
+	args := []string{"bootstrap", "--xds-address", cfg.Zone.Address("xds"), "--admin-address", admin}
+	if cfg.ZoneIngress != "" {
+		args = append(args, "--zone-ingress", cfg.ZoneIngress)
+	} else {
+		args = append(args, "--dataplane", cfg.Dataplane, "--mesh", cfg.Mesh, "--namespace", cfg.Namespace)
+	}
+	bootstrap, err := c.Output(ctx, nil, "causeway-zone", args...)
+	if err != nil {
+		return nil, err
+	}
+	name := "envoy-" + cfg.Zone.Name() + "-" + cfg.Dataplane + cfg.ZoneIngress
+	file := filepath.Join(c.cfg.Dir, name+".yaml")
+	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
+		return nil, err
+	}
+	process, err := c.process(name, c.cfg.Envoy, []string{
+		"-c", file, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--drain-time-s", "1",
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Process: process, url: "http://" + admin}
+	return p, p.Start(ctx)
+}
+
+// Start runs the Envoy, again after Kill or Stop, and waits for its admin interface.
+func (p *Proxy) Start(ctx context.Context) error {
+	if err := p.Process.Start(); err != nil {
+		return err
+	}
+	return Until(ctx, proxyTimeout, "the admin interface of "+p.Name(), func(ctx context.Context) error {
+		if err := p.Alive(); err != nil {
+			return err
+		}
+		_, err := p.ask(ctx, "/server_info")
+		return err
+	})
+}
+
+// AdminURL is the base address of Envoy's admin interface.
+func (p *Proxy) AdminURL() string { return p.url }
+
+// WaitListeners waits until the Envoy listens on all the loopback ports.
+func (p *Proxy) WaitListeners(ctx context.Context, ports ...int) error {
+	return Until(ctx, proxyTimeout, fmt.Sprintf("the listeners of %s on %v", p.Name(), ports), func(ctx context.Context) error {
+		if err := p.Alive(); err != nil {
+			return err
+		}
+		raw, err := p.ask(ctx, "/listeners?format=text")
+		if err != nil {
+			return err
+		}
+		for _, port := range ports {
+			if !bytes.Contains(raw, fmt.Appendf(nil, "::127.0.0.1:%d\n", port)) {
+				return fmt.Errorf("no listener on %d; the end of its log:\n%s", port, p.Tail(5))
+			}
+		}
+		return nil
+	})
+}
+
+// Stats reads the counters and gauges whose names match the regular expression.
+func (p *Proxy) Stats(ctx context.Context, filter string) (map[string]uint64, error) {
+	raw, err := p.ask(ctx, "/stats?format=json&filter="+url.QueryEscape(filter))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Stats []struct {
+			Name  string          `json:"name"`
+			Value json.RawMessage `json:"value"`
+		} `json:"stats"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, err
+	}
+	stats := map[string]uint64{}
+	for _, s := range answer.Stats {
+		var v uint64
+		if s.Name != "" && json.Unmarshal(s.Value, &v) == nil {
+			stats[s.Name] = v
+		}
+	}
+	return stats, nil
+}
+
+// ListenerStats are the statistics that move when Envoy is told something new about its listeners.
+func (p *Proxy) ListenerStats(ctx context.Context) (map[string]uint64, error) {
+	return p.Stats(ctx, `^listener_manager\.(listener_(added|modified|in_place_updated|removed|create_failure|create_success)|lds\.(version|update_success|update_rejected))$`)
+}
+
+// ConfigDump is all that the Envoy was told, as JSON.
+func (p *Proxy) ConfigDump(ctx context.Context) (string, error) {
+	raw, err := p.ask(ctx, "/config_dump")
+	return string(raw), err
+}
+
+// ask reads a page of the admin interface.
+func (p *Proxy) ask(ctx context.Context, path string) ([]byte, error) { return fetch(ctx, p.url+path) }

@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/causeway-mesh/causeway/test/app"
+)
+
+// Protocols of inbounds.
+const (
+	ProtocolHTTP  = "http"
+	ProtocolHTTP2 = "http2"
+	ProtocolTCP   = "tcp"
+)
+
+// loopback is where everything listens.
+const loopback = "127.0.0.1"
+
+// WorkloadConfig describes a Dataplane and what stands behind it.
+type WorkloadConfig struct {
+	Zone                  *Server
+	Mesh, Namespace, Name string
+	// ServiceAccount goes into the SPIFFE ID.
+	ServiceAccount string
+	Labels         map[string]string
+	// Inbounds are names, each with the protocol. Each gets an application and a port of its own.
+	Inbounds []InboundConfig
+	// Outbounds are what the applications may call on ports of their own. A client without a proxy has none.
+	Outbounds []OutboundConfig
+}
+
+// OutboundConfig is one outbound: a name for tests, and the backendRef of the Dataplane.
+type OutboundConfig struct {
+	Name       string
+	BackendRef map[string]any
+}
+
+// InboundConfig is one inbound.
+type InboundConfig struct{ Name, Protocol string }
+
+// Workload is a Dataplane with its proxy and its applications.
+type Workload struct {
+	WorkloadConfig
+	Proxy    *Proxy
+	inbounds map[string]*Inbound
+	outbound map[string]int
+}
+
+// Inbound is a port of a workload. Of HTTP and TCP, one is set.
+type Inbound struct {
+	Name string
+	Port int
+	HTTP *app.HTTP
+	TCP  *app.TCP
+}
+
+// Count is how many requests, or connections, have reached the application.
+func (in *Inbound) Count() int64 {
+	if in.HTTP != nil {
+		return in.HTTP.Count()
+	}
+	return in.TCP.Count()
+}
+
+// StartWorkload starts the applications, writes the Dataplane, starts its Envoy and waits until it listens. Close ends the
+// applications; the cluster ends the Envoy.
+func (c *Cluster) StartWorkload(ctx context.Context, cfg WorkloadConfig) (*Workload, error) {
+	w := &Workload{WorkloadConfig: cfg, inbounds: map[string]*Inbound{}, outbound: map[string]int{}}
+	err := w.start(ctx, c)
+	if err != nil {
+		w.Close()
+	}
+	return w, err
+}
+
+func (w *Workload) start(ctx context.Context, c *Cluster) error {
+	var ports []int
+	var fields []any
+	for _, cfg := range w.WorkloadConfig.Inbounds {
+		in, err := startInbound(cfg, w.Name+" in "+w.Zone.Name())
+		if err != nil {
+			return err
+		}
+		w.inbounds[cfg.Name] = in
+		ports = append(ports, in.Port)
+		fields = append(fields, map[string]any{
+			"name": cfg.Name, "port": in.Port, "servicePort": in.servicePort(), "protocol": cfg.Protocol,
+		})
+	}
+	outbounds, err := w.outbounds()
+	if err != nil {
+		return err
+	}
+	if err := writeDataplane(ctx, w.WorkloadConfig, map[string]any{"address": loopback, "inbound": fields, "outbound": outbounds}); err != nil {
+		return err
+	}
+	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name})
+	if err != nil {
+		return err
+	}
+	return w.Proxy.WaitListeners(ctx, ports...)
+}
+
+func startInbound(cfg InboundConfig, service string) (*Inbound, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	in := &Inbound{Name: cfg.Name, Port: port}
+	if cfg.Protocol == ProtocolTCP {
+		in.TCP, err = app.StartTCP()
+	} else {
+		in.HTTP, err = app.StartHTTP(service)
+	}
+	return in, err
+}
+
+func (in *Inbound) servicePort() int {
+	if in.HTTP != nil {
+		return in.HTTP.Port()
+	}
+	return in.TCP.Port()
+}
+
+// Close ends the applications.
+func (w *Workload) Close() {
+	for _, in := range w.inbounds {
+		var err error
+		switch {
+		case in.HTTP != nil:
+			err = in.HTTP.Close()
+		case in.TCP != nil:
+			err = in.TCP.Close()
+		}
+		_ = err // there is nobody left to tell
+	}
+}
+
+// Inbound returns the inbound of that name; it panics when there is none, which is a mistake in the caller.
+func (w *Workload) Inbound(name string) *Inbound {
+	in, ok := w.inbounds[name]
+	if !ok {
+		panic(fmt.Sprintf("workload %s has no inbound %q", w.Name, name))
+	}
+	return in
+}
+
+// Path is the Dataplane's place in the HTTP API, without a query.
+func (w *WorkloadConfig) Path() string {
+	return "/meshes/" + w.Mesh + "/dataplanes/" + w.Name
+}
+
+// Query names the namespace, where there is one: "?namespace=NS".
+func (w *WorkloadConfig) Query() string {
+	if w.Namespace == "" {
+		return ""
+	}
+	return "?namespace=" + url.QueryEscape(w.Namespace)
+}
+
+// RegisterClient writes a Dataplane that has an identity and no proxy, and returns the identity once it covers the
+// trust domains of the zones.
+func RegisterClient(ctx context.Context, cfg WorkloadConfig, zones ...string) (*Identity, error) {
+	unused := []any{map[string]any{"name": "unused", "port": 1}}
+	if err := writeDataplane(ctx, cfg, map[string]any{"address": loopback, "inbound": unused}); err != nil {
+		return nil, err
+	}
+	return cfg.Zone.WaitTrust(ctx, cfg.Mesh, cfg.Namespace, cfg.Name, zones...)
+}
+
+// writeDataplane writes it as soon as its mesh has come to the zone.
+func writeDataplane(ctx context.Context, cfg WorkloadConfig, networking map[string]any) error {
+	labels := map[string]string{"k8s.kuma.io/service-account": cfg.ServiceAccount}
+	if cfg.ServiceAccount == "" {
+		labels = map[string]string{}
+	}
+	for k, v := range cfg.Labels {
+		labels[k] = v
+	}
+	doc := map[string]any{
+		"type": "Dataplane", "mesh": cfg.Mesh, "name": cfg.Name, "labels": labels,
+		"networking": networking,
+	}
+	if cfg.Namespace != "" {
+		doc["namespace"] = cfg.Namespace
+	}
+	if err := cfg.Zone.WaitMesh(ctx, cfg.Mesh); err != nil {
+		return err
+	}
+	return cfg.Zone.API.Put(ctx, cfg.Path()+cfg.Query(), doc)
+}
+
+// WaitMesh waits until the mesh is there: in a zone, until it has come from the global.
+func (s *Server) WaitMesh(ctx context.Context, mesh string) error {
+	return Until(ctx, readyTimeout, fmt.Sprintf("the mesh %s in %s", mesh, s.Name()), func(ctx context.Context) error {
+		if err := s.Alive(); err != nil {
+			return err
+		}
+		return s.API.Get(ctx, "/meshes/"+mesh, nil)
+	})
+}
+
+// StatusOf is the HTTP status in an error of API, or zero.
+func StatusOf(err error) int {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return status.Status
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// crossing is where a policy that was written in zone-1 is to be found.
+type crossing struct {
+	policy, role string
+	where        []sighting
+}
+
+// sighting is one server, whether the policy should be there, and the name under which it is; empty when it is not.
+type sighting struct {
+	server string
+	want   bool
+	name   string
+}
+
+func (s sighting) ok() bool { return s.want == (s.name != "") }
+
+// showCrossing applies the consumer's policy and then the producer's in zone-1. They travel on the same stream in the
+// order in which they were written, so that the consumer's is not coming any more once the producer's is there.
+func (m *mesh) showCrossing(ctx context.Context) ([]crossing, error) {
+	files := []applied{{"consumer-timeout.yaml", zone1}, {"producer-timeout.yaml", zone1}}
+	for _, a := range files {
+		if err := m.apply(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	err := cluster.Until(ctx, settleTimeout, "the producer's policy in zone-2", func(ctx context.Context) error {
+		it, err := m.find(ctx, zone2, "producer-timeout")
+		if err == nil && it == nil {
+			err = fmt.Errorf("it is not there")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m.sightings(ctx)
+}
+
+func (m *mesh) sightings(ctx context.Context) ([]crossing, error) {
+	expected := []crossing{
+		{policy: "producer-timeout", where: []sighting{{zone1, true, ""}, {globalServer, true, ""}, {zone2, true, ""}}},
+		{policy: "consumer-timeout", where: []sighting{{zone1, true, ""}, {globalServer, true, ""}, {zone2, false, ""}}},
+	}
+	for i := range expected {
+		for j := range expected[i].where {
+			s := &expected[i].where[j]
+			it, err := m.find(ctx, s.server, expected[i].policy)
+			if err != nil {
+				return nil, err
+			}
+			if it != nil {
+				s.name = it.Name
+				if s.server == zone1 {
+					expected[i].role = it.Labels["kuma.io/policy-role"]
+				}
+			}
+		}
+	}
+	return expected, nil
+}
+
+// find returns the MeshTimeout of that display name on a server, or nil.
+func (m *mesh) find(ctx context.Context, server, displayName string) (*cluster.Item, error) {
+	items, err := m.servers[server].API.List(ctx, "/meshes/"+meshName+"/meshtimeouts")
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		if it.Name == displayName || it.Labels["kuma.io/display-name"] == displayName {
+			return &it, nil
+		}
+	}
+	return nil, nil
+}

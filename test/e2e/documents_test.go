@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// problemField takes the field, and nothing else, from a problem: `document 1 (Mesh a): spec.default: ...`, or
+// `Mesh a: spec.default: ...`.
+var problemField = regexp.MustCompile(`(?m)^(?:document \d+(?: \([^)]*\))?|[A-Z]\w+ \S+): ([^:]+):`)
+
+// TestBrokenDocuments sends each of the model's broken documents to a zone that runs alone, by the command line and as they
+// are: both name the field, and nothing is stored. What is wrong with each stands in the model's own test data.
+func TestBrokenDocuments(t *testing.T) {
+	m := newCluster(t)
+	zone := m.startZone("zone-1")
+	root, err := cluster.Root()
+	m.must(err)
+	archive, err := txtar.ParseFile(filepath.Join(root, "resources", "testdata", "broken.txtar"))
+	m.must(err)
+	before, err := zone.Revision(t.Context())
+	m.must(err)
+
+	documents := map[string][]byte{}
+	fields := map[string]string{}
+	for _, f := range archive.Files {
+		name, isProblems := strings.CutSuffix(f.Name, ".problems")
+		if !isProblems {
+			documents[name] = f.Data
+		} else if found := problemField.FindSubmatch(f.Data); found != nil {
+			fields[name] = string(found[1])
+		}
+	}
+	if len(documents) < 40 || len(fields) != len(documents) {
+		t.Fatalf("%d documents, for %d of them a field is known; want at least 40, all known", len(documents), len(fields))
+	}
+	dir := t.TempDir()
+	for name, text := range documents {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(dir, name)
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refusedByCommand(t, m, zone, file, fields[name])
+			refusedByServer(t, zone, text, fields[name])
+		})
+	}
+	// All of them as one directory, beside a good one: that is not stored either.
+	good := "{type: MeshTimeout, mesh: default, name: good, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 1s}}}]}}"
+	m.must(os.WriteFile(filepath.Join(dir, "0-good.yaml"), []byte(good), 0o600))
+	if _, err := m.CTL(t.Context(), zone, nil, "apply", "-f", dir); exitStatus(err) != 1 {
+		t.Errorf("the whole directory: %v, want exit status 1", err)
+	}
+	after, err := zone.Revision(t.Context())
+	m.must(err)
+	if after != before {
+		t.Errorf("the store's revision went from %v to %v: something was stored", before, after)
+	}
+}
+
+// TestUnreasonableRequests: what is wrong with a request as a whole, or with what it refers to, is a 4xx that says so.
+func TestUnreasonableRequests(t *testing.T) {
+	m := newMesh(t, "zone-1")
+	m.eventually("what the zone writes by itself", func(ctx context.Context) error {
+		trusts, err := m.global.API.List(ctx, "/meshes/default/meshtrusts")
+		if err == nil && len(trusts) == 0 {
+			err = errNotYet
+		}
+		return err
+	})
+	before, err := m.global.Revision(t.Context())
+	m.must(err)
+	big := strings.Repeat("# nothing to see here\n", 5<<20/22+1) + systemOfGlobal
+	for _, tt := range []struct {
+		name, body, want string
+		server           *cluster.Server
+	}{
+		{"5 MiB", big, "large", m.global},
+		{"unknown mesh", strings.ReplaceAll(systemOfGlobal, "mesh: default", "mesh: nowhere"), "mesh", m.global},
+		{"a zone's type on the global", "{type: Dataplane, mesh: default, name: d, networking: {address: 10.0.0.1, inbound: [{port: 80}]}}", "type", m.global},
+		{"a namespace on the global", producer, "namespace", m.global},
+		{"a global's type on a zone", "{type: Mesh, name: m}", "type", m.zones["zone-1"]},
+	} {
+		t.Run(tt.name, func(t *testing.T) { refusedByServer(t, tt.server, []byte(tt.body), tt.want) })
+	}
+	after, err := m.global.Revision(t.Context())
+	m.must(err)
+	if after != before {
+		t.Errorf("the store's revision went from %v to %v: something was stored", before, after)
+	}
+}
+
+func refusedByCommand(t *testing.T, m *mesh, zone *cluster.Server, file, field string) {
+	t.Helper()
+	_, err := m.CTL(t.Context(), zone, nil, "apply", "-f", file)
+	if exitStatus(err) != 1 {
+		t.Fatalf("causewayctl: %v, want exit status 1", err)
+	}
+	if !strings.Contains(err.Error(), field) {
+		t.Errorf("causewayctl does not name %q: %v", field, err)
+	}
+}
+
+func refusedByServer(t *testing.T, zone *cluster.Server, text []byte, field string) {
+	t.Helper()
+	resp, err := http.Post(zone.API.URL()+"/_batch", "application/yaml", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode/100 != 4 {
+		t.Fatalf("POST /_batch: %s, want a 4xx: %s", resp.Status, &body)
+	}
+	quoted := strings.ReplaceAll(field, `"`, `\"`)
+	if !strings.Contains(body.String(), field) && !strings.Contains(body.String(), quoted) {
+		t.Errorf("POST /_batch does not name %q: %s", field, &body)
+	}
+}
+
+// exitStatus is that of a program that CTL ran, 0 for none.
+func exitStatus(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// ledger writes policies to one server, one at a time, and keeps what the server has promised about each.
+type ledger struct {
+	server *cluster.Server
+	path   string // of the list
+	doc    func(name, value string) map[string]any
+	value  func(cluster.Item) string // the value in a stored resource
+	prefix string
+
+	mu       sync.Mutex
+	promised map[string]string   // by name, what was acknowledged last; "" is a deletion; guarded by mu
+	possible map[string][]string // by name, what was sent since and not answered; guarded by mu
+	next     int                 // values never repeat; guarded by mu
+	written  int                 // acknowledged writes; guarded by mu
+}
+
+const ledgerNames = 12
+
+// write puts or deletes until ctx ends, and returns the first answer that is neither success nor silence.
+func (l *ledger) write(ctx context.Context, rng *rand.Rand) error {
+	for ctx.Err() == nil {
+		name := fmt.Sprintf("%s-%d", l.prefix, rng.IntN(ledgerNames))
+		remove := rng.IntN(5) == 0
+		l.mu.Lock()
+		l.next++
+		value := fmt.Sprint(l.next)
+		if remove {
+			value = ""
+		}
+		l.possible[name] = append(l.possible[name], value)
+		l.mu.Unlock()
+
+		// A request that is sent is waited for: one that is given up could still be carried out after the check.
+		sent := context.WithoutCancel(ctx)
+		var err error
+		if remove {
+			err = l.server.API.Delete(sent, l.path+"/"+name)
+		} else {
+			err = l.server.API.Put(sent, l.path+"/"+name, l.doc(name, value))
+		}
+		status := cluster.StatusOf(err)
+		switch {
+		case err == nil, remove && status == http.StatusNotFound:
+			l.mu.Lock()
+			l.promised[name], l.possible[name] = value, nil
+			l.written++
+			l.mu.Unlock()
+		case status != 0:
+			return err
+		default:
+			return nil // the server is gone
+		}
+	}
+	return nil
+}
+
+// check compares the items, by display name, with what was promised. Where a write was not answered, either may be.
+// Then it takes what it finds as the promise, because a later answer may not change it.
+func (l *ledger) check(ctx context.Context) error {
+	items, err := byDisplayName(ctx, l.server, l.path)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range ledgerNames {
+		name := fmt.Sprintf("%s-%d", l.prefix, i)
+		got := ""
+		if it, ok := items[name]; ok {
+			got = l.value(it)
+		}
+		if got != l.promised[name] && !slices.Contains(l.possible[name], got) {
+			return fmt.Errorf("%s on %s is %q, but %q was acknowledged (unanswered since: %q)",
+				name, l.server.Name(), got, l.promised[name], l.possible[name])
+		}
+		l.promised[name], l.possible[name] = got, nil
+	}
+	return nil
+}
+
+// agrees returns nil when other has the same values as was promised.
+func (l *ledger) agrees(ctx context.Context, other *cluster.Server) error {
+	items, err := byDisplayName(ctx, other, l.path)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range ledgerNames {
+		name := fmt.Sprintf("%s-%d", l.prefix, i)
+		got := ""
+		if it, ok := items[name]; ok {
+			got = l.value(it)
+		}
+		if got != l.promised[name] {
+			return fmt.Errorf("%s is %q on %s and %q on %s", name, l.promised[name], l.server.Name(), got, other.Name())
+		}
+	}
+	return nil
+}

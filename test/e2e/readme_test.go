@@ -1,0 +1,295 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// walkthrough is the section of the README whose commands TestREADME runs.
+const walkthrough = "## A first policy, step by step"
+
+// readmePorts are those that the section uses; the test replaces each by a free one.
+var readmePorts = []string{"15681", "15680", "5681", "5685", "5680", "5678", "9901", "9080", "8080", "8081"}
+
+// shown is a command of the README and what is shown under it.
+type shown struct {
+	command string
+	output  []string
+}
+
+// TestREADME runs the commands that the README tells a newcomer to run, and wants to see what it shows.
+func TestREADME(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newReader(t, root, "first-policy").read("README.md", walkthrough)
+}
+
+// TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that takes permissions from a zone.
+func TestProxylessGRPCGuide(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newReader(t, root, "proxyless-grpc").read("docs/proxyless-grpc/README.md", "## Step by step")
+}
+
+// read runs the commands of a section of a page.
+func (r *reader) read(page, section string) {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.root, page))
+	r.must(err)
+	for _, c := range readCommands(r.t, string(text), section) {
+		r.follow(c)
+	}
+}
+
+// readCommands takes them from the fenced blocks of the section.
+func readCommands(t *testing.T, page, heading string) []shown {
+	t.Helper()
+	_, section, found := strings.Cut(page, heading)
+	if !found {
+		t.Fatalf("the page has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var all []shown
+	inside := false
+	for _, line := range strings.Split(section, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```console"
+		case !inside:
+		case strings.HasPrefix(line, "$ "):
+			all = append(all, shown{command: line[2:]})
+		case strings.HasSuffix(all[len(all)-1].command, `\`):
+			last := &all[len(all)-1].command
+			*last = strings.TrimSuffix(*last, `\`) + strings.TrimSpace(line)
+		default:
+			all[len(all)-1].output = append(all[len(all)-1].output, line)
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("the section shows only %d commands", len(all))
+	}
+	return all
+}
+
+// reader is somebody who follows a page in a folder of their own, with other ports.
+type reader struct {
+	t         *testing.T
+	root, dir string
+	ports     *strings.Replacer
+}
+
+// newReader gives a reader the files of a folder of docs.
+func newReader(t *testing.T, root, folder string) *reader {
+	t.Helper()
+	r := &reader{t: t, root: root, dir: t.TempDir()}
+	var pairs []string
+	for _, port := range readmePorts {
+		free, err := cluster.FreePort()
+		r.must(err)
+		pairs = append(pairs, port, strconv.Itoa(free))
+	}
+	r.ports = strings.NewReplacer(pairs...)
+	r.must(os.MkdirAll(filepath.Join(r.dir, ".tools", "bin"), 0o700))
+	r.must(os.Symlink(programs.envoy, filepath.Join(r.dir, ".tools", "bin", "envoy")))
+	r.must(os.Symlink(programs.bin, filepath.Join(r.dir, "bin")))
+	files, err := filepath.Glob(filepath.Join(root, "docs", folder, "*.yaml"))
+	r.must(err)
+	r.must(os.MkdirAll(filepath.Join(r.dir, "docs", folder), 0o700))
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		r.must(err)
+		copied := r.ports.Replace(string(raw))
+		r.must(os.WriteFile(filepath.Join(r.dir, "docs", folder, filepath.Base(file)), []byte(copied), 0o600))
+	}
+	return r
+}
+
+func (r *reader) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// follow runs one command. What keeps running runs until the end of the test; the others are tried until they show what they
+// should, as a reader would who was too quick.
+func (r *reader) follow(c shown) {
+	r.t.Helper()
+	if strings.HasPrefix(c.command, "make ") {
+		return // done before: these are the programs under test
+	}
+	if build, ok := strings.CutPrefix(c.command, "go build -o "); ok {
+		r.build(strings.Fields(build))
+		return
+	}
+	command := r.ports.Replace(c.command)
+	if background, ok := strings.CutSuffix(command, " &"); ok {
+		r.background(background)
+		return
+	}
+	err := cluster.Until(r.t.Context(), patience, "what the README shows", func(ctx context.Context) error {
+		out, err := r.run(ctx, command)
+		if err != nil {
+			return err
+		}
+		return r.compare(c.output, out)
+	})
+	if err != nil {
+		r.t.Fatalf("$ %s\n%v", command, err)
+	}
+}
+
+// build compiles a program of the repository.
+func (r *reader) build(args []string) {
+	r.t.Helper()
+	cmd := exec.Command("go", "build", "-o", filepath.Join(r.dir, args[0]), args[1])
+	cmd.Dir = r.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// background starts what keeps running; a server is waited for, as its log says when it is ready.
+func (r *reader) background(command string) {
+	r.t.Helper()
+	if strings.Contains(command, "envoy -c") {
+		command += " --use-dynamic-base-id" // another Envoy may run on this machine
+	}
+	cmd := exec.Command("bash", "-c", "exec "+command)
+	cmd.Dir, cmd.Env = r.dir, r.environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	log, err := os.CreateTemp(r.dir, "log-")
+	r.must(err)
+	cmd.Stdout, cmd.Stderr = log, log
+	r.must(cmd.Start())
+	read := func() string {
+		raw, err := os.ReadFile(log.Name())
+		if err != nil {
+			return err.Error()
+		}
+		return string(raw)
+	}
+	r.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		_ = log.Close()
+		if r.t.Failed() {
+			r.t.Logf("$ %s &\n%s", command, read())
+		}
+	})
+	if !strings.HasPrefix(command, "bin/causeway-") {
+		return
+	}
+	r.must(cluster.Until(r.t.Context(), patience, "the server to be ready", func(context.Context) error {
+		if !strings.Contains(read(), " is ready") {
+			return errNotYet
+		}
+		return nil
+	}))
+}
+
+// environment replaces the ports that the section does not name because they are the programs' defaults.
+func (r *reader) environment() []string {
+	env := os.Environ()
+	for name, address := range map[string]string{
+		"CAUSEWAY_ADDRESS":             "http://127.0.0.1:5681",
+		"CAUSEWAY_API_ADDRESS":         "127.0.0.1:5681",
+		"CAUSEWAY_KDS_ADDRESS":         "127.0.0.1:5685",
+		"CAUSEWAY_DIAGNOSTICS_ADDRESS": "127.0.0.1:5680",
+		"CAUSEWAY_XDS_ADDRESS":         "127.0.0.1:5678",
+		"CAUSEWAY_ADMIN_ADDRESS":       "127.0.0.1:9901",
+	} {
+		env = append(env, name+"="+r.ports.Replace(address))
+	}
+	return env
+}
+
+func (r *reader) run(ctx context.Context, command string) (string, error) {
+	if strings.HasPrefix(command, "curl ") {
+		return r.curl(ctx, strings.Fields(command))
+	}
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.Env = r.dir, r.environment()
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s%s", err, out, &errOut)
+	}
+	return string(out), nil
+}
+
+// curl does what curl does with these few flags: the machine that tests need not have it.
+func (r *reader) curl(ctx context.Context, args []string) (string, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	files := map[string]string{}
+	for i, arg := range args {
+		if arg == "--cert" || arg == "--key" {
+			files[arg] = filepath.Join(r.dir, args[i+1])
+		}
+	}
+	if len(files) == 2 {
+		pair, err := tls.LoadX509KeyPair(files["--cert"], files["--key"])
+		if err != nil {
+			return "", err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[len(args)-1], nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// compare wants every line that the README shows, in its order; there may be more. Numbers differ from run to run.
+func (r *reader) compare(want []string, got string) error {
+	lines := strings.Split(got, "\n")
+	for _, line := range want {
+		found := false
+		for len(lines) > 0 && !found {
+			found = alike(r.ports.Replace(line)) == alike(lines[0])
+			lines = lines[1:]
+		}
+		if !found {
+			return fmt.Errorf("no line like %q in\n%s", line, got)
+		}
+	}
+	return nil
+}
+
+var (
+	hashed  = regexp.MustCompile(`-[a-z2-9]{16}\b`)
+	numbers = regexp.MustCompile(`[0-9]+`)
+)
+
+func alike(line string) string {
+	line = hashed.ReplaceAllString(line, "-HASH")
+	return strings.Join(strings.Fields(numbers.ReplaceAllString(line, "N")), " ")
+}

@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// The documents of TestSync, by name.
+const (
+	backendService = `{type: MeshService, mesh: default, namespace: backend-ns, name: backend, spec: {
+  selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [{name: http, port: 80, appProtocol: http}]}}`
+	systemOfGlobal = `{type: MeshTimeout, mesh: default, name: of-global, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 7s}}}]}}`
+	systemOfZone   = `{type: MeshTimeout, mesh: default, name: of-zone, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 6s}}}]}}`
+	producer       = `{type: MeshTimeout, mesh: default, namespace: backend-ns, name: producer, spec: {to: [
+  {targetRef: {kind: MeshService, name: backend}, default: {http: {requestTimeout: 5s}}}]}}`
+	consumer = `{type: MeshTimeout, mesh: default, namespace: frontend-ns, name: consumer, spec: {to: [
+  {targetRef: {kind: MeshService, name: backend, namespace: backend-ns}, default: {http: {requestTimeout: 3s}}}]}}`
+	workloadOwner = `{type: MeshTrafficPermission, mesh: default, namespace: backend-ns, name: workload-owner, spec: {default: {}}}`
+	staysHome     = `{type: MeshTimeout, mesh: default, name: stays-home, labels: {kuma.io/kds-sync: disabled}, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 1s}}}]}}`
+	lastOfGlobal  = `{type: MeshTimeout, mesh: default, name: last-of-global, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 9s}}}]}}`
+)
+
+// TestSync: which policy goes where, by who wrote it and about what.
+func TestSync(t *testing.T) {
+	m := newMesh(t, "zone-1", "zone-2")
+	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
+	m.apply(zone1, strings.Join([]string{backendService, consumer, systemOfZone, staysHome, workloadOwner, producer}, "\n---\n"))
+	m.apply(m.global, systemOfGlobal+"\n---\n"+staysHome)
+	m.apply(m.global, lastOfGlobal)
+
+	// What was written last on a stream is there last, so that what is not there then is not coming.
+	m.arrives(zone2, "producer")
+	for _, s := range []*cluster.Server{zone1, zone2} {
+		m.arrives(s, "last-of-global")
+	}
+	m.arrives(m.global, "producer")
+
+	for _, tt := range []struct {
+		server *cluster.Server
+		want   string
+	}{
+		{m.global, "consumer last-of-global of-global of-zone producer stays-home"},
+		{zone1, "consumer last-of-global of-global of-zone producer stays-home"},
+		{zone2, "last-of-global of-global producer"},
+	} {
+		all, err := timeouts(t.Context(), tt.server)
+		m.must(err)
+		var got []string
+		for _, name := range []string{"consumer", "last-of-global", "of-global", "of-zone", "producer", "stays-home"} {
+			if _, ok := all[name]; ok {
+				got = append(got, name)
+				delete(all, name)
+			}
+		}
+		if strings.Join(got, " ") != tt.want || len(all) > 0 {
+			t.Errorf("%s has %q and %v, want %q", tt.server.Name(), got, all, tt.want)
+		}
+	}
+	m.checkLabels()
+	m.checkReference(zone2)
+	m.checkRoles(zone1)
+	m.checkCopiesAreFixed(zone2)
+
+	m.remove(zone1, producer)
+	m.remove(m.global, systemOfGlobal)
+	m.leaves(zone2, "producer")
+	m.leaves(m.global, "producer")
+	m.leaves(zone1, "of-global")
+	m.leaves(zone2, "of-global")
+	m.arrives(zone2, "last-of-global")
+}
+
+// arrives waits for a MeshTimeout of that display name.
+func (m *mesh) arrives(s *cluster.Server, name string) cluster.Item {
+	m.t.Helper()
+	var found cluster.Item
+	m.eventually(name+" on "+s.Name(), func(ctx context.Context) error {
+		all, err := timeouts(ctx, s)
+		if err != nil {
+			return err
+		}
+		it, ok := all[name]
+		if !ok {
+			return errNotYet
+		}
+		found = it
+		return nil
+	})
+	return found
+}
+
+func (m *mesh) leaves(s *cluster.Server, name string) {
+	m.t.Helper()
+	m.eventually(name+" to leave "+s.Name(), func(ctx context.Context) error {
+		all, err := timeouts(ctx, s)
+		if _, ok := all[name]; ok && err == nil {
+			err = errNotYet
+		}
+		return err
+	})
+}
+
+// checkLabels: a copy says where it comes from, and its KRI is the same everywhere.
+func (m *mesh) checkLabels() {
+	m.t.Helper()
+	const kri = "kri_mt_default_zone-1_backend-ns_producer_"
+	for _, tt := range []struct {
+		server *cluster.Server
+		origin string
+	}{{m.global, "zone"}, {m.zones["zone-1"], "zone"}, {m.zones["zone-2"], "global"}} {
+		it := m.arrives(tt.server, "producer")
+		if it.Labels["kuma.io/origin"] != tt.origin || it.Labels["kuma.io/zone"] != "zone-1" || it.Labels["k8s.kuma.io/namespace"] != "backend-ns" {
+			m.t.Errorf("on %s the producer's labels are %v", tt.server.Name(), it.Labels)
+		}
+		var byKRI cluster.Item
+		if err := tt.server.API.Get(m.t.Context(), "/_kri/"+kri, &byKRI); err != nil || byKRI.Name != it.Name {
+			m.t.Errorf("on %s, %s is %q (%v), want %q", tt.server.Name(), kri, byKRI.Name, err, it.Name)
+		}
+	}
+}
+
+// checkReference: the producer's reference names the copy of its MeshService.
+func (m *mesh) checkReference(s *cluster.Server) {
+	m.t.Helper()
+	var spec struct {
+		To []struct {
+			TargetRef struct{ Name, Namespace string }
+		}
+	}
+	m.must(json.Unmarshal(m.arrives(s, "producer").Spec, &spec))
+	services, err := byDisplayName(m.t.Context(), s, "/meshes/default/meshservices")
+	m.must(err)
+	if got, want := spec.To[0].TargetRef.Name, services["backend"].Name; got != want || want == "backend" {
+		m.t.Errorf("on %s the policy refers to %q, and the copy of the service is %q", s.Name(), got, want)
+	}
+}
+
+func (m *mesh) checkRoles(s *cluster.Server) {
+	m.t.Helper()
+	all, err := timeouts(m.t.Context(), s)
+	m.must(err)
+	permissions, err := byDisplayName(m.t.Context(), s, "/meshes/default/meshtrafficpermissions")
+	m.must(err)
+	all["workload-owner"] = permissions["workload-owner"]
+	for name, role := range map[string]string{"producer": "producer", "consumer": "consumer", "of-zone": "system", "workload-owner": "workload-owner"} {
+		if got := all[name].Labels["kuma.io/policy-role"]; got != role {
+			m.t.Errorf("the role of %s is %q, want %q", name, got, role)
+		}
+	}
+	onGlobal, err := byDisplayName(m.t.Context(), m.global, "/meshes/default/meshtrafficpermissions")
+	m.must(err)
+	if _, ok := onGlobal["workload-owner"]; !ok {
+		m.t.Error("the workload owner's policy is not on the global")
+	}
+	elsewhere, err := byDisplayName(m.t.Context(), m.zones["zone-2"], "/meshes/default/meshtrafficpermissions")
+	m.must(err)
+	if _, ok := elsewhere["workload-owner"]; ok {
+		m.t.Error("the workload owner's policy went to another zone")
+	}
+}
+
+// checkCopiesAreFixed: where a policy is a copy, users can neither change nor delete it, and the error says where they can.
+func (m *mesh) checkCopiesAreFixed(s *cluster.Server) {
+	m.t.Helper()
+	for _, name := range []string{"producer", "of-global"} {
+		it := m.arrives(s, name)
+		path := "/meshes/default/meshtimeouts/" + it.Name
+		err := s.API.Delete(m.t.Context(), path)
+		if status := cluster.StatusOf(err); status/100 != 4 {
+			m.t.Errorf("deleting the copy %s: %v, want a 4xx", it.Name, err)
+		}
+		changed := map[string]any{"type": "MeshTimeout", "mesh": "default", "name": it.Name, "spec": map[string]any{
+			"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": map[string]any{"http": map[string]any{"requestTimeout": "1h"}}}},
+		}}
+		err = s.API.Put(m.t.Context(), path, changed)
+		if status := cluster.StatusOf(err); status/100 != 4 {
+			m.t.Errorf("changing the copy %s: %v, want a 4xx", it.Name, err)
+		}
+	}
+	err := s.API.Put(m.t.Context(), "/meshes/other", map[string]any{"type": "Mesh", "name": "other"})
+	if status := cluster.StatusOf(err); status/100 != 4 || !strings.Contains(fmt.Sprint(err), "global") {
+		m.t.Errorf("a Mesh on a zone: %v, want a 4xx that says to write it on the global", err)
+	}
+	dataplane := map[string]any{"type": "Dataplane", "mesh": "default", "name": "d", "networking": map[string]any{
+		"address": "127.0.0.1", "inbound": []any{map[string]any{"port": 80}},
+	}}
+	err = m.global.API.Put(m.t.Context(), "/meshes/default/dataplanes/d", dataplane)
+	if status := cluster.StatusOf(err); status/100 != 4 || !strings.Contains(fmt.Sprint(err), "zone") {
+		m.t.Errorf("a Dataplane on the global: %v, want a 4xx that says to write it on its zone", err)
+	}
+}
+
+// TestNamesThatCollide: the name's hash has no separators, so that two zones can come by the same name. The second is
+// refused, by name, and the first stays as it is.
+func TestNamesThatCollide(t *testing.T) {
+	m := newMesh(t, "ab", "a")
+	policy := func(namespace, timeout string) string {
+		return fmt.Sprintf(`{type: MeshTimeout, mesh: default, namespace: %s, name: p, spec: {from: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: %s}}}]}}`, namespace, timeout)
+	}
+	m.apply(m.zones["ab"], policy("c", "1s"))
+	first := m.arrives(m.global, "p")
+	m.apply(m.zones["a"], policy("bc", "2s"))
+	m.apply(m.zones["a"], strings.ReplaceAll(policy("bc", "3s"), "name: p,", "name: later,"))
+	m.arrives(m.global, "later")
+	second := m.arrives(m.global, "p")
+	if second.Name != first.Name || string(second.Spec) != string(first.Spec) || second.Labels["kuma.io/zone"] != "ab" {
+		t.Errorf("the first was\n%+v\nand is now\n%+v", first, second)
+	}
+	log := m.zones["a"].Log() + m.global.Log()
+	if !strings.Contains(log, first.Name) {
+		t.Errorf("neither the global's nor the second zone's log names %s as refused", first.Name)
+	}
+}

@@ -1,0 +1,344 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+var (
+	binFlag    = flag.String("bin", "", "folder of the programs; built when empty")
+	operations = flag.Int("operations", 800, "operations of TestModel")
+	seedFlag   = flag.Uint64("seed", 1, "what makes TestModel's choices; a failure names it")
+)
+
+const (
+	// between is how many operations there are between two comparisons, and between two faults at the most.
+	between, betweenFaults = 100, 12
+	// patience is how long servers may take to agree once nothing is broken. Zones wait longer after each failed attempt.
+	patience = 60 * time.Second
+	// operatorComes is how long after a comparison began.
+	operatorComes = 10 * time.Second
+)
+
+var programs string // set once, before the first test
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "causeway-model-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		if programs = *binFlag; programs == "" {
+			programs = filepath.Join(dir, "bin")
+			err = cluster.Build(context.Background(), programs)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "model:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// TestHash: vectors of an existing control plane's function.
+func TestHash(t *testing.T) {
+	for _, tt := range []struct{ mesh, name, zone, namespace, want string }{
+		{"default", "mtp-1", "", "", "mtp-1-9v2z79f4557d687w"},
+		{"default", "mtp-1", "zone-1", "", "mtp-1-6czzcxb6vc2w9f74"},
+		{"default", "mtp-1", "zone-1", "kuma-demo", "mtp-1-fz47zxd2x86zfx87"},
+	} {
+		if got := hashed(tt.mesh, tt.name, tt.zone, tt.namespace); got != tt.want {
+			t.Errorf("hashed(%q, %q, %q, %q) = %q, want %q", tt.mesh, tt.name, tt.zone, tt.namespace, got, tt.want)
+		}
+	}
+}
+
+// play is real servers, the links between them, and the model.
+type play struct {
+	*cluster.Cluster
+	t       *testing.T
+	rng     *rand.Rand
+	writer  *writer
+	world   World
+	servers map[string]*cluster.Server
+	links   map[string]*cluster.Link
+	zones   []string
+	faults  map[string]int // how often each has happened
+}
+
+func newPlay(t *testing.T, seed uint64, zones ...string) *play {
+	t.Helper()
+	c, err := cluster.New(cluster.Config{Bin: programs, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &play{
+		Cluster: c, t: t, rng: rand.New(rand.NewPCG(seed, 0)), world: World{}, zones: zones,
+		servers: map[string]*cluster.Server{}, links: map[string]*cluster.Link{}, faults: map[string]int{},
+	}
+	p.writer = &writer{rng: rand.New(rand.NewPCG(seed, 1)), places: append([]string{Global}, zones...)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			var logs strings.Builder
+			c.Tails(&logs, 8)
+			t.Logf("run again with -seed %d; the ends of the logs:\n%s", seed, logs.String())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})
+	p.must(err)
+	p.servers[Global] = global
+	for _, zone := range zones {
+		link, err := cluster.NewLink(t.Context(), global.Address("kds"))
+		p.must(err)
+		t.Cleanup(func() { _ = link.Close() })
+		p.links[zone] = link
+		p.servers[zone], err = c.StartZone(t.Context(), cluster.ZoneConfig{Name: zone, Global: global, Link: link})
+		p.must(err)
+		p.must(p.servers[zone].WaitMesh(t.Context(), mesh))
+	}
+	return p
+}
+
+func (p *play) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestModel: random operations over four zones and the global, with faults between, lead every server to what the model says.
+func TestModel(t *testing.T) {
+	p := newPlay(t, *seedFlag, "east", "west", "north", "south")
+	fault := p.rng.IntN(betweenFaults)
+	for i := range *operations {
+		p.operate()
+		if fault--; fault <= 0 {
+			p.fault()
+			fault = 1 + p.rng.IntN(betweenFaults)
+		}
+		if (i+1)%between == 0 {
+			p.agree()
+		}
+	}
+	p.agree()
+	t.Logf("seed %d: %d operations, %d resources at the end, faults %v", *seedFlag, *operations, len(p.world), p.faults)
+	for _, kind := range []string{"kill", "restart", "cut", "freeze", "slow"} {
+		if *operations >= 500 && p.faults[kind] == 0 {
+			t.Errorf("no %s has happened", kind)
+		}
+	}
+}
+
+// operate makes one operation, and the model follows.
+func (p *play) operate() {
+	p.t.Helper()
+	for _, s := range p.writer.next(p.world) {
+		p.must(p.request(p.t.Context(), s))
+		p.world.Apply(s)
+	}
+}
+
+func path(id ID) string {
+	at := "/meshes/" + mesh + "/" + strings.ToLower(id.Type) + "s/" + id.Name
+	if id.Namespace != "" {
+		at += "?namespace=" + id.Namespace
+	}
+	return at
+}
+
+func (p *play) request(ctx context.Context, s Step) error {
+	api := p.servers[s.ID.Home].API
+	if s.Written == nil {
+		return api.Delete(ctx, path(s.ID))
+	}
+	return api.Put(ctx, path(s.ID), Document(s.ID, *s.Written))
+}
+
+// fault breaks something. Links stay as they are until the next fault or comparison; servers are back at once.
+func (p *play) fault() {
+	p.t.Helper()
+	zone := pick(p.rng, p.zones...)
+	kind := pick(p.rng, "kill", "kill", "restart", "cut", "cut", "freeze", "slow")
+	p.faults[kind]++
+	switch kind {
+	case "kill":
+		p.killWhileWriting(pick(p.rng, append([]string{Global}, p.zones...)...))
+	case "restart":
+		server := p.servers[pick(p.rng, append([]string{Global}, p.zones...)...)]
+		p.must(server.Stop(p.t.Context()))
+		p.must(server.Start(p.t.Context()))
+	case "cut":
+		p.links[zone].Set(cluster.Weather{Cut: true})
+		if pick(p.rng, true, false) {
+			p.links[zone].Set(cluster.Weather{}) // connections are gone, new ones are taken
+		}
+	case "freeze":
+		p.links[zone].Set(cluster.Weather{Frozen: true})
+	case "slow":
+		p.links[zone].Set(cluster.Weather{Delay: 20 * time.Millisecond, BytesPerSecond: 125_000, Loss: 0.05})
+	}
+}
+
+// killWhileWriting kills a server with a request under way. Afterwards it has what was, or what was to be, and nothing else.
+func (p *play) killWhileWriting(at string) {
+	p.t.Helper()
+	server := p.servers[at]
+	var s Step
+	for s.ID.Home != at || s.ID.Type == "" {
+		s = p.writer.next(p.world)[0]
+	}
+	var g errgroup.Group
+	g.Go(func() error { return p.request(p.t.Context(), s) })
+	if p.rng.IntN(3) > 0 {
+		time.Sleep(time.Duration(p.rng.IntN(3000)) * time.Microsecond)
+	}
+	server.Kill()
+	err := g.Wait()
+	if status := cluster.StatusOf(err); status != 0 {
+		p.t.Fatal(err)
+	}
+	p.must(server.Start(p.t.Context()))
+	var it cluster.Item
+	switch err2 := server.API.Get(p.t.Context(), path(s.ID), &it); {
+	case err == nil:
+		p.world.Apply(s) // acknowledged: agree finds out whether it is there
+	case cluster.StatusOf(err2) == 404 && s.Written == nil:
+		delete(p.world, s.ID)
+	case err2 == nil && s.Written != nil && valueOf(it) == s.Written.Value:
+		p.world.Apply(s)
+	}
+}
+
+var valuePattern = regexp.MustCompile(`(?:requestTimeout":"|"app":"v)(\d+)`)
+
+// valueOf reads the value in a spec; -1 where there is none.
+func valueOf(it cluster.Item) int {
+	m := valuePattern.FindStringSubmatch(strings.Join(strings.Fields(string(it.Spec)), ""))
+	if m == nil {
+		return -1
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// agree mends the links and waits until every server has what the model says.
+func (p *play) agree() {
+	p.t.Helper()
+	for _, l := range p.links {
+		l.Set(cluster.Weather{})
+	}
+	p.agreeAsItIs()
+}
+
+// agreeAsItIs is agree with the links as they are. Deletions that are held because they are so many are accepted, as an
+// operator would who knows of them: whether they were right is for the comparison.
+func (p *play) agreeAsItIs() {
+	p.t.Helper()
+	start, asked := time.Now(), false
+	for _, at := range slices.Sorted(maps.Keys(p.servers)) {
+		want := p.world.At(at)
+		p.must(cluster.Until(p.t.Context(), patience, p.servers[at].Name()+" to have what the model says", func(ctx context.Context) error {
+			got, err := p.have(ctx, at)
+			if err != nil {
+				return err
+			}
+			diff := difference(got, want)
+			if diff == "" {
+				return nil
+			}
+			if !asked && time.Since(start) > operatorComes {
+				asked = true
+				p.acceptDeletes(ctx)
+			}
+			return fmt.Errorf("%s", diff)
+		}))
+	}
+}
+
+// acceptDeletes lets go of what is held, on both sides of each link.
+func (p *play) acceptDeletes(ctx context.Context) {
+	p.t.Helper()
+	for _, zone := range p.zones {
+		for _, at := range []string{Global, zone} {
+			var accepted struct {
+				Types []json.RawMessage `json:"types"`
+			}
+			err := p.servers[at].API.Do(ctx, http.MethodPost, "/zones/"+zone+"/_accept-deletes", map[string]any{}, &accepted)
+			if err != nil {
+				p.t.Errorf("accept deletions of %s: %v", zone, err)
+			}
+			p.faults["held"] += len(accepted.Types)
+		}
+	}
+}
+
+// have lists a server.
+func (p *play) have(ctx context.Context, at string) (map[Place]Seen, error) {
+	all := map[Place]Seen{}
+	for _, list := range []string{"meshtimeouts", "meshservices"} {
+		items, err := p.servers[at].API.List(ctx, "/meshes/"+mesh+"/"+list)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range items {
+			display := it.Labels["kuma.io/display-name"]
+			if display == "" {
+				display = it.Name
+			}
+			place := Place{it.Type, it.Namespace, it.Name}
+			if _, twice := all[place]; twice {
+				return nil, cluster.Final(fmt.Errorf("%v is listed twice", place))
+			}
+			all[place] = Seen{valueOf(it), display, it.Labels["kuma.io/zone"], it.Labels["kuma.io/origin"], it.Labels["k8s.kuma.io/namespace"]}
+		}
+	}
+	return all, nil
+}
+
+// difference names the first few places where got is not want.
+func difference(got, want map[Place]Seen) string {
+	var lines []string
+	for place, w := range want {
+		if g, ok := got[place]; !ok {
+			lines = append(lines, fmt.Sprintf("%v is missing, want %+v", place, w))
+		} else if g != w {
+			lines = append(lines, fmt.Sprintf("%v is %+v, want %+v", place, g, w))
+		}
+	}
+	for place, g := range got {
+		if _, ok := want[place]; !ok {
+			lines = append(lines, fmt.Sprintf("%v should not be there: %+v", place, g))
+		}
+	}
+	slices.Sort(lines)
+	if len(lines) > 5 {
+		lines = append(lines[:5], fmt.Sprintf("and %d more", len(lines)-5))
+	}
+	return strings.Join(lines, "\n")
+}

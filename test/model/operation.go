@@ -1,0 +1,114 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Step is one request: a deletion when Written is nil.
+type Step struct {
+	ID      ID
+	Written *Written
+}
+
+// Apply does to w what the request does.
+func (w World) Apply(s Step) {
+	if s.Written == nil {
+		delete(w, s.ID)
+		return
+	}
+	w[s.ID] = *s.Written
+}
+
+// writer makes random operations: each is one request, or two in quick succession where a resource is renamed or made anew.
+type writer struct {
+	rng    *rand.Rand
+	places []string
+	value  int
+}
+
+// The same few names everywhere, so that they meet.
+func names() []string      { return []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} }
+func namespaces() []string { return []string{"", "ns-a", "ns-b", "ns-c"} }
+
+func pick[T any](rng *rand.Rand, all ...T) T { return all[rng.IntN(len(all))] }
+
+// next is an operation on a world.
+func (o *writer) next(w World) []Step {
+	id, kind := o.identity()
+	written := o.written(kind)
+	_, there := w[id]
+	switch n := o.rng.IntN(10); {
+	case there && n == 0:
+		return []Step{{ID: id}}
+	case there && n == 1: // made anew
+		return []Step{{ID: id}, {ID: id, Written: &written}}
+	case there && n == 2: // renamed
+		to := id
+		to.Name = pick(o.rng, names()...)
+		if to == id {
+			return []Step{{ID: id, Written: &written}}
+		}
+		if pick(o.rng, true, false) {
+			return []Step{{ID: to, Written: &written}, {ID: id}}
+		}
+		return []Step{{ID: id}, {ID: to, Written: &written}}
+	}
+	return []Step{{ID: id, Written: &written}}
+}
+
+// identity is of some resource, and a kind that it may have.
+func (o *writer) identity() (ID, Kind) {
+	id := ID{Home: pick(o.rng, o.places...), Name: pick(o.rng, names()...)}
+	kind := System
+	if id.Home != Global {
+		id.Namespace = pick(o.rng, namespaces()...)
+		kind = pick(o.rng, Service, Producer, Consumer, Owner)
+		if id.Namespace == "" && kind != Service {
+			kind = System
+		}
+	}
+	id.Type = kind.Type()
+	return id, kind
+}
+
+func (o *writer) written(kind Kind) Written {
+	o.value++
+	return Written{Kind: kind, Value: o.value, Stays: o.rng.IntN(12) == 0}
+}
+
+// Document is the resource as a user writes it.
+func Document(id ID, r Written) map[string]any {
+	labels := map[string]any{}
+	if r.Stays {
+		labels["kuma.io/kds-sync"] = "disabled"
+	}
+	doc := map[string]any{"type": id.Type, "mesh": mesh, "name": id.Name, "labels": labels, "spec": spec(id, r)}
+	if id.Namespace != "" {
+		doc["namespace"] = id.Namespace
+	}
+	return doc
+}
+
+func spec(id ID, r Written) map[string]any {
+	conf := map[string]any{"http": map[string]any{"requestTimeout": fmt.Sprintf("%dms", r.Value)}}
+	to := func(ref map[string]any) map[string]any {
+		return map[string]any{"to": []any{map[string]any{"targetRef": ref, "default": conf}}}
+	}
+	switch r.Kind {
+	case Service:
+		return map[string]any{
+			"selector": map[string]any{"dataplaneLabels": map[string]any{"matchLabels": map[string]any{"app": fmt.Sprintf("v%d", r.Value)}}},
+			"ports":    []any{map[string]any{"name": "http", "port": 80, "appProtocol": "http"}},
+		}
+	case Producer:
+		return to(map[string]any{"kind": "MeshService", "name": "alpha"})
+	case Consumer:
+		return to(map[string]any{"kind": "MeshService", "name": "alpha", "namespace": "elsewhere"})
+	case Owner:
+		return map[string]any{"rules": []any{map[string]any{"default": conf}}}
+	case System:
+		return to(map[string]any{"kind": "Mesh"})
+	}
+	panic("no such kind: " + string(r.Kind) + " of " + id.String())
+}

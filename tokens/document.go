@@ -1,0 +1,78 @@
+package tokens
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// maxAttempts bounds how often an edit starts over because another replica was faster.
+const maxAttempts = 16
+
+// document is one secret in decoded form. It is read again only when the secret's version has changed.
+type document[T any] struct {
+	keeper *secrets.Keeper
+	name   string
+	decode func([]byte) (T, error)
+	// empty is what holds where there is no secret.
+	empty func() T
+
+	mu      sync.Mutex
+	read    bool   // guarded by mu
+	version uint64 // guarded by mu
+	value   T      // guarded by mu; shared with readers and never changed
+	err     error  // guarded by mu
+}
+
+// get returns the value as the store has it now. What cannot be read is an error every time: fail closed.
+func (d *document[T]) get(ctx context.Context) (T, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.read || d.version != d.keeper.Version(d.name) {
+		d.value, d.version, d.err = d.fresh(ctx)
+		d.read = true
+	}
+	return d.value, d.err
+}
+
+// fresh returns a value of the caller's own.
+func (d *document[T]) fresh(ctx context.Context) (T, uint64, error) {
+	plain, version, err := d.keeper.Get(ctx, d.name)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return d.empty(), 0, nil
+	}
+	if err != nil {
+		var none T
+		return none, d.keeper.Version(d.name), err
+	}
+	value, err := d.decode(plain)
+	if err != nil {
+		err = fmt.Errorf("secret %s: %w", d.name, err)
+	}
+	return value, version, err
+}
+
+// edit changes the value by compare-and-swap; change may be called several times, with a value of its own each.
+func (d *document[T]) edit(ctx context.Context, change func(T) error) error {
+	for attempt := 0; ; attempt++ {
+		value, version, err := d.fresh(ctx)
+		if err != nil {
+			return err
+		}
+		if err := change(value); err != nil {
+			return err
+		}
+		plain, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		_, err = d.keeper.Put(ctx, d.name, plain, version)
+		if !errors.Is(err, secrets.ErrChanged) || attempt == maxAttempts {
+			return err
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package tokens
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// maxIDs bounds how many revoked, and how many used, ids are remembered.
+const maxIDs = 20_000
+
+// ids remembers ids of tokens until the tokens would have expired.
+type ids map[string]time.Time
+
+func decodeIDs(plain []byte) (ids, error) {
+	out := ids{}
+	if err := json.Unmarshal(plain, &out); err != nil {
+		return nil, fmt.Errorf("%w: the remembered ids of tokens cannot be read", ErrKey)
+	}
+	return out, nil
+}
+
+// has reports whether id is remembered. Time does not matter here: forgetting early would be the mistake.
+func (s ids) has(id string) bool {
+	_, ok := s[id]
+	return ok
+}
+
+// remember adds an id and drops those whose time is over.
+func (s ids) remember(id string, until, now time.Time) error {
+	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(skew).Before(now) })
+	if old, ok := s[id]; ok && old.After(until) {
+		return nil
+	}
+	if !s.has(id) && len(s) >= maxIDs {
+		return fmt.Errorf("%w: %d of at most %d", ErrFull, len(s), maxIDs)
+	}
+	s[id] = until.UTC()
+	return nil
+}

@@ -1,0 +1,85 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// maxIDBytes bounds what is remembered for one token.
+const maxIDBytes = 128
+
+// Verify judges a token that somebody brought, as of now: its form, its key and signature, its audience and times, and
+// whether it was revoked. Claims are returned only with a nil error. Errors: ErrMalformed, ErrAlgorithm, ErrUnknownKey,
+// ErrSignature, ErrExpired, ErrNotYet, ErrAudience, ErrRevoked; and those of the keeper, when keys cannot be read. None
+// holds anything that the token says.
+func (i *Issuer) Verify(token string, a Audience) (Claims, error) {
+	ctx := context.Background()
+	current, err := i.ring.get(ctx)
+	if err != nil {
+		return Claims{}, err
+	}
+	p, err := parse(token, current)
+	if err != nil {
+		return Claims{}, err
+	}
+	if err := p.check(a, i.cfg.Now()); err != nil {
+		return Claims{}, err
+	}
+	revoked, err := i.revoked.get(ctx)
+	if err != nil {
+		return Claims{}, err
+	}
+	if revoked.has(p.ID) {
+		return Claims{}, ErrRevoked
+	}
+	return p.claims(a), nil
+}
+
+// parse returns what a key of the ring has signed.
+func parse(token string, keys *ring) (*payload, error) {
+	if len(token) > maxTokenBytes {
+		return nil, fmt.Errorf("%w: it has %d bytes, more than %d", ErrMalformed, len(token), maxTokenBytes)
+	}
+	var p payload
+	_, err := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()).ParseWithClaims(token, &p, keys.verifier)
+	var refused *refusal
+	switch {
+	case err == nil:
+		return &p, nil
+	case errors.As(err, &refused):
+		return nil, refused.reason
+	case errors.Is(err, jwt.ErrTokenUnverifiable):
+		return nil, ErrAlgorithm // the library knows no such algorithm
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return nil, ErrSignature
+	default:
+		return nil, ErrMalformed
+	}
+}
+
+// refusal is an error of verifier's on its way through the library.
+type refusal struct{ reason error }
+
+func (r *refusal) Error() string { return r.reason.Error() }
+
+// verifier chooses the key. The key says what the algorithm is; what the header says must agree and decides nothing, so that
+// a public key is never taken for a shared secret.
+func (r *ring) verifier(t *jwt.Token) (any, error) {
+	if _, critical := t.Header["crit"]; critical {
+		return nil, &refusal{ErrMalformed} // RFC 7515, section 4.1.11: extensions that must be understood, and are not
+	}
+	kid, _ := t.Header["kid"].(string)
+	key := r.find(kid)
+	switch {
+	case t.Method.Alg() != jwt.SigningMethodEdDSA.Alg() && t.Method.Alg() != jwt.SigningMethodRS256.Alg():
+		return nil, &refusal{ErrAlgorithm}
+	case key == nil:
+		return nil, &refusal{ErrUnknownKey}
+	case t.Method.Alg() != key.method.Alg():
+		return nil, &refusal{ErrAlgorithm}
+	}
+	return key.verify, nil
+}

@@ -1,0 +1,105 @@
+package accesslog
+
+import (
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
+	alsv3 "github.com/envoyproxy/go-control-plane/envoy/service/accesslog/v3"
+)
+
+// Observation is one kind of request, or of connection on TCP, that an inbound judged.
+type Observation struct {
+	// Inbound is its KRI, and Client the client's SPIFFE ID.
+	Inbound, Client string
+	// Method and PathPrefix are empty on TCP, and Other where they are too unusual to be kept. PathPrefix is the path's first
+	// segment, "/" for the root alone.
+	Method, PathPrefix string
+	// Policy decided, and Allowed is what it decided. Both are those of rbac.Decision.
+	Policy  string
+	Allowed bool
+	// ShadowPolicy would deny if every allowWithShadowDeny were a deny; empty where nothing would.
+	ShadowPolicy string
+}
+
+// Other stands for methods and paths that are not told apart.
+const Other = "*"
+
+// Limits on what a proxy says.
+const (
+	maxSegment = 128
+	maxText    = 512
+)
+
+// Namespaces and keys of Envoy's RBAC filters (envoy-rbac, "The list form"; zone/rbac, filters).
+const (
+	httpNamespace = "envoy.filters.http.rbac"
+	tcpNamespace  = "envoy.filters.network.rbac"
+	denied        = "denied"
+)
+
+// seen is an Observation with its time.
+type seen struct {
+	Observation
+
+	at time.Time
+}
+
+// read yields what a message reports of an inbound. What was not judged is passed over.
+func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
+	var out []seen
+	for _, e := range m.GetHttpLogs().GetLogEntry() {
+		o := Observation{Inbound: inbound, Method: method(e.GetRequest().GetRequestMethod()), PathPrefix: pathPrefix(e.GetRequest().GetPath())}
+		out = appendJudged(out, o, e.GetCommonProperties(), judgement{httpNamespace, "enforced_effective_policy_id", "enforced_engine_result"})
+	}
+	for _, e := range m.GetTcpLogs().GetLogEntry() {
+		o := Observation{Inbound: inbound}
+		out = appendJudged(out, o, e.GetCommonProperties(), judgement{tcpNamespace, "enforced_shadow_effective_policy_id", "enforced_shadow_engine_result"})
+	}
+	return out
+}
+
+// judgement names where an entry says who decided what.
+type judgement struct{ namespace, policy, result string }
+
+func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, where judgement) []seen {
+	said := func(key string) string {
+		return cut(metadata(common.GetMetadata(), where.namespace, key))
+	}
+	sans := common.GetTlsProperties().GetPeerCertificateProperties().GetSubjectAltName()
+	if o.Policy = said(where.policy); o.Policy == "" {
+		return out
+	}
+	if len(sans) == 1 {
+		o.Client = cut(sans[0].GetUri())
+	}
+	o.Allowed = said(where.result) != denied
+	if said("dryrun_shadow_engine_result") == denied && o.Allowed {
+		o.ShadowPolicy = said("dryrun_shadow_effective_policy_id")
+	}
+	return append(out, seen{o, common.GetStartTime().AsTime()})
+}
+
+func metadata(m *corev3.Metadata, namespace, key string) string {
+	return m.GetFilterMetadata()[namespace].GetFields()[key].GetStringValue()
+}
+
+func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+
+func method(m corev3.RequestMethod) string {
+	if m == corev3.RequestMethod_METHOD_UNSPECIFIED {
+		return Other
+	}
+	return m.String()
+}
+
+// pathPrefix is the first segment of a path.
+func pathPrefix(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if len(segment) > maxSegment || !strings.HasPrefix(path, "/") {
+		return Other
+	}
+	return "/" + strings.ToValidUTF8(segment, "")
+}

@@ -1,0 +1,122 @@
+package accesslog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// safeAfter is how long nobody may have met a shadow denial before it is called safe to enforce.
+const safeAfter = 7 * 24 * time.Hour
+
+// Report says who would be denied if every allowWithShadowDeny were a deny.
+type Report struct {
+	// Items have the most recent first.
+	Items []Denial `json:"items"`
+	// Dropped is how many requests of any kind are not told apart any more, for want of room.
+	Dropped uint64 `json:"dropped"`
+	// Since is when the counting began.
+	Since     time.Time   `json:"since"`
+	Readiness []Readiness `json:"readiness"`
+}
+
+// Denial is one kind of request that would be denied.
+type Denial struct {
+	Client     string    `json:"client"`
+	Inbound    string    `json:"inbound"`
+	Method     string    `json:"method,omitempty"`
+	PathPrefix string    `json:"pathPrefix,omitempty"`
+	Policy     string    `json:"policy"`
+	Count      uint64    `json:"count"`
+	FirstSeen  time.Time `json:"firstSeen"`
+	LastSeen   time.Time `json:"lastSeen"`
+}
+
+// Readiness says whether the shadow denials of a policy can be enforced without anybody noticing.
+type Readiness struct {
+	Policy string `json:"policy"`
+	Safe   bool   `json:"safe"`
+	Text   string `json:"text"`
+}
+
+// reportQuery is what to report. Empty fields select everything.
+type reportQuery struct {
+	mesh, policy string
+	now          time.Time
+}
+
+func (q *reportQuery) selects(policy string) bool {
+	if q.policy != "" {
+		return policy == q.policy
+	}
+	kri, err := resources.ParseKRI(policy)
+	return q.mesh == "" || err == nil && kri.Mesh == q.mesh
+}
+
+// report asks a journal, and the store for the policies that have shadow denials.
+func report(j *Journal, snap store.Snapshot, q reportQuery) *Report {
+	s := j.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
+	out := &Report{Items: []Denial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []Readiness{}}
+	for _, e := range s.entries {
+		out.Items = append(out.Items, Denial{
+			Client: e.Client, Inbound: e.Inbound, Method: e.Method, PathPrefix: e.PathPrefix, Policy: e.ShadowPolicy,
+			Count: e.Count, FirstSeen: e.First.UTC(), LastSeen: e.Last.UTC(),
+		})
+	}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: q.mesh}) {
+		if policy := resources.KRIOf(r).String(); q.selects(policy) && hasShadow(r) {
+			out.Readiness = append(out.Readiness, readiness(policy, r.ModificationTime, &s, q.now))
+		}
+	}
+	return out
+}
+
+// hasShadow reports whether some entry of a permission is enforced in the shadow only.
+func hasShadow(r *resources.Resource) bool {
+	spec, err := resources.SpecAs[resources.Policy](r)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(spec.EffectiveRules(), func(rule resources.PolicyRule) bool {
+		var conf resources.PermissionConf
+		return json.Unmarshal(rule.Default, &conf) == nil && len(conf.AllowWithShadowDeny) > 0
+	}) || slices.ContainsFunc(spec.From, func(from resources.PolicyFrom) bool {
+		var conf resources.PermissionAction
+		return json.Unmarshal(from.Default, &conf) == nil && conf.Action == resources.ActionAllowWithShadowDeny
+	})
+}
+
+// readiness judges one policy, which is as it is since changed. What made room in the journal may have been anybody's.
+func readiness(policy string, changed time.Time, s *summary, now time.Time) Readiness {
+	var count uint64
+	last := time.Time{}
+	for _, e := range s.entries {
+		if e.ShadowPolicy == policy {
+			count += e.Count
+			if e.Last.After(last) {
+				last = e.Last
+			}
+		}
+	}
+	watched := now.Sub(later(s.since, changed))
+	switch {
+	case count > 0 && now.Sub(last) < safeAfter:
+		return Readiness{policy, false, fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count, now.Sub(last).Round(time.Second))}
+	case now.Sub(s.lastDropped) < safeAfter:
+		return Readiness{policy, false, "not known: some that would be denied were seen within 7 d, and not kept for want of room"}
+	case watched < safeAfter:
+		return Readiness{policy, false, fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d", watched.Round(time.Second))}
+	}
+	return Readiness{policy, true, "safe to enforce: no would-deny for 7 d"}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,90 @@
+package accesslog
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// defaultSince is how far back suggestions look.
+const defaultSince = 24 * time.Hour
+
+// Config is what the routes answer from.
+type Config struct {
+	Store   store.Reader
+	Journal *Journal
+	// Collecting: proxies report here. Without, the journal stays empty, and the answers say so.
+	Collecting bool
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+const notCollecting = "nothing is known: the zone runs without --access-log als"
+
+// Register adds GET /_report/shadow and GET /_suggest/permissions.
+func Register(server *api.Server, cfg Config) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	h := &handlers{cfg}
+	server.Handle("GET /_report/shadow", h.report, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
+	server.Handle("GET /_suggest/permissions", h.suggest, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
+}
+
+type handlers struct{ Config }
+
+func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	q := reportQuery{mesh: query.Get("mesh"), policy: query.Get("policy"), now: h.Now()}
+	if q.policy != "" {
+		if _, err := resources.ParseKRI(q.policy); err != nil {
+			return api.BadField("policy", "%v", err)
+		}
+	}
+	out := report(h.Journal, h.Store.Snapshot(), q)
+	if !h.Collecting {
+		for i := range out.Readiness {
+			out.Readiness[i] = Readiness{Policy: out.Readiness[i].Policy, Text: notCollecting}
+		}
+	}
+	return answer(w, out)
+}
+
+func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	since := defaultSince
+	if text := query.Get("since"); text != "" {
+		var err error
+		if since, err = time.ParseDuration(text); err != nil || since <= 0 {
+			return api.BadField("since", "%q: want a duration, such as 24h", text)
+		}
+	}
+	if query.Get("dataplane") == "" {
+		return api.BadField("dataplane", "say which Dataplane the permission is for")
+	}
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: query.Get("mesh"), Namespace: query.Get("namespace"), Name: query.Get("dataplane")}
+	if key.Mesh == "" {
+		key.Mesh = "default"
+	}
+	dp := h.Store.Snapshot().Get(key)
+	if dp == nil {
+		return api.NotFound(key.String())
+	}
+	out, err := suggest(h.Journal, dp, h.Now().Add(-since))
+	if err != nil {
+		return err
+	}
+	if !h.Collecting {
+		out.warn(notCollecting)
+	}
+	return answer(w, out)
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,34 @@
+package accesslog
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Sink is where proxies write their access logs: Service, Stdout, or the absolute path of a file on the proxy's machine.
+type Sink string
+
+// Sinks that are no files.
+const (
+	// Service is this package's: the zone collects.
+	Service Sink = "als"
+	// Stdout is the proxy's own.
+	Stdout Sink = "stdout"
+)
+
+// ParseSinks reads a list of sinks, separated by commas; an empty text is none.
+func ParseSinks(text string) ([]Sink, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var out []Sink
+	for part := range strings.SplitSeq(text, ",") {
+		s := Sink(strings.TrimSpace(part))
+		if s != Service && s != Stdout && !path.IsAbs(string(s)) {
+			return nil, fmt.Errorf("%q: want als, stdout, or the absolute path of a file", s)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

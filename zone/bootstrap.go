@@ -1,0 +1,282 @@
+package zone
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
+	connectionsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/downstream_connections/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// BootstrapConfig is what a proxy must know to find its zone.
+type BootstrapConfig struct {
+	// Mesh is "default" when empty; Dataplane is required; Namespace is empty for Dataplanes without one.
+	Mesh, Dataplane, Namespace string
+	// ZoneIngress, instead of a Dataplane, is the ingress that the proxy is; it is of no mesh.
+	ZoneIngress string
+	// XDSAddress is the zone's xDS server: grpcs://host:port, grpc://host:port (plaintext, loopback only), or host:port,
+	// which is plaintext on loopback and TLS elsewhere.
+	XDSAddress string
+	// XDSCA verifies the xDS server: the name of a PEM file, or PEM text. It is required with TLS.
+	XDSCA string
+	// Token is the proxy's dataplane token, or empty. The bootstrap holds it: keep that readable by its owner only. It needs TLS,
+	// or loopback.
+	Token string
+	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty; it must be on loopback.
+	// "none" gives none.
+	AdminAddress string
+	// MaxConnections is how many downstream connections Envoy takes, 50,000 when zero.
+	MaxConnections int64
+	// DrainTime is within which TCP connections end whose clients lost their access, 30 seconds when zero; whole seconds. Envoy
+	// takes it on its command line only: the bootstrap says in its first line how to start Envoy.
+	DrainTime time.Duration
+}
+
+var errNoXDSCA = errors.New("xds CA: required with TLS: the zone keeps it in <data-dir>/tls/ca.crt")
+
+const (
+	defaultAdminAddress   = "127.0.0.1:9901"
+	noAdmin               = "none"
+	defaultMaxConnections = 50_000
+	defaultDrainTime      = 30 * time.Second
+)
+
+// Bootstrap returns Envoy's bootstrap configuration as YAML. Everything else comes over the aggregated stream that it sets up.
+// It reads the file that XDSCA names. Errors name the field to change.
+func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
+	if cfg.ZoneIngress == "" {
+		cfg.Mesh = cmp.Or(cfg.Mesh, "default")
+	}
+	cfg.AdminAddress = cmp.Or(cfg.AdminAddress, defaultAdminAddress)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, int64(defaultMaxConnections))
+	cfg.DrainTime = cmp.Or(cfg.DrainTime, defaultDrainTime)
+	switch {
+	case cfg.DrainTime < time.Second || cfg.DrainTime%time.Second != 0:
+		return nil, fmt.Errorf("drain time %s: want whole seconds, at least one", cfg.DrainTime)
+	case cfg.Dataplane == "" && cfg.ZoneIngress == "":
+		return nil, errors.New("dataplane: say which Dataplane the proxy is for, or which zone ingress it is")
+	case cfg.Dataplane != "" && cfg.ZoneIngress != "":
+		return nil, errors.New("zone ingress: cannot be together with a dataplane: use one of them")
+	}
+	cluster, err := zoneCluster(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	overload, err := connectionLimit(cfg.MaxConnections)
+	if err != nil {
+		return nil, err
+	}
+	b := &bootstrapv3.Bootstrap{
+		Node:             node(&cfg),
+		DynamicResources: dynamicResources(),
+		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{cluster}, Secrets: tokenSecrets(cfg.Token)},
+		OverloadManager:  overload,
+	}
+	if cfg.AdminAddress != noAdmin {
+		address, err := loopbackAddress(cfg.AdminAddress)
+		if err != nil {
+			return nil, fmt.Errorf("admin address: %w", err)
+		}
+		b.Admin = &bootstrapv3.Admin{Address: address}
+	}
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
+	json, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.JSONToYAML(json)
+	start := fmt.Sprintf("# Start with: envoy -c FILE --drain-time-s %d\n", cfg.DrainTime/time.Second)
+	return append([]byte(start), text...), err
+}
+
+func node(cfg *BootstrapConfig) *corev3.Node {
+	if cfg.ZoneIngress != "" {
+		return &corev3.Node{Id: xds.NodeID("", cfg.ZoneIngress), Cluster: "zone-ingress"}
+	}
+	n := &corev3.Node{Id: xds.NodeID(cfg.Mesh, cfg.Dataplane), Cluster: cfg.Mesh}
+	if cfg.Namespace != "" {
+		n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: structpb.NewStringValue(cfg.Namespace)}}
+	}
+	return n
+}
+
+func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
+	overADS := func() *corev3.ConfigSource {
+		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
+	}
+	return &bootstrapv3.Bootstrap_DynamicResources{
+		CdsConfig: overADS(),
+		LdsConfig: overADS(),
+		AdsConfig: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
+				ClusterName: xds.ServerCluster,
+				RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
+					BaseInterval: durationpb.New(500 * time.Millisecond), MaxInterval: durationpb.New(10 * time.Second),
+				}},
+			}}}},
+		},
+	}
+}
+
+// zoneCluster is the way to the zone's xDS server.
+func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
+	host, port, secure, err := xdsAddress(cfg.XDSAddress)
+	if err != nil {
+		return nil, fmt.Errorf("xds address %q: %w", cfg.XDSAddress, err)
+	}
+	filters, err := tokenFilters(cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	http2, err := anypb.New(&upstreamv3.HttpProtocolOptions{
+		HttpFilters: filters,
+		UpstreamProtocolOptions: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
+				ConnectionKeepalive: &corev3.KeepaliveSettings{Interval: durationpb.New(30 * time.Second), Timeout: durationpb.New(10 * time.Second)},
+			}},
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &clusterv3.Cluster{
+		Name:                          xds.ServerCluster,
+		ClusterDiscoveryType:          &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS},
+		ConnectTimeout:                durationpb.New(5 * time.Second),
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
+		UpstreamConnectionOptions: &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
+			KeepaliveProbes: wrapperspb.UInt32(3), KeepaliveTime: wrapperspb.UInt32(30), KeepaliveInterval: wrapperspb.UInt32(10),
+		}},
+		LoadAssignment: &endpointv3.ClusterLoadAssignment{
+			ClusterName: xds.ServerCluster,
+			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(host, port)}},
+			}}}},
+		},
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	}
+	if secure {
+		c.TransportSocket, err = upstreamTLS(cfg.XDSCA, host)
+	}
+	return c, err
+}
+
+// xdsAddress reads XDSAddress.
+func xdsAddress(address string) (host string, port uint32, secure bool, err error) {
+	rest, plain := strings.CutPrefix(address, "grpc://")
+	rest, secure = strings.CutPrefix(rest, "grpcs://")
+	host, portText, err := net.SplitHostPort(rest)
+	if err != nil {
+		return "", 0, false, fmt.Errorf("want host:port, grpcs://host:port or grpc://host:port: %w", err)
+	}
+	n, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, false, fmt.Errorf("want a host and a port from 1 to 65535")
+	}
+	loopback := isLoopbackHost(host)
+	if plain && !loopback {
+		return "", 0, false, fmt.Errorf("plaintext is for loopback only: use grpcs://")
+	}
+	return host, uint32(n), secure || !loopback, nil
+}
+
+func isLoopbackHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// upstreamTLS verifies that the server has a certificate of the CA for the host that was dialled.
+func upstreamTLS(ca, host string) (*corev3.TransportSocket, error) {
+	if ca == "" {
+		return nil, errNoXDSCA
+	}
+	pem := []byte(ca)
+	if !strings.HasPrefix(strings.TrimSpace(ca), "-----BEGIN") {
+		var err error
+		if pem, err = os.ReadFile(ca); err != nil { //nolint:gosec // the operator's own setting
+			return nil, fmt.Errorf("xds CA: %w", err)
+		}
+	}
+	kind, sni := tlsv3.SubjectAltNameMatcher_DNS, host
+	if _, err := netip.ParseAddr(host); err == nil {
+		kind, sni = tlsv3.SubjectAltNameMatcher_IP_ADDRESS, ""
+	}
+	context, err := anypb.New(&tlsv3.UpstreamTlsContext{
+		Sni: sni,
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			TlsParams: &tlsv3.TlsParameters{
+				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+			},
+			AlpnProtocols: []string{"h2"},
+			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+				TrustedCa: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: string(pem)}},
+				MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{
+					SanType: kind, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: host}},
+				}},
+			}},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: context}}, nil
+}
+
+func connectionLimit(most int64) (*overloadv3.OverloadManager, error) {
+	config, err := anypb.New(&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: most})
+	if err != nil {
+		return nil, err
+	}
+	return &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
+		Name:       "envoy.resource_monitors.global_downstream_max_connections",
+		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: config},
+	}}}, nil
+}
+
+func loopbackAddress(address string) (*corev3.Address, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want a port from 0 to 65535", portText)
+	}
+	if !isLoopbackHost(host) {
+		return nil, fmt.Errorf("%q: it has no access control, so it must be on loopback", host)
+	}
+	return socketAddress(host, uint32(port)), nil
+}
+
+func socketAddress(host string, port uint32) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+	}}}
+}

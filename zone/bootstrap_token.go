@@ -1,0 +1,63 @@
+package zone
+
+import (
+	"fmt"
+	"regexp"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	injectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/credential_injector/v3"
+	codecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	genericv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/injected_credentials/generic/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// tokenSecret is the name of the token among a bootstrap's secrets, which Envoy shows in no dump of its configuration.
+const tokenSecret = "dataplane_token" //nolint:gosec // a name, not a credential
+
+// compactToken is what a JSON Web Token looks like.
+var compactToken = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+
+func tokenSecrets(token string) []*tlsv3.Secret {
+	if token == "" {
+		return nil
+	}
+	return []*tlsv3.Secret{{Name: tokenSecret, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
+		Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: token}},
+	}}}}
+}
+
+// tokenFilters put the token into every request to the zone, whichever part of Envoy makes it: discovery and access logs.
+func tokenFilters(token string) ([]*hcmv3.HttpFilter, error) {
+	if token == "" {
+		return nil, nil
+	}
+	if !compactToken.MatchString(token) {
+		return nil, fmt.Errorf("token: it is not one that causewayctl dataplane token prints") // without the token: errors are logged
+	}
+	generic, err := anypb.New(&genericv3.Generic{
+		Credential: &tlsv3.SdsSecretConfig{Name: tokenSecret}, Header: "authorization", HeaderValuePrefix: "Bearer ",
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []*hcmv3.HttpFilter
+	for _, one := range []struct {
+		name   string
+		config proto.Message
+	}{
+		{"envoy.filters.http.credential_injector", &injectorv3.CredentialInjector{Overwrite: true, Credential: &corev3.TypedExtensionConfig{
+			Name: "envoy.http.injected_credentials.generic", TypedConfig: generic,
+		}}},
+		{"envoy.filters.http.upstream_codec", &codecv3.UpstreamCodec{}},
+	} {
+		config, err := anypb.New(one.config)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &hcmv3.HttpFilter{Name: one.name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: config}})
+	}
+	return out, nil
+}

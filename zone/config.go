@@ -1,0 +1,176 @@
+package zone
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// Config is what Run needs. The zero value of an address means the default one; port 0 picks a free one.
+type Config struct {
+	// Zone is the zone's name, a DNS label. Required, unless the zone joins or has joined.
+	Zone string
+	// Join is a join string: the zone joins by it before it serves, if it has not yet. Then Zone and Global are known by it.
+	Join string
+	// Global is the global's URL, grpcs://host:port, or grpc://host:port on loopback. Empty: the zone runs alone.
+	Global string
+	// GlobalCA is a PEM file of the CA that signed the global's certificate; GlobalCASHA256 is the SHA-256, in hex, of a certificate
+	// in the chain that the global presents; GlobalInsecure believes anybody. With grpcs://, exactly one of the three.
+	GlobalCA, GlobalCASHA256 string
+	GlobalInsecure           bool
+	// DataDir holds the store, the certificates and the identity keys. Required.
+	DataDir string
+	// Store says where resources are kept; by default in a bolt file in DataDir. In etcd the default place is
+	// /causeway/zones/<zone>. Path, Registerer and Log are filled in.
+	Store backend.Config
+	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
+	SecretsKeyFile, SecretsPassphrase string
+	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with a CA in
+	// <DataDir>/tls/ca.crt.
+	APIAddress, XDSAddress, DiagnosticsAddress string
+	// XDSRequireCredentials asks proxies for a dataplane token or an SVID on loopback too; off loopback they always need one.
+	XDSRequireCredentials bool
+	// IdentityOverlap is how long a new authority of a mesh is published before it signs, so that every zone learns of it;
+	// 10 minutes when zero, none when negative.
+	IdentityOverlap time.Duration
+	// ReadyFile, when set, is written once the zone is ready.
+	ReadyFile string
+	// SystemNamespace is resources.DefaultSystemNamespace when empty.
+	SystemNamespace string
+	// KDSMaxMessageSize is where messages to the global are cut, in bytes; the protocol's default when zero.
+	KDSMaxMessageSize int
+	// RBACForm is how permissions are written for Envoy: list, compiled, or auto (the default), which compiles those of an
+	// inbound from some size on.
+	RBACForm string
+	// AccessLog is where proxies log what their inbounds judge: a list of als (the zone collects, for reports and suggestions),
+	// stdout (each proxy's own) and absolute paths of files, separated by commas. Empty: nowhere.
+	AccessLog string
+	// Now is the clock of reports on what proxies log; time.Now when nil.
+	Now func() time.Time
+
+	// clusterID is read at the start.
+	clusterID string
+	// Access says who may use the HTTP API.
+	Access access.Settings
+	// Tracer gets the spans of what passes through; nil for none.
+	Tracer trace.Tracer
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+
+	// otherGlobals are more addresses of the global, host:port.
+	otherGlobals []string
+}
+
+// member reports whether the zone joins, or has joined in this data directory.
+func (c *Config) member() bool {
+	if c.Join != "" || c.DataDir == "" {
+		return c.Join != ""
+	}
+	_, err := os.Stat(filepath.Join(c.DataDir, membershipDir, heldFile))
+	return err == nil
+}
+
+// defaultIdentityOverlap is much longer than a zone that is connected needs.
+const defaultIdentityOverlap = 10 * time.Minute
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Validate says, for every field that is wrong, what would be right.
+func (c *Config) Validate() error {
+	var errs []error
+	member := c.member()
+	if !dnsLabel.MatchString(c.Zone) && (c.Zone != "" || !member) {
+		errs = append(errs, fmt.Errorf("zone %q: want a DNS label: 1 to 63 lower-case letters, digits and dashes, a letter or digit at both ends", c.Zone))
+	}
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("data dir: say where the zone keeps its store and its keys"))
+	}
+	if c.SystemNamespace != "" && !dnsLabel.MatchString(c.SystemNamespace) {
+		errs = append(errs, fmt.Errorf("system namespace %q: want a DNS label", c.SystemNamespace))
+	}
+	if c.KDSMaxMessageSize < 0 {
+		errs = append(errs, fmt.Errorf("kds max message size %d: want a positive number of bytes", c.KDSMaxMessageSize))
+	}
+	if c.RBACForm != "" {
+		if _, err := rbac.ParseForm(c.RBACForm); err != nil {
+			errs = append(errs, fmt.Errorf("rbac form: %w", err))
+		}
+	}
+	if _, err := accesslog.ParseSinks(c.AccessLog); err != nil {
+		errs = append(errs, fmt.Errorf("access log: %w", err))
+	}
+	if err := c.Store.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, c.validateGlobal(member)...)...)
+}
+
+func (c *Config) validateGlobal(member bool) []error {
+	trust := 0
+	for _, given := range []bool{c.GlobalCA != "", c.GlobalCASHA256 != "", c.GlobalInsecure} {
+		if given {
+			trust++
+		}
+	}
+	if member && (trust > 0 || strings.HasPrefix(c.Global, "grpc:")) {
+		return []error{errors.New("global: a zone that joins pins the CA of its global, and speaks TLS: leave the trust settings out, and say grpcs://")}
+	}
+	if c.Global == "" {
+		if trust > 0 {
+			return []error{errors.New("global: the trust settings of a global are given, but not its URL")}
+		}
+		return nil
+	}
+	var errs []error
+	u, err := url.Parse(c.Global)
+	switch {
+	case err != nil || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil:
+		errs = append(errs, fmt.Errorf("global %q: want grpcs://host:port", c.Global))
+	case u.Scheme == "grpc" && !isLoopbackHost(u.Hostname()):
+		errs = append(errs, fmt.Errorf("global %q: plaintext is for loopback only: use grpcs://", c.Global))
+	case u.Scheme == "grpc" && trust > 0:
+		errs = append(errs, fmt.Errorf("global %q is plaintext: the trust settings need grpcs://", c.Global))
+	case u.Scheme == "grpcs" && trust != 1 && !member:
+		errs = append(errs, errors.New("global: want exactly one of its CA file, the SHA-256 of its CA, and insecure"))
+	case u.Scheme != "grpc" && u.Scheme != "grpcs":
+		errs = append(errs, fmt.Errorf("global %q: want the scheme grpcs (or grpc on loopback)", c.Global))
+	}
+	if pin, err := hex.DecodeString(c.GlobalCASHA256); c.GlobalCASHA256 != "" && (err != nil || len(pin) != 32) {
+		errs = append(errs, errors.New("global CA SHA-256: want 64 hex digits, as the global prints them at start"))
+	}
+	return errs
+}
+
+// withDefaults fills what was left empty.
+func (c Config) withDefaults() Config {
+	c.APIAddress = cmp.Or(c.APIAddress, "127.0.0.1:5681")
+	c.XDSAddress = cmp.Or(c.XDSAddress, "127.0.0.1:5678")
+	c.DiagnosticsAddress = cmp.Or(c.DiagnosticsAddress, "127.0.0.1:5680")
+	c.IdentityOverlap = cmp.Or(c.IdentityOverlap, defaultIdentityOverlap)
+	c.SystemNamespace = cmp.Or(c.SystemNamespace, resources.DefaultSystemNamespace)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.Store.Path, c.Store.Log = filepath.Join(c.DataDir, backend.File), c.Log
+	c.Store.Prefix = cmp.Or(c.Store.Prefix, "/causeway/zones/"+c.Zone)
+	return c
+}

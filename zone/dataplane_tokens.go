@@ -1,0 +1,159 @@
+package zone
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+const (
+	// defaultTokenLife and maxTokenLife are of dataplane tokens. A token that ends takes no traffic away, but the proxy gets no
+	// changes and no new identity any more.
+	defaultTokenLife = 90 * 24 * time.Hour
+	maxTokenLife     = 366 * 24 * time.Hour
+	// maxTokenRequest is in bytes.
+	maxTokenRequest = 16 << 10
+	// maxTokenLabels bounds what a token is bound to.
+	maxTokenLabels = 32
+)
+
+// tokenHandler issues and revokes the tokens by which proxies ask for their configuration.
+type tokenHandler struct {
+	store  store.Reader
+	issuer *tokens.Issuer
+	now    func() time.Time
+}
+
+// dataplaneTokenRequest says what a Dataplane must be for the token to be good: everything that is given. It must be in the
+// namespace that the query names, or in none: who may issue for one namespace must not get at others.
+type dataplaneTokenRequest struct {
+	Dataplane string            `json:"dataplane,omitempty"`
+	Workload  string            `json:"workload,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// ValidFor is a Go duration, such as 720h; 2160h when empty.
+	ValidFor string `json:"validFor,omitempty"`
+}
+
+type tokenResponse struct {
+	Token string `json:"token"`
+	// ID is what revoking names.
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expirationTime"`
+}
+
+type revokeRequest struct {
+	ID string `json:"id"`
+}
+
+func (h *tokenHandler) register(routes *api.Server) {
+	issue := api.Need{Verb: resources.VerbIssue, Type: resources.AccessDataplaneToken}
+	routes.Handle("POST /meshes/{mesh}/_dataplane-tokens", h.issue, issue)
+	routes.Handle("POST /zoneingresses/{name}/_token", h.issueForIngress, issue)
+	routes.Handle("POST /_dataplane-tokens/_revoke", h.revoke, api.Need{Verb: resources.VerbRevoke, Type: resources.AccessDataplaneToken})
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return api.BadField("body", "want a JSON object: %v", err)
+	}
+	return nil
+}
+
+// issue is POST /meshes/{mesh}/_dataplane-tokens.
+func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
+	var request dataplaneTokenRequest
+	if err := readBody(w, r, &request); err != nil {
+		return err
+	}
+	mesh := resources.Key{Type: resources.TypeMesh, Name: r.PathValue("mesh")}
+	switch {
+	case h.store.Snapshot().Get(mesh) == nil:
+		return api.NotFound(mesh.String())
+	case request.Dataplane == "" && request.Workload == "" && len(request.Labels) == 0:
+		return api.BadField("dataplane", "say whose token it is: dataplane, workload, labels, or several of them")
+	case len(request.Labels) > maxTokenLabels:
+		return api.BadField("labels", "are %d, want at most %d", len(request.Labels), maxTokenLabels)
+	}
+	claims := tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: mesh.Name, Workload: request.Workload, Labels: request.Labels}
+	claims.Subject = request.Workload
+	namespace := r.URL.Query().Get("namespace")
+	if label, ok := request.Labels[resources.LabelNamespace]; ok && label != namespace {
+		return api.BadField("labels", "name the namespace %q: name it in the query, ?namespace=", label)
+	}
+	switch {
+	case request.Dataplane != "":
+		claims.Dataplane = xds.QualifiedName(resources.Key{Namespace: namespace, Name: request.Dataplane})
+		claims.Subject = claims.Dataplane
+	case namespace != "":
+		claims.Labels = map[string]string{resources.LabelNamespace: namespace}
+		maps.Copy(claims.Labels, request.Labels)
+	}
+	return h.answer(w, r, claims, request.ValidFor)
+}
+
+// issueForIngress is POST /zoneingresses/{name}/_token.
+func (h *tokenHandler) issueForIngress(w http.ResponseWriter, r *http.Request) error {
+	var request struct {
+		ValidFor string `json:"validFor,omitempty"`
+	}
+	if err := readBody(w, r, &request); err != nil {
+		return err
+	}
+	claims := tokens.Claims{
+		Audience: tokens.AudienceDataplane, Scopes: []string{xds.ScopeZoneIngress}, Dataplane: r.PathValue("name"), Subject: r.PathValue("name"),
+	}
+	return h.answer(w, r, claims, request.ValidFor)
+}
+
+func (h *tokenHandler) answer(w http.ResponseWriter, r *http.Request, claims tokens.Claims, validFor string) error {
+	life := defaultTokenLife
+	if validFor != "" {
+		var err error
+		if life, err = time.ParseDuration(validFor); err != nil || life < time.Second || life > maxTokenLife {
+			return api.BadField("validFor", "%q: want a duration from 1s to %s, such as 720h", validFor, maxTokenLife)
+		}
+	}
+	token, issued, err := h.issuer.Issue(r.Context(), claims, life)
+	if errors.Is(err, tokens.ErrClaims) {
+		return api.BadField("labels", "%v", err)
+	}
+	if err != nil {
+		return fmt.Errorf("dataplane token: %w", err)
+	}
+	access.Note(r.Context(), "tokenId", issued.ID)
+	access.Note(r.Context(), "subject", issued.Subject)
+	w.Header().Set("Cache-Control", "no-store")
+	return api.WriteJSON(w, http.StatusOK, tokenResponse{Token: token, ID: issued.ID, Expires: issued.Expires.UTC()})
+}
+
+// revoke is POST /_dataplane-tokens/_revoke. Streams that were opened by the token end.
+func (h *tokenHandler) revoke(w http.ResponseWriter, r *http.Request) error {
+	var request revokeRequest
+	if err := readBody(w, r, &request); err != nil {
+		return err
+	}
+	err := h.issuer.Revoke(r.Context(), request.ID, h.now().Add(maxTokenLife))
+	switch {
+	case errors.Is(err, tokens.ErrClaims):
+		return api.BadField("id", "want the id that the token was issued with, its claim jti")
+	case errors.Is(err, tokens.ErrFull):
+		return api.NewError(http.StatusConflict, "Conflict", err.Error())
+	case err != nil:
+		return fmt.Errorf("revoke a dataplane token: %w", err)
+	}
+	access.Note(r.Context(), "tokenId", request.ID)
+	return api.WriteJSON(w, http.StatusOK, map[string]string{"id": request.ID})
+}

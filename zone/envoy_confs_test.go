@@ -1,0 +1,231 @@
+package zone_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+// handler runs an application behind a proxy and its own MeshService; the Dataplane is labelled app.
+func (w *world) handler(name, app string, h http.HandlerFunc) {
+	w.t.Helper()
+	srv := httptest.NewServer(h)
+	w.t.Cleanup(srv.Close)
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: %s, labels: {app: %s}, networking: {address: 127.0.0.1, inbound: [
+  {name: main, port: %d, servicePort: %d, protocol: http}]}}
+---
+{type: MeshService, mesh: default, name: %[2]s, spec: {selector: {dataplaneLabels: {matchLabels: {app: %[2]s}}}, ports: [{name: http, port: 80, targetPort: main, appProtocol: http}]}}`,
+		name, app, freePort(w.t), srv.Listener.Addr().(*net.TCPAddr).Port))
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
+}
+
+func answers(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "%s %s", text, r.URL.Path) }
+}
+
+func (w *world) allowAll() {
+	w.t.Helper()
+	w.apply(fmt.Sprintf(allowCaller, w.home.Zone))
+}
+
+func (w *world) remove(t resources.Type, name string) {
+	w.t.Helper()
+	_, err := w.store.Apply(w.t.Context(), store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: t, Mesh: "default", Name: name}}}})
+	must(w.t, err)
+}
+
+func ok(port int, path string) func() bool {
+	return func() bool { code, _ := plain(port, path); return code == http.StatusOK }
+}
+
+// TestRouteHasItsOwnTimeout: a request to a route gets the route's timeout and another one the service's. Nothing of it moves a listener
+// or a cluster.
+func TestRouteHasItsOwnTimeout(t *testing.T) {
+	w := newWorld(t)
+	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/slow") {
+			time.Sleep(600 * time.Millisecond)
+		}
+	})
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "reachable", ok(ports[0], "/"))
+	if code, _ := plain(ports[0], "/slow"); code != http.StatusOK {
+		t.Fatalf("without a timeout: %d", code)
+	}
+	const moved = "listener_manager.listener_(added|modified)|cluster_manager.cluster_(added|modified)"
+	before := fmt.Sprint(e.stats(moved))
+	w.apply(`{type: MeshHTTPRoute, mesh: default, name: v2, spec: {to: [{targetRef: {kind: MeshService, name: backend}, rules: [
+  {matches: [{path: {type: PathPrefix, value: /v2}}], default: {backendRefs: [{kind: MeshService, name: backend, port: 80}]}}]}]}}
+---
+{type: MeshTimeout, mesh: default, name: of-route, spec: {to: [{targetRef: {kind: MeshHTTPRoute, name: v2}, default: {http: {requestTimeout: 200ms}}}]}}`)
+	eventually(t, "the route's timeout", func() bool { code, _ := plain(ports[0], "/v2/slow"); return code == http.StatusGatewayTimeout })
+	if code, _ := plain(ports[0], "/slow"); code != http.StatusOK {
+		t.Errorf("off the route: %d", code)
+	}
+	w.apply(`{type: MeshTimeout, mesh: default, name: of-service, spec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {http: {requestTimeout: 100ms}}}]}}`)
+	eventually(t, "the service's timeout", func() bool { code, _ := plain(ports[0], "/slow"); return code == http.StatusGatewayTimeout })
+	w.apply(`{type: MeshTimeout, mesh: default, name: of-route, spec: {to: [{targetRef: {kind: MeshHTTPRoute, name: v2}, default: {http: {requestTimeout: 5s}}}]}}`)
+	eventually(t, "the route's again", ok(ports[0], "/v2/slow"))
+	if after := fmt.Sprint(e.stats(moved)); after != before {
+		t.Errorf("policies moved listeners or clusters: %s, then %s", before, after)
+	}
+	e.refusedNothing()
+}
+
+// TestClusterConfsReachEnvoy: a changed cluster is in use soon, with its endpoints.
+func TestClusterConfsReachEnvoy(t *testing.T) {
+	w := newWorld(t)
+	w.handler("backend", "backend", answers("backend"))
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "reachable", ok(ports[0], "/"))
+	w.apply(`{type: MeshTimeout, mesh: default, name: connect, spec: {to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: 1234ms}}]}}`)
+	eventually(t, "the new cluster", func() bool {
+		return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), "1.234s")
+	})
+	// One that is not told its endpoints is used all the same, after 15 s without them: Envoy counts that.
+	for name, waited := range e.stats(`^cluster\..*init_fetch_timeout`) {
+		if waited != "0" {
+			t.Errorf("%s is %s: warm only because Envoy did not wait any longer for the endpoints", name, waited)
+		}
+	}
+	if code, _ := plain(ports[0], "/"); code != http.StatusOK {
+		t.Errorf("got %d", code)
+	}
+	e.refusedNothing()
+}
+
+func TestRetry(t *testing.T) {
+	w := newWorld(t)
+	var n atomic.Int64
+	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/flaky" && n.Add(1)%3 != 0 {
+			out.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "reachable", ok(ports[0], "/"))
+	if code, _ := plain(ports[0], "/flaky"); code != http.StatusServiceUnavailable {
+		t.Fatalf("without retries: %d", code)
+	}
+	w.apply(`{type: MeshRetry, mesh: default, name: retry, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 3, retryOn: ["503"], backOff: {baseInterval: 5ms, maxInterval: 10ms}}}}]}}`)
+	eventually(t, "retries", ok(ports[0], "/flaky"))
+	for range 10 {
+		if code, _ := plain(ports[0], "/flaky"); code != http.StatusOK {
+			t.Errorf("got %d in spite of retries", code)
+		}
+	}
+	e.refusedNothing()
+}
+
+// TestOutlierDetection: an endpoint that fails is left alone.
+func TestOutlierDetection(t *testing.T) {
+	w := newWorld(t)
+	w.handler("good", "backend", answers("good"))
+	w.handler("bad", "backend", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusInternalServerError) })
+	w.allowAll()
+	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: outlier, spec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {
+  outlierDetection: {interval: 100ms, baseEjectionTime: 60s, maxEjectionPercent: 50, healthyPanicThreshold: 0, detectors: {totalFailures: {consecutive: 3}}}}}]}}`)
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "the bad one ejected", func() bool {
+		_, _ = plain(ports[0], "/")
+		for name, v := range e.stats("ejections_active") {
+			if strings.Contains(name, "backend") && v == "1" {
+				return true
+			}
+		}
+		return false
+	})
+	for range 20 {
+		if code, body := plain(ports[0], "/"); code != http.StatusOK {
+			t.Errorf("got %d %s", code, body)
+		}
+	}
+	e.refusedNothing()
+}
+
+// TestRouteFilters: weights, header matches, redirects and rewrites.
+func TestRouteFilters(t *testing.T) {
+	w := newWorld(t)
+	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(out, "backend %s %s", r.URL.Path, r.Header.Get("X-Added"))
+	})
+	w.handler("canary", "canary", answers("canary"))
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "reachable", ok(ports[0], "/"))
+	w.apply(`{type: MeshHTTPRoute, mesh: default, name: all, spec: {to: [{targetRef: {kind: MeshService, name: backend}, rules: [
+  {matches: [{path: {type: PathPrefix, value: /split}}], default: {backendRefs: [{kind: MeshService, name: backend, port: 80, weight: 50}, {kind: MeshService, name: canary, port: 80, weight: 50}]}},
+  {matches: [{path: {type: Exact, value: /canary}, method: GET, headers: [{name: x-test, value: "1"}], queryParams: [{type: Exact, name: q, value: "2"}]}], default: {backendRefs: [{kind: MeshService, name: canary, port: 80}]}},
+  {matches: [{path: {type: PathPrefix, value: /old}}], default: {filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /new}, statusCode: 301}}]}},
+  {matches: [{path: {type: PathPrefix, value: /v2}}], default: {filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}},
+    {type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x-added, value: "100%"}]}}], backendRefs: [{kind: MeshService, name: backend, port: 80}]}},
+  {matches: [{path: {type: PathPrefix, value: /gone}}], default: {backendRefs: [{kind: MeshService, name: nowhere, port: 80}]}}]}]}}`)
+	eventually(t, "canary by all that is matched", func() bool { _, body := plain(ports[0], "/canary?q=2", "x-test", "1"); return body == "canary /canary" })
+	for what, c := range map[string]struct{ path, want string }{
+		"no header": {"/canary?q=2", "backend /canary "}, "rewrite": {"/v2/foo", "backend /foo 100%"}, "rewrite of all": {"/v2", "backend / 100%"},
+		"by segment": {"/v2foo", "backend /v2foo "}, "redirect": {"/old/a", fmt.Sprintf("http://127.0.0.1:%d/new/a", ports[0])},
+	} {
+		if _, body := plain(ports[0], c.path); body != c.want {
+			t.Errorf("%s: got %q, want %q", what, body, c.want)
+		}
+	}
+	if code, _ := plain(ports[0], "/gone"); code != http.StatusServiceUnavailable {
+		t.Errorf("a backend that does not exist: %d", code)
+	}
+	shares := map[string]int{}
+	for range 100 {
+		_, body := plain(ports[0], "/split")
+		shares[strings.Fields(body)[0]]++
+	}
+	if shares["backend"] < 25 || shares["canary"] < 25 || shares["backend"]+shares["canary"] != 100 {
+		t.Errorf("shares of 50 and 50: %v", shares)
+	}
+	e.refusedNothing()
+}
+
+// TestEndpointsFollowReadiness: what is not ready gets nothing, and coming and going of endpoints moves no cluster.
+func TestEndpointsFollowReadiness(t *testing.T) {
+	w := newWorld(t)
+	w.handler("a", "backend", answers("a"))
+	w.handler("b", "backend", answers("b"))
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	seen := func() string {
+		var got []string
+		for range 12 {
+			_, body := plain(ports[0], "/")
+			if name, _, _ := strings.Cut(body, " "); !strings.Contains(strings.Join(got, ""), name) {
+				got = append(got, name)
+			}
+		}
+		return strings.Join(got, "")
+	}
+	eventually(t, "both", func() bool { s := seen(); return s == "ab" || s == "ba" })
+	const moved = "cluster_manager.cluster_(added|modified)"
+	before := fmt.Sprint(e.stats(moved))
+	b := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "b"})
+	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(strings.Replace(string(b.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
+	must(t, err)
+	next := b.Clone()
+	next.Spec = spec
+	w.put(next)
+	eventually(t, "only the ready one", func() bool { return seen() == "a" })
+	w.remove(resources.TypeDataplane, "b")
+	eventually(t, "still", func() bool { return seen() == "a" })
+	if after := fmt.Sprint(e.stats(moved)); after != before {
+		t.Errorf("endpoints moved clusters: %s, then %s", before, after)
+	}
+	e.refusedNothing()
+}

@@ -1,0 +1,93 @@
+package zone_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// TestNoRequestFailsWhileAuthoritiesRotate: requests run without a pause between two proxies, each on a connection of its own, while
+// a new authority is published, signs, and the old one is retired, twice. Not one fails, and both proxies end with
+// identities of the new one.
+func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
+	w := newWorld(t)
+	w.service("backend")
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	w.apply(fmt.Sprintf(allowCaller, "zone-1"))
+	eventually(t, "allowed", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
+
+	rotation := &identity.Rotation{Store: w.store, Authorities: w.authorities, Known: w.knowsTrust, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- rotation.Run(ctx) }()
+	defer func() { cancel(); must(t, <-done) }()
+
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	sent, failures := 0, []string{}
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				code, body := plain(ports[0], "/")
+				mu.Lock()
+				if sent++; code != http.StatusOK {
+					failures = append(failures, fmt.Sprintf("%d %.200s", code, body))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for range 2 {
+		before, err := w.authorities.For("default")
+		must(t, err)
+		next, err := w.authorities.Prepare(t.Context(), "default")
+		must(t, err)
+		eventually(t, "the new authority signs", func() bool {
+			now, err := w.authorities.For("default")
+			return err == nil && now.ID() == next
+		})
+		eventually(t, "both proxies have identities of the new authority", func() bool { return w.issuedBy(next) == 2 })
+		eventually(t, "all that was sent is acknowledged", func() bool { return w.knowsTrust("default") })
+		must(t, w.authorities.Retire(t.Context(), "default", before.ID(), true))
+		eventually(t, "the old authority is no longer believed", func() bool {
+			return len(identity.BundlesOf(w.store.Snapshot(), "default").Certificates(before.TrustDomain())) == 1 && w.knowsTrust("default")
+		})
+		time.Sleep(200 * time.Millisecond) // under load with the old authority gone
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d requests", sent)
+	if len(failures) > 0 {
+		t.Errorf("%d of %d requests failed, the first: %s", len(failures), sent, failures[0])
+	}
+	e.refusedNothing()
+}
+
+// knowsTrust: what is published is all of the authorities, and every proxy has acknowledged what it was sent.
+func (w *world) knowsTrust(mesh string) bool {
+	all, err := w.authorities.All(mesh)
+	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh).Certificates(all[0].TrustDomain())) != len(all) {
+		return false
+	}
+	for _, one := range w.proxies.Standings() {
+		if one.Behind {
+			return false
+		}
+	}
+	return true
+}
+
+// issuedBy counts the proxies whose identity an authority has signed.
+func (w *world) issuedBy(authority string) int { return w.proxies.IssuedBy("default")[authority] }

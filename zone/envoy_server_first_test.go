@@ -1,0 +1,119 @@
+package zone_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+// simultaneous is how many clients that are denied connect at once.
+const simultaneous = 240
+
+// TestServerSpeaksFirst: with the setting for applications that greet, whom the rules allow is greeted before having said a word,
+// and nobody else reads a byte or reaches the application, however many there are.
+func TestServerSpeaksFirst(t *testing.T) {
+	w := newWorld(t)
+	service, connections := speaksFirst(t)
+	port := freePort(t)
+	company := newTestCA(t)
+	quoted, err := json.Marshal(company.pem())
+	must(t, err)
+	w.home.Zone = "" // the global's word: any trust domain
+	w.apply(fmt.Sprintf(`{type: MeshTrust, mesh: default, name: company, spec: {trustDomain: company.example, caBundles: [{type: Pem, pem: {value: %s}}]}}`, quoted))
+	w.home.Zone = "zone-1"
+	w.apply(serverFirst(port, service, true))
+	const rules = `{type: MeshTrafficPermission, mesh: default, name: all, spec: {default: {
+  deny: [{spiffeId: {type: Exact, value: "spiffe://company.example/ns/x/sa/mallory"}}],
+  allow: [{spiffeId: {type: Prefix, value: "spiffe://company.example/ns/x/"}}%s]}}}`
+	w.apply(fmt.Sprintf(rules, ""))
+	e := w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
+	alice, bob := company.certificate("spiffe://company.example/ns/x/sa/alice"), company.certificate("spiffe://company.example/ns/y/sa/bob")
+	eventually(t, "alice is greeted", func() bool { return greeted(alice, port) == banner })
+	greetedAndServed(t, alice, port)
+
+	before := connections()
+	denied := []*tls.Certificate{bob, company.certificate("spiffe://company.example/ns/x/sa/mallory")}
+	for _, uris := range malformed {
+		denied = append(denied, company.certificate(uris...))
+	}
+	for i, got := range allAtOnce(denied, port) {
+		if got != "" {
+			t.Errorf("client %d of %d reads %q", i, simultaneous, got)
+		}
+	}
+	if n := connections() - before; n != 0 {
+		t.Errorf("the application was reached %d times", n)
+	}
+
+	open := open(t, alice, port)
+	w.apply(fmt.Sprintf(rules, `, {spiffeId: {type: Exact, value: "spiffe://company.example/ns/y/sa/bob"}}`))
+	eventually(t, "bob is greeted", func() bool { return greeted(bob, port) == banner })
+	if !open.alive() {
+		t.Error("giving access ended a connection")
+	}
+	w.apply(fmt.Sprintf(rules, ""))
+	eventually(t, "bob is not greeted any more", func() bool { return greeted(bob, port) == "" })
+	if err := open.ended(patience); err != nil {
+		t.Errorf("taking access away: %v", err)
+	}
+	greetedAndServed(t, alice, port)
+
+	w.apply(serverFirst(port, service, false))
+	eventually(t, "the setting is gone: nobody is greeted in silence", func() bool { return greeted(alice, port) == "" })
+	for name, n := range e.stats("rejected") {
+		if n != "0" {
+			t.Errorf("Envoy refused something: %s: %s", name, n)
+		}
+	}
+}
+
+func serverFirst(port, service int, first bool) string {
+	return fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, networking: {address: 127.0.0.1, inbound: [
+  {name: main, port: %d, servicePort: %d, tags: {causeway.io/server-first: "%t"}}]}}`, port, service, first)
+}
+
+// greeted is what a client reads that says nothing.
+func greeted(certificate *tls.Certificate, port int) string {
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	var got strings.Builder
+	_, _ = io.CopyN(&got, conn, int64(len(banner)))
+	return got.String()
+}
+
+func greetedAndServed(t *testing.T, certificate *tls.Certificate, port int) {
+	t.Helper()
+	eventually(t, "the client is greeted", func() bool { return greeted(certificate, port) == banner })
+	if got, err := converse(certificate, port, "hello", patience); err != nil || got != banner+"echo hello\n" {
+		t.Errorf("a conversation: %q, %v", got, err)
+	}
+}
+
+// allAtOnce is what each client reads; every second one also says something.
+func allAtOnce(certificates []*tls.Certificate, port int) []string {
+	out := make([]string, simultaneous)
+	var wg sync.WaitGroup
+	for i := range out {
+		wg.Go(func() {
+			certificate := certificates[i%len(certificates)]
+			if i%2 == 0 {
+				out[i] = greeted(certificate, port)
+			} else {
+				out[i], _ = converse(certificate, port, "hello", time.Second)
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}

@@ -1,0 +1,143 @@
+package zone_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+// lockedBuffer takes what a server logs.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+type issuedToken struct{ Token, ID string }
+
+func (z *runningZone) token(body string) issuedToken {
+	z.t.Helper()
+	code, answer := z.call(http.MethodPost, "/meshes/default/_dataplane-tokens", body)
+	if code != http.StatusOK {
+		z.t.Fatalf("%d %s", code, answer)
+	}
+	var out issuedToken
+	must(z.t, json.Unmarshal([]byte(answer), &out))
+	return out
+}
+
+// TestTokensOffLoopback: a real Envoy gets its configuration, its identity and its log through only with a token, which the bootstrap
+// carries and nothing shows; revoking it ends the stream, and takes no traffic away.
+func TestTokensOffLoopback(t *testing.T) {
+	log := &lockedBuffer{}
+	port := freePort(t)
+	z := runZone(t, func(c *zone.Config) {
+		c.XDSAddress, c.AccessLog, c.Log = fmt.Sprintf("0.0.0.0:%d", port), "als", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	service, _ := application(t)
+	inbound := freePort(t)
+	z.dataplane(inbound, service)
+	z.apply("meshtrafficpermissions/p", `{"type": "MeshTrafficPermission", "mesh": "default", "name": "p", "spec": {"rules": [{"default": {"allow": [
+		{"spiffeId": {"type": "Exact", "value": "spiffe://default.zone-1.mesh.local/workload/alice"}}]}}]}}`)
+	alice := httpClient(z.client("alice"))
+	ca := filepath.Join(z.cfg.DataDir, "tls", "ca.crt")
+	envoyWith := func(token string) *envoy {
+		return (&world{t: t, address: fmt.Sprintf("grpcs://127.0.0.1:%d", port)}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend", XDSCA: ca, Token: token})
+	}
+	frontends := z.token(`{"dataplane": "frontend"}`)
+	for reason, token := range map[string]string{"missing": "", "another-proxy": frontends.Token} {
+		e := envoyWith(token)
+		eventually(t, "the refusal of one that shows what is "+reason, func() bool { return strings.Contains(log.String(), "reason="+reason) })
+		if strings.Contains(e.get("/listeners"), "self_inbound") {
+			t.Errorf("%s: it has a listener", reason)
+		}
+	}
+
+	own := z.token(`{"dataplane": "backend"}`)
+	e := envoyWith(own.Token)
+	eventually(t, "alice allowed", func() bool { return status(alice, inbound) == http.StatusOK })
+	eventually(t, "the log of what was allowed", func() bool {
+		_, text := metrics(t, z)
+		return strings.Contains(text, `causeway_decisions_total{policy="kri_mtp_default_zone-1__p_"`)
+	})
+	for _, page := range []string{"/config_dump", "/config_dump?include_eds", "/clusters", "/stats", "/server_info", "/init_dump"} {
+		text := e.get(page)
+		if strings.Contains(text, own.Token) || strings.Contains(text, own.Token[len(own.Token)-40:]) || strings.Contains(text, "BEGIN PRIVATE KEY") {
+			t.Errorf("%s shows a secret", page)
+		}
+	}
+	if code, answer := z.call(http.MethodPost, "/_dataplane-tokens/_revoke", fmt.Sprintf(`{"id": %q}`, own.ID)); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	eventually(t, "the end of the stream", func() bool {
+		return e.stats("control_plane.connected_state")["control_plane.connected_state"] == "0"
+	})
+	if got := status(alice, inbound); got != http.StatusOK {
+		t.Errorf("with the token went the traffic: %d", got)
+	}
+	for _, secret := range []string{own.Token, frontends.Token} {
+		if strings.Contains(log.String(), secret) {
+			t.Error("the log holds a token")
+		}
+	}
+}
+
+func metrics(t *testing.T, z *runningZone) (int, string) {
+	t.Helper()
+	resp, err := http.Get("http://" + z.addresses["diagnostics"] + "/metrics")
+	must(t, err)
+	defer resp.Body.Close()
+	var text bytes.Buffer
+	_, err = text.ReadFrom(resp.Body)
+	must(t, err)
+	return resp.StatusCode, text.String()
+}
+
+// TestDataplaneTokenRequests: what a token can be made for.
+func TestDataplaneTokenRequests(t *testing.T) {
+	z := runZone(t)
+	for _, row := range []struct {
+		name, path, body string
+		want             int
+	}{
+		{"by name", "/meshes/default/_dataplane-tokens", `{"dataplane": "a"}`, 200},
+		{"by labels", "/meshes/default/_dataplane-tokens", `{"labels": {"app": "a"}, "validFor": "720h"}`, 200},
+		{"ingress", "/zoneingresses/ingress/_token", ``, 200},
+		{"for a whole mesh", "/meshes/default/_dataplane-tokens", `{}`, 400},
+		{"empty body", "/meshes/default/_dataplane-tokens", ``, 400},
+		{"no such mesh", "/meshes/other/_dataplane-tokens", `{"dataplane": "a"}`, 404},
+		{"in a namespace", "/meshes/default/_dataplane-tokens?namespace=a", `{"labels": {"app": "b"}}`, 200},
+		{"labels that leave the namespace", "/meshes/default/_dataplane-tokens?namespace=a", `{"labels": {"k8s.kuma.io/namespace": "b"}}`, 400},
+		{"unknown field", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "audience": "causeway-user"}`, 400},
+		{"scopes", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "scopes": ["zone-ingress"]}`, 400},
+		{"for ever", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "validFor": "87600h"}`, 400},
+		{"for no time", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "validFor": "-1s"}`, 400},
+		{"no JSON", "/meshes/default/_dataplane-tokens", `hello`, 400},
+		{"revoke", "/_dataplane-tokens/_revoke", `{"id": "x"}`, 200},
+		{"revoke nothing", "/_dataplane-tokens/_revoke", `{}`, 400},
+	} {
+		code, answer := z.call(http.MethodPost, row.path, row.body)
+		if code != row.want {
+			t.Errorf("%s: %d %s, want %d", row.name, code, answer, row.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package explain
+
+// Severities of findings.
+const (
+	// Error is for what does something else than it says.
+	Error = "error"
+	// Warning is for what is probably not meant.
+	Warning = "warning"
+)
+
+// Finding is one thing that a policy's writer should look at.
+type Finding struct {
+	// Severity is Error or Warning.
+	Severity string `json:"severity"`
+	// Check is the name of the check, one of Checks.
+	Check string `json:"check"`
+	// KRI is the policy, or the inbound where it is about one; Field is the entry in the policy, empty for the whole.
+	KRI   string `json:"kri"`
+	Field string `json:"field,omitempty"`
+	// Message says what is the case, Advice what to do.
+	Message string `json:"message"`
+	Advice  string `json:"advice"`
+}
+
+// Names of the checks.
+const (
+	CheckInvalid         = "invalid"
+	CheckShadowed        = "shadowed"
+	CheckDuplicate       = "duplicate"
+	CheckOpenPrefix      = "open-prefix"
+	CheckDenyOnly        = "deny-only"
+	CheckHTTPOnTCP       = "http-on-tcp"
+	CheckUnknownIdentity = "unknown-identity"
+	CheckSelectsNothing  = "selects-nothing"
+	CheckPathDeny        = "path-deny"
+	CheckNotEnforced     = "not-enforced"
+	CheckServerFirst     = "server-first"
+)
+
+// Check says what a check looks for.
+type Check struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Checks are all checks of Lint, in the order of their findings for one policy.
+func Checks() []Check {
+	return []Check{
+		{CheckInvalid, "a policy or entry that cannot be enforced as written: it denies more, or allows less, than it says"},
+		{CheckShadowed, "an entry that never decides, because a wider one, of its policy or another on the same inbounds, or a deny stands before it"},
+		{CheckDuplicate, "an entry that stands twice, in one list or in two policies on the same inbounds"},
+		{CheckOpenPrefix, "an allowed SPIFFE ID prefix that ends inside a segment, so that longer names match too"},
+		{CheckDenyOnly, "denies on inbounds that allow nobody"},
+		{CheckHTTPOnTCP, "path or method on an inbound where requests cannot be seen"},
+		{CheckUnknownIdentity, "a SPIFFE ID, of a trust domain whose proxies are known, that no proxy has"},
+		{CheckSelectsNothing, "a policy that selects no proxy"},
+		{CheckPathDeny, "a denied path, which some applications can be asked for in spellings that no proxy can tell"},
+		{CheckServerFirst, "an inbound whose application speaks first, and one that is closed because its permissions cannot be judged so early"},
+		{CheckNotEnforced, "a policy that is labelled not to be enforced, or an item that has no effect"},
+	}
+}

@@ -1,0 +1,144 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// Lint looks at the permissions of one mesh, or of all where mesh is empty. Findings are ordered by policy, then as Checks.
+// What depends on proxies is left out where none are known: in a zone, proxies and identities of other zones are not.
+func (w *World) Lint(mesh string) []Finding {
+	names := []string{mesh}
+	if mesh == "" {
+		names = w.Meshes()
+	}
+	var out []Finding
+	for _, name := range names {
+		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, standing: map[placedKey]*standing{}}
+		l.policies()
+		l.inbounds()
+		l.identities(name)
+		out = append(out, l.found...)
+	}
+	rank := map[string]int{}
+	for i, c := range Checks() {
+		rank[c.Name] = i
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.KRI, b.KRI), cmp.Compare(rank[a.Check], rank[b.Check]), cmp.Compare(a.Field, b.Field))
+	})
+	return out
+}
+
+// linter collects the findings of one mesh, each once.
+type linter struct {
+	world *World
+	mesh  *mesh
+	found []Finding
+	seen  map[Finding]bool
+	// standing of each entry on the inbounds looked at.
+	standing map[placedKey]*standing
+}
+
+func (l *linter) add(f Finding) {
+	if !l.seen[f] {
+		l.seen[f] = true
+		l.found = append(l.found, f)
+	}
+}
+
+// policies are the checks of each policy by itself.
+func (l *linter) policies() {
+	for _, p := range l.mesh.policies {
+		kri := p.KRI.String()
+		if !p.Enforced() {
+			l.add(Finding{Warning, CheckNotEnforced, kri, "", "the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
+			continue
+		}
+		advice := "write the policy anew; until then it denies everybody"
+		if p.Resource.Type == resources.TypeTrafficTarget {
+			advice = "add what is missing, or correct the reference"
+		}
+		for _, problem := range p.Problems() {
+			l.add(Finding{Error, CheckInvalid, kri, problem.Field, problem.Text, advice})
+		}
+		for i := range p.Rules() {
+			l.entries(p, &p.Rules()[i])
+		}
+		if l.judgesTargets(p) && !slices.ContainsFunc(l.mesh.proxies, func(x *matching.Proxy) bool { return matching.Selects(p, x) }) {
+			l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy", "compare targetRef with the labels of Dataplanes, or delete the policy"})
+		}
+	}
+}
+
+// judgesTargets reports whether all proxies that the policy may select are known.
+func (l *linter) judgesTargets(p *matching.Policy) bool {
+	zone := l.world.options.Zone
+	return len(l.mesh.proxies) > 0 && (zone == "" || l.world.files || p.Resource.Zone() == zone)
+}
+
+var lists = []rbac.Effect{rbac.EffectDeny, rbac.EffectAllowWithShadowDeny, rbac.EffectAllow}
+
+// entries are the checks of one rule's entries.
+func (l *linter) entries(p *matching.Policy, r *matching.Rule) {
+	kri := p.KRI.String()
+	for _, effect := range lists {
+		list := rbac.Entries(r, effect)
+		for i := range list {
+			m, field := &list[i], fieldOf(r, p, effect, i)
+			if text := rbac.Fault(m); text != "" {
+				l.add(Finding{Error, CheckInvalid, kri, field, text, "mend the entry: as it is, " + invalidEffect(effect)})
+				continue
+			}
+			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix && id.Value == resources.EveryIdentity {
+				l.add(Finding{Warning, CheckOpenPrefix, kri, field, "the prefix allows every identity of every trust domain", "name a trust domain to mean its identities"})
+			}
+			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix && !strings.HasSuffix(id.Value, "/") {
+				l.add(Finding{Warning, CheckOpenPrefix, kri, field, "the prefix ends inside a segment: it also allows " + id.Value + "-and-more",
+					"end the prefix with a slash"})
+			}
+			if effect == rbac.EffectDeny && m.Path != nil {
+				l.add(pathDeny(kri, field, m.Path))
+			}
+		}
+	}
+	l.covered(p, r)
+}
+
+func invalidEffect(effect rbac.Effect) string {
+	if effect == rbac.EffectDeny {
+		return "it denies as if the wrong part were not there"
+	}
+	return "it allows nothing"
+}
+
+// pathDeny names what no proxy can tell from a path that is not denied (docs/permissions.md, "Paths").
+func pathDeny(kri, field string, p *resources.PathMatch) Finding {
+	path := p.Value
+	message := "requests in another case, escaped twice, or with an escaped blank or question mark behind are not denied: "
+	if p.Type == resources.MatchRegularExpression {
+		message += "only the application can tell them"
+	} else {
+		path = strings.TrimSuffix(path, "/")
+		message += strings.Join(Lookalikes(path), ", ")
+	}
+	return Finding{Warning, CheckPathDeny, kri, field, message, "allow the paths that are meant instead, or let the application refuse these"}
+}
+
+// Lookalikes are spellings of a path that some applications take for it and no proxy can: they pass a deny of the path.
+func Lookalikes(path string) []string {
+	if len(path) < 2 {
+		return nil
+	}
+	return []string{strings.ToUpper(path), "/%25" + hexOf(path[1]) + path[2:], path + "%20", path + "%3fx", "/;" + path}
+}
+
+func hexOf(c byte) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[c>>4], digits[c&15]})
+}

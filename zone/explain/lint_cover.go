@@ -1,0 +1,181 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// maxCompared is how many entries are compared with each other; of more, only the first are.
+const maxCompared = 2000
+
+// placed is one entry with its place.
+type placed struct {
+	policy *matching.Policy
+	effect rbac.Effect
+	field  string
+	match  *resources.PermissionMatch
+	// rule and place tell it from the others of the policy; headers: its rule asks for some.
+	rule, place int
+	headers     bool
+}
+
+// placedKey names an entry.
+type placedKey struct {
+	policy      *matching.Policy
+	effect      rbac.Effect
+	rule, place int
+}
+
+func (e *placed) key() placedKey { return placedKey{e.policy, e.effect, e.rule, e.place} }
+
+// covers reports whether every request that o matches is matched by e; false where that is not plain to see.
+func (e *placed) covers(o *placed) bool { return !e.headers && covers(e.match, o.match) }
+
+func placedOf(p *matching.Policy, r *matching.Rule) []placed {
+	var out []placed
+	for _, effect := range lists {
+		entries := rbac.Entries(r, effect)
+		for i := range entries {
+			if rbac.Fault(&entries[i]) == "" {
+				out = append(out, placed{
+					policy: p, effect: effect, field: fieldOf(r, p, effect, i), match: &entries[i], rule: r.Index, place: i, headers: len(r.Headers) > 0,
+				})
+			}
+		}
+	}
+	return out
+}
+
+// covered looks for entries of one rule that its others leave nothing to decide.
+func (l *linter) covered(p *matching.Policy, r *matching.Rule) {
+	entries := placedOf(p, r)
+	entries = entries[:min(len(entries), maxCompared)]
+	for i, e := range entries {
+		for n, by := range entries {
+			if i == n || !by.covers(&e) {
+				continue
+			}
+			same := e.covers(&by)
+			switch {
+			case same && by.effect == e.effect && n < i:
+				l.add(Finding{Warning, CheckDuplicate, p.KRI.String(), e.field, "is the same as " + by.field, "remove one of them"})
+			case by.effect == rbac.EffectDeny && e.effect != rbac.EffectDeny:
+				l.add(Finding{Error, CheckShadowed, p.KRI.String(), e.field, "allows nobody: " + by.field + " denies all of it", "narrow the deny, or remove the allow"})
+			case by.effect == e.effect && !same:
+				l.add(Finding{Warning, CheckShadowed, p.KRI.String(), e.field, "decides nothing: " + by.field + " covers it", "remove it, or narrow the other"})
+			default:
+				continue
+			}
+			break
+		}
+	}
+}
+
+// standing is how one entry fares on the inbounds on which its policy holds.
+type standing struct {
+	entry placed
+	// on is how many kinds of inbounds it was looked at on, and idle on how many an entry of another policy leaves it nothing to
+	// decide; by is the last of those.
+	on, idle int
+	by       placed
+}
+
+// crossing looks, among the rules of one inbound, for entries that those of other policies leave nothing to decide.
+func (l *linter) crossing(rules matching.Rules) {
+	var asked []placed // in the order in which they are
+	for _, deny := range []bool{true, false} {
+		for i := range rules.Items {
+			p := l.mesh.byKRI[rules.Items[i].Origin]
+			if p == nil {
+				continue
+			}
+			for _, e := range placedOf(p, &rules.Items[i]) {
+				if deny == (e.effect == rbac.EffectDeny) {
+					asked = append(asked, e)
+				}
+			}
+		}
+	}
+	if len(asked) > maxCompared {
+		return
+	}
+	for i, e := range asked {
+		st := l.standing[e.key()]
+		if st == nil {
+			st = &standing{entry: e}
+			l.standing[e.key()] = st
+		}
+		st.on++
+		n := slices.IndexFunc(asked[:i], func(by placed) bool {
+			return by.policy != e.policy && (by.effect == e.effect || by.effect == rbac.EffectDeny) && by.covers(&e)
+		})
+		if n >= 0 {
+			st.idle++
+			st.by = asked[n]
+		}
+	}
+}
+
+// crossed reports the entries that decide nothing on any inbound.
+func (l *linter) crossed() {
+	for _, st := range l.standing {
+		if st.idle < st.on {
+			continue
+		}
+		kri, by := st.entry.policy.KRI.String(), fmt.Sprintf("%s of %s", st.by.field, st.by.policy.KRI)
+		switch {
+		case st.by.effect != st.entry.effect:
+			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "allows nobody: " + by + " denies all of it", "remove it, or talk to whoever wrote the deny"})
+		case st.entry.covers(&st.by):
+			l.add(Finding{Warning, CheckDuplicate, kri, st.entry.field, "is the same as " + by + ", which is asked first", "remove it unless the other policy may go away"})
+		default:
+			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "decides nothing: " + by + " covers it and is asked first", "remove it unless the other policy may go away"})
+		}
+	}
+}
+
+// covers reports whether every request that b matches is matched by a; false where that is not plain to see.
+func covers(a, b *resources.PermissionMatch) bool {
+	return coversIdentity(a.SpiffeID, b.SpiffeID) &&
+		(a.SNI == nil || b.SNI != nil && strings.EqualFold(a.SNI.Value, b.SNI.Value)) &&
+		coversPath(a.Path, b.Path) && coversMethods(a.Method, b.Method)
+}
+
+func coversIdentity(a, b *resources.SpiffeIDMatch) bool {
+	switch {
+	case a == nil:
+		return true
+	case b == nil:
+		return a.Type == resources.MatchPrefix && a.Value == "spiffe://"
+	case a.Type == resources.MatchPrefix:
+		return strings.HasPrefix(b.Value, a.Value)
+	}
+	return b.Type == resources.MatchExact && a.Value == b.Value
+}
+
+func coversPath(a, b *resources.PathMatch) bool {
+	switch {
+	case a == nil:
+		return true
+	case b == nil:
+		return a.Type == resources.MatchPrefix && strings.TrimSuffix(a.Value, "/") == ""
+	case *a == *b:
+		return true
+	case a.Type != resources.MatchPrefix || b.Type == resources.MatchRegularExpression:
+		return false
+	}
+	prefix := strings.TrimSuffix(a.Value, "/")
+	return b.Value == prefix || strings.HasPrefix(b.Value, prefix+"/")
+}
+
+func coversMethods(a, b []string) bool {
+	if len(a) == 0 {
+		return true
+	}
+	return len(b) > 0 && !slices.ContainsFunc(b, func(m string) bool { return !slices.Contains(a, m) })
+}

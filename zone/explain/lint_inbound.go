@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// inbounds are the checks of what holds on real inbounds. Inbounds on which the same policies hold are looked at once.
+func (l *linter) inbounds() {
+	open, closed := map[*matching.Policy]bool{}, map[*matching.Policy]string{}
+	done := map[string]bool{}
+	for _, proxy := range l.mesh.proxies {
+		candidates := l.mesh.index.Candidates(proxy)
+		for i := range proxy.Inbounds {
+			in := &proxy.Inbounds[i]
+			l.serverFirst(subject{proxy, in}, candidates)
+			group := string(in.Protocol)
+			for _, p := range candidates {
+				if matching.SelectsInbound(p, proxy, in) {
+					group += " " + p.KRI.String()
+				}
+			}
+			if done[group] {
+				continue
+			}
+			done[group] = true
+			l.inbound(subject{proxy, in}, matching.Inbound(proxy, in, candidates), open, closed)
+		}
+	}
+	l.crossed()
+	for _, p := range l.mesh.policies {
+		if where := closed[p]; where != "" && !open[p] {
+			l.add(Finding{Warning, CheckDenyOnly, p.KRI.String(), "", "denies where nobody is allowed anyway, for example on " + where,
+				"add who is allowed, here or in another policy; what nobody allows is denied"})
+		}
+	}
+}
+
+// inbound notes for each policy whether it only denies on inbounds that are closed.
+func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Policy]bool, closed map[*matching.Policy]string) {
+	l.crossing(rules)
+	allowing := slices.ContainsFunc(rules.Items, func(r matching.Rule) bool { return len(r.Conf.Allow)+len(r.Conf.AllowWithShadowDeny) > 0 })
+	for _, w := range rules.Warnings {
+		if p := l.mesh.byKRI[w.Policy]; p != nil && p.Enforced() && !slices.Contains(p.Problems(), w) {
+			l.add(Finding{Warning, CheckNotEnforced, w.Policy.String(), w.Field, w.Text, "write permissions under rules, with SPIFFE IDs"})
+		}
+	}
+	for i := range rules.Items {
+		r := &rules.Items[i]
+		p := l.mesh.byKRI[r.Origin]
+		if p == nil {
+			continue
+		}
+		if allowing {
+			open[p] = true
+		} else if len(r.Conf.Deny) > 0 {
+			closed[p] = cmp.Or(closed[p], s.kri().String())
+		}
+		if s.in.Protocol != matching.HTTP {
+			l.httpOnTCP(p, r)
+		}
+	}
+}
+
+// serverFirst is about the Dataplane, not about a policy.
+func (l *linter) serverFirst(s subject, candidates []*matching.Policy) {
+	if s.in.Protocol != matching.TCP || !s.in.ServerFirst() {
+		return
+	}
+	for i, text := range rbac.HandshakeWarnings(matching.Inbound(s.proxy, s.in, candidates), s.in) {
+		severity, advice := Warning, "remove the tag "+resources.TagServerFirst+" unless clients of this application wait for it to speak"
+		if i > 0 {
+			severity, advice = Error, "until then nobody gets in"
+		}
+		l.add(Finding{severity, CheckServerFirst, s.kri().String(), "", text, advice})
+	}
+}
+
+// httpOnTCP names entries that a TCP inbound cannot judge (design, section 5).
+func (l *linter) httpOnTCP(p *matching.Policy, r *matching.Rule) {
+	for _, effect := range lists {
+		entries := rbac.Entries(r, effect)
+		for i := range entries {
+			if !entries[i].NeedsHTTP() {
+				continue
+			}
+			does := "allows nothing there"
+			if effect == rbac.EffectDeny {
+				does = "denies without them there"
+			}
+			l.add(Finding{Warning, CheckHTTPOnTCP, p.KRI.String(), fieldOf(r, p, effect, i),
+				fmt.Sprintf("path and method cannot be seen on TCP inbounds, so the entry %s", does),
+				"select HTTP inbounds only by sectionName, or say the protocol of the inbound: http, http2 or grpc"})
+		}
+	}
+}
+
+// identities looks for SPIFFE IDs of known trust domains that no known proxy has.
+func (l *linter) identities(mesh string) {
+	known := map[string]bool{}
+	domains := map[string]bool{}
+	for r := range l.world.list(resources.TypeDataplane, mesh) {
+		domain, err := identity.TrustDomainOf(mesh, r.Zone())
+		if err != nil {
+			continue
+		}
+		if id, err := identity.IDOf(r, domain); err == nil {
+			known[id.String()], domains[domain.Name()] = true, true
+		}
+	}
+	for _, p := range l.mesh.policies {
+		for i := range p.Rules() {
+			r := &p.Rules()[i]
+			for _, e := range placedOf(p, r) {
+				id := e.match.SpiffeID
+				if id == nil || !domains[domainOf(id.Value)] || hasIdentity(known, id) {
+					continue
+				}
+				l.add(Finding{Warning, CheckUnknownIdentity, p.KRI.String(), e.field, "no proxy has an identity that is or begins with " + id.Value,
+					"compare with the namespaces, service accounts and workloads of Dataplanes"})
+			}
+		}
+	}
+}
+
+// domainOf is the trust domain that an identity or a prefix names in full, or "".
+func domainOf(value string) string {
+	domain, _, complete := strings.Cut(strings.TrimPrefix(value, "spiffe://"), "/")
+	if _, err := spiffeid.TrustDomainFromString(domain); err != nil || !complete {
+		return ""
+	}
+	return domain
+}
+
+func hasIdentity(known map[string]bool, m *resources.SpiffeIDMatch) bool {
+	if m.Type == resources.MatchExact {
+		return known[m.Value]
+	}
+	for id := range known {
+		if strings.HasPrefix(id, m.Value) {
+			return true
+		}
+	}
+	return false
+}

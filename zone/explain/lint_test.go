@@ -1,0 +1,61 @@
+package explain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/explain"
+)
+
+// TestLint holds the findings of a folder that has something for every check against a golden file.
+func TestLint(t *testing.T) {
+	findings := explain.FromFiles(load(t, "testdata/lint.yaml"), explain.Options{}).Lint("")
+	golden(t, "testdata/lint.golden.yaml", findings)
+	for _, check := range explain.Checks() {
+		if !slices.ContainsFunc(findings, func(f explain.Finding) bool { return f.Check == check.Name }) {
+			t.Errorf("nothing found by %s", check.Name)
+		}
+	}
+	for _, f := range findings {
+		if f.KRI == "" || f.Message == "" || f.Advice == "" || f.Severity != explain.Error && f.Severity != explain.Warning {
+			t.Errorf("incomplete: %+v", f)
+		}
+	}
+}
+
+// TestLintOfGoodPolicies: what does what it says has no findings.
+func TestLintOfGoodPolicies(t *testing.T) {
+	list := load(t, "testdata/lint.yaml")
+	list = slices.DeleteFunc(list, func(r *resources.Resource) bool { return r.Type != resources.TypeDataplane || r.Name == "mail-1" })
+	good, err := resources.DecodeDocuments([]byte(strings.TrimSpace(`
+{type: MeshTrafficPermission, mesh: default, name: operator, spec: {default: {allow: [{spiffeId: {type: Prefix, value: spiffe://default.local.mesh.local/workload/}}]}}}
+---
+{type: MeshTrafficPermission, mesh: default, name: owner, spec: {targetRef: {kind: Dataplane, labels: {app: backend}, sectionName: http-port}, default: {
+  deny: [{spiffeId: {type: Exact, value: spiffe://default.local.mesh.local/workload/closed}, method: POST}],
+  allow: [{spiffeId: {type: Exact, value: spiffe://partner.example/x}, path: {type: Prefix, value: /metrics}, method: [GET, HEAD]}]}}}`)), resources.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if findings := explain.FromFiles(append(list, good...), explain.Options{}).Lint(""); len(findings) > 0 {
+		t.Errorf("%+v", findings)
+	}
+}
+
+// TestLintInAZone: a zone does not know the proxies of others, so it does not judge policies of the global by its own.
+func TestLintInAZone(t *testing.T) {
+	list := load(t, "testdata/lint.yaml")
+	judged := func(w *explain.World) bool {
+		return slices.ContainsFunc(w.Lint("default"), func(f explain.Finding) bool { return f.Check == explain.CheckSelectsNothing })
+	}
+	if !judged(explain.FromFiles(list, explain.Options{Zone: "zone-1"})) {
+		t.Error("files: no finding")
+	}
+	if judged(explain.FromSnapshot(stored(t, list), explain.Options{Zone: "zone-1"})) {
+		t.Error("a zone judges what other zones may have")
+	}
+	if !judged(explain.FromSnapshot(stored(t, list), explain.Options{})) {
+		t.Error("the global: no finding")
+	}
+}

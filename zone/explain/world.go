@@ -1,0 +1,146 @@
+package explain
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// localZone is the zone of files that name none.
+const localZone = "local"
+
+// Options say where resources were read.
+type Options struct {
+	// SystemNamespace is the reader's own; resources.DefaultSystemNamespace when empty.
+	SystemNamespace string
+	// Zone is a zone server's own zone, and empty on the global. For files it is the zone of Dataplanes, MeshServices and
+	// policies in namespaces that do not carry `kuma.io/zone`; "local" when empty.
+	Zone string
+}
+
+// World is a set of resources to ask about. It reads what a question needs when it is first asked, and keeps it, so it is
+// for one goroutine and one moment.
+type World struct {
+	options Options
+	// files: everything is known, not only what a server has.
+	files  bool
+	list   func(t resources.Type, mesh string) iter.Seq[*resources.Resource]
+	meshes map[string]*mesh
+}
+
+// mesh is one mesh, read.
+type mesh struct {
+	services []*resources.Resource
+	policies []*matching.Policy
+	byKRI    map[resources.KRI]*matching.Policy
+	index    *matching.Index
+	proxies  []*matching.Proxy
+	// domains are the trust domains of the mesh; nil where nothing is known about them.
+	domains map[string]bool
+}
+
+// FromSnapshot reads a server's store.
+func FromSnapshot(snap store.Snapshot, o Options) *World {
+	return newWorld(o, func(t resources.Type, mesh string) iter.Seq[*resources.Resource] {
+		return snap.List(store.Query{Type: t, Mesh: mesh})
+	})
+}
+
+// FromFiles reads resources as resources.DecodeDocuments returns them. They get the labels that they would have where they
+// are at home: the zone that their labels name, else Options.Zone for what only zones have and for policies in a namespace
+// of their own, else the global.
+func FromFiles(list []*resources.Resource, o Options) *World {
+	o.Zone = cmp.Or(o.Zone, localZone)
+	o.SystemNamespace = cmp.Or(o.SystemNamespace, resources.DefaultSystemNamespace)
+	labelled := make([]*resources.Resource, len(list))
+	for i, r := range list {
+		labelled[i] = atHome(r, o)
+	}
+	w := newWorld(o, func(t resources.Type, mesh string) iter.Seq[*resources.Resource] {
+		return func(yield func(*resources.Resource) bool) {
+			for _, r := range labelled {
+				if r.Type == t && (mesh == "" || r.Mesh == mesh) && !yield(r) {
+					return
+				}
+			}
+		}
+	})
+	w.files = true
+	return w
+}
+
+func newWorld(o Options, list func(resources.Type, string) iter.Seq[*resources.Resource]) *World {
+	o.SystemNamespace = cmp.Or(o.SystemNamespace, resources.DefaultSystemNamespace)
+	return &World{options: o, list: list, meshes: map[string]*mesh{}}
+}
+
+// atHome adds computed labels; what a server computed already stands (a copy keeps its display name and role).
+func atHome(r *resources.Resource, o Options) *resources.Resource {
+	home := resources.Home{Zone: r.Labels[resources.LabelZone], SystemNamespace: o.SystemNamespace}
+	custom := r.Namespace != "" && r.Namespace != o.SystemNamespace
+	if home.Zone == "" && (r.Descriptor().WrittenOn&resources.OnGlobal == 0 || custom || r.Labels[resources.LabelOrigin] == resources.OriginZone) {
+		home.Zone = o.Zone
+	}
+	c := r.Clone()
+	for k, v := range home.ComputedLabels(r) {
+		if c.Labels[k] == "" {
+			c.Labels[k] = v
+		}
+	}
+	return c
+}
+
+// Meshes are the names of all meshes that have a resource, sorted.
+func (w *World) Meshes() []string {
+	names := map[string]bool{}
+	for _, t := range []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeTrafficTarget, resources.TypeDataplane} {
+		for r := range w.list(t, "") {
+			names[r.Mesh] = true
+		}
+	}
+	for r := range w.list(resources.TypeMesh, "") {
+		names[r.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (w *World) mesh(name string) *mesh {
+	if m := w.meshes[name]; m != nil {
+		return m
+	}
+	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{}}
+	m.services = slices.Collect(w.list(resources.TypeMeshService, name))
+	for r := range w.list(resources.TypeMeshTrafficPermission, name) {
+		m.addPolicy(matching.NewPolicy(r, w.options.SystemNamespace))
+	}
+	inMesh := func(t resources.Type) iter.Seq[*resources.Resource] { return w.list(t, name) }
+	for _, p := range matching.TrafficTargets(w.options.SystemNamespace, inMesh) {
+		m.addPolicy(p)
+	}
+	m.index = matching.NewIndex(m.policies)
+	for r := range w.list(resources.TypeDataplane, name) {
+		if p, err := matching.NewProxy(r); err == nil { // a damaged one gets no listener either
+			m.proxies = append(m.proxies, p.WithServices(m.services))
+		}
+	}
+	for r := range w.list(resources.TypeMeshTrust, name) {
+		if trust, err := resources.SpecAs[resources.MeshTrust](r); err == nil {
+			if m.domains == nil {
+				m.domains = map[string]bool{}
+			}
+			m.domains[trust.TrustDomain] = true
+		}
+	}
+	w.meshes[name] = m
+	return m
+}
+
+func (m *mesh) addPolicy(p *matching.Policy) {
+	m.policies = append(m.policies, p)
+	m.byKRI[p.KRI] = p
+}

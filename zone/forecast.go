@@ -1,0 +1,26 @@
+package zone
+
+import (
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// forecastSync says in the answers to dry runs where what is written in the zone would be copied to. A zone knows the
+// global, and those zones whose identities it was told to trust.
+func forecastSync(zone string) api.PreviewFunc {
+	return func(p *api.Preview) error {
+		here := kds.Place{Zone: zone}
+		for trust := range p.After.List(store.Query{Type: resources.TypeMeshTrust}) {
+			if other := trust.Zone(); other != "" {
+				here.Zones = append(here.Zones, other)
+			}
+		}
+		crossing := kds.NewCrossing()
+		for _, c := range p.Changes {
+			c.Forecast.SyncedTo = crossing.Reach(c.New, here)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,163 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// State is what an authority of a mesh is for. All that are kept are published, and believed.
+type State string
+
+// The states, in the order in which an authority goes through them.
+const (
+	// Next signs nothing yet: everybody is to learn of it first.
+	Next State = "next"
+	// Signing signs. There is always exactly one.
+	Signing State = "signing"
+	// Accepted has signed what may still be in use.
+	Accepted State = "accepted"
+)
+
+// maxAuthorities bounds how many a mesh has: one that comes, one that signs, and those that go.
+const maxAuthorities = 8
+
+// keptAuthority is an authority as its secret holds it.
+type keptAuthority struct {
+	// Certificate and Key are DER: X.509 and PKCS #8.
+	Certificate []byte `json:"certificate"`
+	Key         []byte `json:"key"`
+	State       State  `json:"state"`
+	// Since is when it came into its state.
+	Since time.Time `json:"since"`
+}
+
+// keptAuthorities is the secret of a mesh, oldest first.
+type keptAuthorities struct {
+	Authorities []keptAuthority `json:"authorities"`
+}
+
+// held are the authorities of a mesh at one version of their secret. It is immutable.
+type held struct {
+	version uint64
+	all     []*Authority
+	signing *Authority
+}
+
+func secretName(mesh string) string { return secretPrefix + mesh }
+
+const secretPrefix = "identity-ca-"
+
+// idOf names an authority: the beginning of its certificate's SHA-256.
+func idOf(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:8])
+}
+
+func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	return keptAuthority{Certificate: a.cert.Raw, Key: der, State: state, Since: now.UTC()}, err
+}
+
+// read returns what the keeper has for a mesh; errors wrap secrets.ErrNotFound where that is nothing.
+func (a *Authorities) read(ctx context.Context, mesh string, domain spiffeid.TrustDomain) (*keptAuthorities, *held, error) {
+	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(mesh))
+	if err != nil {
+		return nil, nil, err
+	}
+	var kept keptAuthorities
+	if err := json.Unmarshal(plain, &kept); err != nil {
+		return nil, nil, fmt.Errorf("its secret cannot be read") // the decoder's error would quote it
+	}
+	h := &held{version: version}
+	for _, k := range kept.Authorities {
+		one, err := k.authority(domain)
+		if err != nil {
+			return nil, nil, err
+		}
+		h.all = append(h.all, one)
+		if k.State == Signing {
+			h.signing = one
+		}
+	}
+	switch {
+	case h.signing == nil:
+		return nil, nil, fmt.Errorf("its secret names none that signs")
+	case a.cfg.Now().After(h.signing.cert.NotAfter):
+		return nil, nil, fmt.Errorf("the certificate of %s expired on %s", h.signing.id, h.signing.cert.NotAfter.Format(time.RFC3339))
+	}
+	return &kept, h, nil
+}
+
+func (k *keptAuthority) authority(domain spiffeid.TrustDomain) (*Authority, error) {
+	parsed, err := x509.ParsePKCS8PrivateKey(k.Key)
+	if err != nil {
+		return nil, fmt.Errorf("a key in its secret cannot be read")
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("a key in its secret is a %T, not an ECDSA key", parsed)
+	}
+	one, err := authorityOf(domain, k.Certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	one.state, one.since = k.State, k.Since
+	return one, nil
+}
+
+// create keeps the first authority of a mesh: the one that an earlier version left in files, or a new one. Of several
+// servers that do so at once, one is first.
+func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.TrustDomain) error {
+	now := a.cfg.Now()
+	dir := filepath.Join(a.cfg.Dir, mesh)
+	var first *Authority
+	_, err := os.Lstat(dir)
+	inFiles := a.cfg.Dir != "" && err == nil
+	switch {
+	case inFiles:
+		if first, err = loadAuthority(dir, domain, now); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+	case a.cfg.Dir != "" && !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		if first, err = newAuthority(domain, now); err != nil {
+			return err
+		}
+	}
+	one, err := keep(first, Signing, now)
+	if err != nil {
+		return err
+	}
+	err = a.write(ctx, mesh, &keptAuthorities{Authorities: []keptAuthority{one}}, 0)
+	if err != nil && !errors.Is(err, secrets.ErrChanged) {
+		return err
+	}
+	if inFiles && err == nil {
+		return os.RemoveAll(dir) // only now that the sealed copy is durable
+	}
+	return nil
+}
+
+func (a *Authorities) write(ctx context.Context, mesh string, kept *keptAuthorities, version uint64) error {
+	plain, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	_, err = a.cfg.Keeper.Put(ctx, secretName(mesh), plain, version)
+	return err
+}

@@ -1,0 +1,191 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+const (
+	// maxEdits bounds how often a change of authorities starts over because another server was faster.
+	maxEdits = 8
+	// rotationLook is how often a rotation under way is looked at.
+	rotationLook = 2 * time.Second
+)
+
+// edit changes the authorities of a mesh by compare-and-swap.
+func (a *Authorities) edit(ctx context.Context, mesh string, change func(*keptAuthorities, *held) error) error {
+	if _, err := a.hold(ctx, mesh); err != nil {
+		return err
+	}
+	domain, err := TrustDomainOf(mesh, a.cfg.Zone)
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		kept, h, err := a.read(ctx, mesh, domain)
+		if err != nil {
+			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, mesh, err)
+		}
+		if err := change(kept, h); err != nil {
+			return err
+		}
+		err = a.write(ctx, mesh, kept, h.version)
+		if !errors.Is(err, secrets.ErrChanged) || attempt == maxEdits {
+			return err
+		}
+	}
+}
+
+// Prepare makes the next authority of a mesh and returns its id. It is published, and signs nothing before Promote. Errors:
+// ErrRotation where one is under way.
+func (a *Authorities) Prepare(ctx context.Context, mesh string) (id string, err error) {
+	domain, err := TrustDomainOf(mesh, a.cfg.Zone)
+	if err != nil {
+		return "", err
+	}
+	made, err := newAuthority(domain, a.cfg.Now())
+	if err != nil {
+		return "", err
+	}
+	next, err := keep(made, Next, a.cfg.Now())
+	if err != nil {
+		return "", err
+	}
+	err = a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+		for _, one := range h.all {
+			if one.state == Next {
+				return fmt.Errorf("%w: %s is to sign next: wait for it, or retire it", ErrRotation, one.id)
+			}
+		}
+		if len(kept.Authorities) >= maxAuthorities {
+			return fmt.Errorf("%w: the mesh has %d authorities: retire old ones first", ErrRotation, len(kept.Authorities))
+		}
+		kept.Authorities = append(kept.Authorities, next)
+		return nil
+	})
+	return made.id, err
+}
+
+// Promote lets the next authority sign; the one that did is accepted from now on. Errors: ErrRotation.
+func (a *Authorities) Promote(ctx context.Context, mesh, id string) error {
+	return a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+		at := indexOf(h, id)
+		if at < 0 || kept.Authorities[at].State != Next {
+			return fmt.Errorf("%w: %s is not the next authority of mesh %s", ErrRotation, id, mesh)
+		}
+		now := a.cfg.Now().UTC()
+		for i := range kept.Authorities {
+			if kept.Authorities[i].State == Signing {
+				kept.Authorities[i].State, kept.Authorities[i].Since = Accepted, now
+			}
+		}
+		kept.Authorities[at].State, kept.Authorities[at].Since = Signing, now
+		return nil
+	})
+}
+
+// Retire removes an authority that does not sign: what it has signed is refused from now on. Unless forced, not while that may be
+// in use. Errors: ErrRotation, ErrNoAuthority.
+func (a *Authorities) Retire(ctx context.Context, mesh, id string, force bool) error {
+	return a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+		at := indexOf(h, id)
+		switch {
+		case at < 0:
+			return fmt.Errorf("%w: mesh %s has none of the id %q", ErrNoAuthority, mesh, id)
+		case h.all[at].state == Signing:
+			return fmt.Errorf("%w: %s signs: rotate first", ErrRotation, id)
+		case h.all[at].state == Accepted && !force && !a.unused(h.all[at]):
+			return fmt.Errorf("%w: what %s has signed may be in use until %s", ErrRotation, id, h.all[at].since.Add(Lifetime+skew).Format(time.RFC3339))
+		}
+		kept.Authorities = slices.Delete(kept.Authorities, at, at+1)
+		return nil
+	})
+}
+
+// unused: all that it signed has expired.
+func (a *Authorities) unused(one *Authority) bool {
+	return one.state == Accepted && a.cfg.Now().After(one.since.Add(Lifetime+skew))
+}
+
+func indexOf(h *held, id string) int {
+	return slices.IndexFunc(h.all, func(one *Authority) bool { return one.id == id })
+}
+
+// Rotation finishes what Prepare begins: the next authority signs once everybody knows it, and one that no longer signs is
+// retired when all that it has signed has expired.
+type Rotation struct {
+	Store       store.Reader
+	Authorities *Authorities
+	// Overlap is how long the next authority is published at least before it signs.
+	Overlap time.Duration
+	// Known reports whether all who are to believe the authorities of a mesh have acknowledged what is published now.
+	Known func(mesh string) bool
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Run works until ctx ends and then returns nil. Nothing is looked at while nothing rotates.
+func (r *Rotation) Run(ctx context.Context) error {
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	for {
+		_, next := r.Store.Changed()
+		pending := false
+		for mesh := range r.Store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+			pending = r.look(ctx, mesh.Name) || pending
+		}
+		if !r.wait(ctx, next, pending) {
+			return nil
+		}
+	}
+}
+
+// wait blocks until something changes, or until a rotation under way is to be looked at again.
+func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool) bool {
+	timer := time.NewTimer(rotationLook)
+	defer timer.Stop()
+	if pending {
+		next = nil // a busy store must not make this busy
+	} else {
+		timer.Stop()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-next:
+	case <-timer.C:
+	}
+	return true
+}
+
+// look takes the next step of a mesh, and reports whether there are more to come.
+func (r *Rotation) look(ctx context.Context, mesh string) (pending bool) {
+	all, err := r.Authorities.All(mesh)
+	if err != nil {
+		return false // the publisher says so
+	}
+	for _, one := range all {
+		switch {
+		case one.state == Signing:
+			continue
+		case one.state == Next && r.Now().Sub(one.since) >= r.Overlap && r.Known(mesh):
+			err = r.Authorities.Promote(ctx, mesh, one.id)
+			r.Log.Info("a new authority signs the identities of the mesh", "mesh", mesh, "authority", one.id, "error", err)
+		case one.state == Accepted && r.Authorities.unused(one):
+			err = r.Authorities.Retire(ctx, mesh, one.id, false)
+			r.Log.Info("an authority of the mesh is no longer believed: all that it signed has expired", "mesh", mesh, "authority", one.id, "error", err)
+		}
+		pending = true
+	}
+	return pending
+}

@@ -1,0 +1,128 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+)
+
+// Bundles is which certificate authorities a mesh believes, by trust domain. It is immutable.
+type Bundles struct {
+	domains map[spiffeid.TrustDomain][]*x509.Certificate
+	// Refused are the MeshTrusts that count for nothing, or not in full, with the reason.
+	Refused []Refusal
+}
+
+// Refusal says why a MeshTrust was not believed.
+type Refusal struct {
+	Trust  *resources.Resource
+	Reason error
+}
+
+// BundlesOf collects the bundles of all MeshTrusts of a mesh. A MeshTrust that a zone wrote may speak only for trust
+// domains of that zone, `*.<zone>.mesh.local`: otherwise one zone could make identities of another. Those of the global may name
+// any. Several that speak for one trust domain add up.
+func BundlesOf(snap store.Snapshot, mesh string) *Bundles {
+	b := &Bundles{domains: map[spiffeid.TrustDomain][]*x509.Certificate{}}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: mesh}) {
+		domain, certs, err := readTrust(r)
+		if err != nil {
+			b.Refused = append(b.Refused, Refusal{Trust: r, Reason: err})
+			continue
+		}
+		for _, c := range certs {
+			if !slices.ContainsFunc(b.domains[domain], c.Equal) {
+				b.domains[domain] = append(b.domains[domain], c)
+			}
+		}
+	}
+	for _, certs := range b.domains {
+		slices.SortFunc(certs, func(x, y *x509.Certificate) int { return bytes.Compare(x.Raw, y.Raw) })
+	}
+	return b
+}
+
+// Domains lists the trust domains in alphabetical order.
+func (b *Bundles) Domains() []spiffeid.TrustDomain {
+	out := make([]spiffeid.TrustDomain, 0, len(b.domains))
+	for d := range b.domains {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, spiffeid.TrustDomain.Compare)
+	return out
+}
+
+// Certificates returns the authorities of a trust domain. The caller must not change the slice.
+func (b *Bundles) Certificates(d spiffeid.TrustDomain) []*x509.Certificate { return b.domains[d] }
+
+// PEM returns the authorities of a trust domain as PEM, always in the same order.
+func (b *Bundles) PEM(d spiffeid.TrustDomain) []byte {
+	var out bytes.Buffer
+	for _, c := range b.domains[d] {
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+	}
+	return out.Bytes()
+}
+
+// CheckTrust says why a MeshTrust counts for nothing, or returns nil.
+func CheckTrust(r *resources.Resource) error {
+	_, _, err := readTrust(r)
+	return err
+}
+
+// readTrust returns what a MeshTrust says, if it may say so.
+func readTrust(r *resources.Resource) (spiffeid.TrustDomain, []*x509.Certificate, error) {
+	spec, err := resources.SpecAs[resources.MeshTrust](r)
+	if err != nil {
+		return spiffeid.TrustDomain{}, nil, err
+	}
+	domain, err := spiffeid.TrustDomainFromString(spec.TrustDomain)
+	if err != nil {
+		return domain, nil, fmt.Errorf("trustDomain: %w", err)
+	}
+	if zone := r.Zone(); zone != "" && !resources.IsTrustDomainOf(domain.Name(), zone) {
+		return domain, nil, fmt.Errorf("trustDomain: zone %q may speak for *.%s%s only, not for %s", zone, zone, trustDomainSuffix, domain.Name())
+	}
+	var certs []*x509.Certificate
+	for i, bundle := range spec.CABundles {
+		if bundle.Type != resources.CABundlePEM || bundle.PEM == nil {
+			return domain, nil, fmt.Errorf("caBundles[%d]: type %q: want %q", i, bundle.Type, resources.CABundlePEM)
+		}
+		found, err := parseAuthorities([]byte(bundle.PEM.Value))
+		if err != nil {
+			return domain, nil, fmt.Errorf("caBundles[%d].pem: %w", i, err)
+		}
+		certs = append(certs, found...)
+	}
+	if len(certs) == 0 {
+		return domain, nil, fmt.Errorf("caBundles: no certificate")
+	}
+	return domain, certs, nil
+}
+
+// parseAuthorities reads CA certificates; anything else in the text is an error.
+func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for text = bytes.TrimSpace(text); len(text) > 0; text = bytes.TrimSpace(text) {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		if block == nil || block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("not a PEM certificate")
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		if !cert.IsCA {
+			return nil, fmt.Errorf("certificate %q is not one of an authority", cert.Subject)
+		}
+		out = append(out, cert)
+	}
+	return out, nil
+}

@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Reasons of the conditions of policies.
+const (
+	reasonNotResolved = "NotResolved"
+	reasonIneffective = "PartlyIneffective"
+	reasonNotBelieved = "NotBelieved"
+)
+
+// conditions says that nobody believes a MeshTrust, and what of a policy takes no effect, whatever proxy it meets: references that resolve to nothing, confs
+// that do not decode, clients that cannot be told apart. Source: seed 004, "Cross-resource references".
+func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
+	if r.Type == resources.TypeMeshTrust {
+		return trustConditions(r)
+	}
+	if r.Descriptor().Policy == nil && !isPermission(r.Type) {
+		return nil
+	}
+	v := h.views.of(r.Mesh)
+	if v == nil {
+		return nil
+	}
+	p := v.policies[r.Key]
+	if p == nil && r.Descriptor().Policy == nil {
+		return nil // written since: the next look says what is wrong
+	}
+	if p == nil || p.Resource != r && r.Descriptor().Policy != nil {
+		p = matching.NewPolicy(r, v.config.SystemNamespace)
+	}
+	var out []resources.Condition
+	for _, w := range v.destinations(v.home()).Problems(p) {
+		c := resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonIneffective, Message: w.Text}
+		if isPermission(r.Type) && r.Descriptor().Policy == nil && w.Field != "" || isReference(w.Field) {
+			c.Type, c.Reason = resources.ConditionResolvedRefs, reasonNotResolved
+		}
+		if w.Field != "" {
+			c.Message = w.Field + ": " + w.Text
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// trustConditions: a MeshTrust that no proxy believes.
+func trustConditions(r *resources.Resource) []resources.Condition {
+	err := identity.CheckTrust(r)
+	if err == nil {
+		return nil
+	}
+	return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonNotBelieved, Message: "no proxy believes it: " + err.Error()}}
+}
+
+// isReference reports whether a field of a policy names a service, a route or a gateway: the `targetRef`, one of `to`, or a
+// route's `backendRefs[i]` or `backendRef`.
+func isReference(field string) bool {
+	if field == "targetRef" {
+		return true
+	}
+	last := field[strings.LastIndexByte(field, '.')+1:]
+	return strings.HasPrefix(field, "to[") && (last == "targetRef" || last == "backendRef" || strings.HasPrefix(last, "backendRefs["))
+}
+
+// home is the zone from which policies' references are looked at: this server's own. On the global, the references of a
+// zone's policies begin in that zone by themselves.
+func (v *view) home() string { return v.config.Zone }

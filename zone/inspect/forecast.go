@@ -1,0 +1,137 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// forecast completes the answers to dry runs: which proxies a policy concerns, as it is or as it would be, and what of it would
+// take no effect.
+func (h *handlers) forecast(p *api.Preview) error {
+	f := &forecaster{views: h.views, after: p.After, meshes: map[string]*previewedMesh{}}
+	for i := range p.Changes {
+		f.complete(&p.Changes[i])
+	}
+	return nil
+}
+
+// forecaster serves one preview.
+type forecaster struct {
+	views  *views
+	after  store.Snapshot
+	meshes map[string]*previewedMesh
+}
+
+// previewedMesh is a mesh as it is, nil for a new one, and as it would be.
+type previewedMesh struct {
+	before, after *view
+	// proxies are those that there would be; kris stand beside them.
+	proxies []*matching.Proxy
+	kris    []string
+}
+
+func (f *forecaster) complete(c *api.PreviewChange) {
+	if c.New.Type == resources.TypeDataplane {
+		c.Forecast.Proxies = f.proxiesOf([]string{c.Forecast.KRI}, c.Forecast.Result)
+		return
+	}
+	if c.New.Mesh == "" {
+		return
+	}
+	mesh := f.mesh(c.New.Mesh)
+	if c.New.Type == resources.TypeHTTPRouteGroup || c.New.Type == resources.TypeTCPRoute {
+		c.Forecast.Proxies = f.proxiesOf(mesh.concerned(mesh.traffic(c.New)), c.Forecast.Result)
+		return
+	}
+	policy := mesh.after.policies[c.New.Key]
+	if policy == nil {
+		return
+	}
+	for _, problem := range mesh.after.destinations(mesh.after.home()).Problems(policy) {
+		c.Forecast.Warnings = append(c.Forecast.Warnings, problem.String())
+	}
+	versions := []*matching.Policy{policy}
+	if mesh.before != nil && mesh.before.policies[c.New.Key] != nil {
+		versions = append(versions, mesh.before.policies[c.New.Key])
+	}
+	c.Forecast.Proxies = f.proxiesOf(mesh.concerned(versions), c.Forecast.Result)
+	f.warnElsewhere(c.Forecast)
+}
+
+// warnElsewhere says that a zone knows its own proxies only: what crosses to other zones concerns theirs too.
+func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
+	zone := f.views.config.Zone
+	others := slices.DeleteFunc(slices.Clone(item.SyncedTo), func(server string) bool { return server == api.ModeGlobal || server == zone })
+	if zone == "" || len(others) == 0 || item.Result == api.ResultUnchanged {
+		return
+	}
+	const shown = 4
+	list := strings.Join(others[:min(len(others), shown)], ", ")
+	if more := len(others) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	item.Warnings = append(item.Warnings, fmt.Sprintf("the proxies are counted in %s only, and it is synced to %s, whose proxies this zone does not know: "+
+		"once it is stored, the global tells which it touches (causewayctl inspect policy)", zone, list))
+}
+
+// traffic are the TrafficTargets that may refer to a traffic spec.
+func (m *previewedMesh) traffic(spec *resources.Resource) []*matching.Policy {
+	var out []*matching.Policy
+	for _, p := range m.after.policies {
+		target, err := resources.SpecAs[resources.TrafficTarget](p.Resource)
+		if p.Resource.Type != resources.TypeTrafficTarget || err != nil {
+			continue
+		}
+		if slices.ContainsFunc(slices.Concat(target.Rules, target.Specs), func(r resources.TrafficRule) bool {
+			return r.Kind == string(spec.Type) && r.Name == spec.DisplayName()
+		}) && (spec.Zone() == "" || spec.Zone() == p.Resource.Zone()) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// concerned are the proxies that a policy selects in one of its versions, where it gets to.
+func (m *previewedMesh) concerned(versions []*matching.Policy) []string {
+	var kris []string
+	for i, proxy := range m.proxies {
+		if slices.ContainsFunc(versions, func(p *matching.Policy) bool {
+			return p.Enforced() && matching.Selects(p, proxy) && m.after.config.crosses(p.Resource, proxy.Zone)
+		}) {
+			kris = append(kris, m.kris[i])
+		}
+	}
+	return kris
+}
+
+// proxiesOf cuts the list; what does not change concerns nobody.
+func (f *forecaster) proxiesOf(kris []string, result string) *api.ForecastProxies {
+	if result == api.ResultUnchanged {
+		kris = nil
+	}
+	slices.Sort(kris)
+	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
+}
+
+// mesh reads a mesh once. A Dataplane that does not decode is no proxy.
+func (f *forecaster) mesh(name string) *previewedMesh {
+	if m := f.meshes[name]; m != nil {
+		return m
+	}
+	m := &previewedMesh{before: f.views.of(name)}
+	m.after = newView(f.views.config, f.after, name, m.before)
+	for r := range f.after.List(store.Query{Type: resources.TypeDataplane, Mesh: name}) {
+		if proxy, err := matching.NewProxy(r); err == nil {
+			m.proxies = append(m.proxies, proxy)
+			m.kris = append(m.kris, resources.KRIOf(r).String())
+		}
+	}
+	f.meshes[name] = m
+	return m
+}

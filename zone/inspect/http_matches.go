@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// HTTPMatch is a list of matches of a route together with its hash, by which older clients refer to it.
+// Source: kuma-wire, section 8.5.
+type HTTPMatch struct {
+	Hash  string            `json:"hash"`
+	Match []json.RawMessage `json:"match"`
+}
+
+// httpMatches are the matches of the MeshHTTPRoutes among rules, each list once.
+func httpMatches(rules []TypeRules) []HTTPMatch {
+	out := []HTTPMatch{}
+	seen := map[string]bool{}
+	for i := range rules {
+		if rules[i].Type != resources.TypeMeshHTTPRoute {
+			continue
+		}
+		for _, rule := range rules[i].ToResourceRules {
+			for _, match := range matchesIn(rule.Conf[0]) {
+				if !seen[match.Hash] {
+					seen[match.Hash] = true
+					out = append(out, match)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// matchesIn reads the conf of a route; one that has another form has no matches.
+func matchesIn(conf json.RawMessage) []HTTPMatch {
+	var route struct {
+		Rules []struct {
+			Matches []json.RawMessage `json:"matches"`
+		} `json:"rules"`
+	}
+	if json.Unmarshal(conf, &route) != nil {
+		return nil
+	}
+	var out []HTTPMatch
+	for _, rule := range route.Rules {
+		raw, err := json.Marshal(rule.Matches)
+		if len(rule.Matches) == 0 || err != nil {
+			continue
+		}
+		sum := sha256.Sum256(raw)
+		out = append(out, HTTPMatch{Hash: base64.StdEncoding.EncodeToString(sum[:]), Match: rule.Matches})
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// InboundPolicies is the answer to `_inbounds/{kri}/_policies`.
+// Source: kuma-wire, section 8.5; seed 000, "Inspect API".
+type InboundPolicies struct {
+	Policies []KindPolicies `json:"policies"`
+}
+
+// KindPolicies are the policies of one kind on an inbound.
+type KindPolicies struct {
+	Kind resources.Type `json:"kind"`
+	// Rules are in the order in which they hold; those of permissions are not merged.
+	Rules []Rule `json:"rules"`
+	// Origins are the policies, each once, in the same order.
+	Origins  []Ref    `json:"origins"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Rule is what policies say of the requests of one match.
+type Rule struct {
+	KRI string `json:"kri"`
+	// Match is absent for every request.
+	Match json.RawMessage `json:"match,omitempty"`
+	// Conf is a resources.PermissionConf in a permission.
+	Conf any `json:"conf"`
+	// Origin is the KRI of the policy; where several were merged, that of the one that wins.
+	Origin string `json:"origin"`
+	Place
+	// Origins are all that were merged, in order; absent in permissions.
+	Origins []Origin `json:"origins,omitempty"`
+	// Headers are expressions by header that a TrafficTarget's requests must have too.
+	Headers map[string]string `json:"headers,omitempty"`
+	// Closed: the rule could not be understood and denies everybody.
+	Closed bool `json:"closed,omitempty"`
+}
+
+func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error {
+	kri, err := resources.ParseKRI(r.PathValue("kri"))
+	if err != nil {
+		return api.BadField("inbound", "%v", err)
+	}
+	a, err := h.proxyOf(r)
+	if err != nil {
+		return err
+	}
+	if want := resources.KRIOf(a.resource); kri.WithSection("") != want {
+		return api.BadField("inbound", "it is not an inbound of this Dataplane: want %s with the inbound's name or port at its end", want)
+	}
+	in := a.proxy.Inbound(kri.Section)
+	if in == nil {
+		return api.NotFound(fmt.Sprintf("inbound %q of %s", kri.Section, a.resource.Key))
+	}
+	return writeJSON(w, InboundPolicies{Policies: a.onInbound(in)})
+}
+
+// onInbound are the policies of all kinds on one inbound, in the order in which kinds are evaluated.
+func (a *asked) onInbound(in *matching.InboundPort) []KindPolicies {
+	out := []KindPolicies{}
+	for _, d := range resources.Descriptors() {
+		var kind KindPolicies
+		switch {
+		case isPermission(d.Type):
+			kind = a.permissionKind(in, d.Type)
+		case d.Policy != nil && (d.Policy.Rules || d.Policy.FromAsRules):
+			kind = a.confKind(d.Type, in)
+		}
+		if len(kind.Rules)+len(kind.Warnings) > 0 {
+			out = append(out, kind)
+		}
+	}
+	return out
+}
+
+func (a *asked) permissionKind(in *matching.InboundPort, t resources.Type) KindPolicies {
+	kind := KindPolicies{Kind: t, Rules: []Rule{}, Origins: []Ref{}}
+	rules, warnings := a.permissionsOn(in, t)
+	for i := range rules {
+		kri := rules[i].Origin.String()
+		kind.Rules = append(kind.Rules, Rule{KRI: kri, Conf: rules[i].Conf, Origin: kri, Place: rules[i].Place, Headers: headersOf(rules[i].Rule), Closed: rules[i].Closed})
+		kind.Origins = appendRef(kind.Origins, kri)
+	}
+	kind.Warnings = warnings
+	return kind
+}
+
+func headersOf(r *matching.Rule) map[string]string {
+	out := map[string]string{}
+	for _, h := range r.Headers {
+		out[h.Name] = h.Expression
+	}
+	return out
+}
+
+func (a *asked) confKind(t resources.Type, in *matching.InboundPort) KindPolicies {
+	kind := KindPolicies{Kind: t, Rules: []Rule{}, Origins: []Ref{}}
+	confs := matching.InboundConfs(matching.InboundInput{Type: t, Proxy: a.proxy, Inbound: in, Policies: a.policies})
+	for i := range confs.Items {
+		item := &confs.Items[i]
+		origins := originsOf(item.Origins)
+		last := origins[len(origins)-1]
+		place := Place{RuleIndex: last.RuleIndex, Position: i + 1, DecidedBy: last.DecidedBy}
+		kind.Rules = append(kind.Rules, Rule{KRI: last.KRI, Match: item.Match, Conf: item.Conf, Origin: last.KRI, Place: place, Origins: origins})
+		for _, o := range origins {
+			kind.Origins = appendRef(kind.Origins, o.KRI)
+		}
+	}
+	kind.Warnings = appendTexts(nil, confs.Warnings)
+	return kind
+}

@@ -1,0 +1,83 @@
+package inspect
+
+import (
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Config says what is asked about.
+type Config struct {
+	// Store is the server's own. Required.
+	Store store.Reader
+	// Zone is a zone server's own zone, empty on the global.
+	Zone string
+	// SystemNamespace is the server's own; resources.DefaultSystemNamespace unless set.
+	SystemNamespace string
+	// Crosses reports on the global whether a resource gets to a zone. Nil means that all do, which is so in a zone for
+	// what is there.
+	Crosses func(r *resources.Resource, zone string) bool
+}
+
+func (c *Config) crosses(r *resources.Resource, zone string) bool {
+	return c.Crosses == nil || r.Zone() == zone || c.Crosses(r, zone)
+}
+
+// Register adds the endpoints to a server's API, and what it knows to conditions of policies and to dry runs.
+func Register(server *api.Server, c Config) {
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	h := &handlers{views: &views{config: &c}}
+	proxy := api.Need{Verb: resources.VerbRead, Type: string(resources.TypeDataplane)}
+	const dataplane = "GET /meshes/{mesh}/dataplanes/{name}/"
+	server.Handle(dataplane+"_rules", h.rules, proxy)
+	server.Handle(dataplane+"_policies", h.proxyPolicies, proxy)
+	server.Handle(dataplane+"_layout", h.layout, proxy)
+	server.Handle(dataplane+"_inbounds/{kri}/_policies", h.inboundPolicies, proxy)
+	server.Handle(dataplane+"_outbounds/{kri}/_policies", h.outboundPolicies, proxy)
+	server.Handle("GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", h.touched, api.Need{Verb: resources.VerbRead})
+	server.Handle("GET /meshes/{mesh}/{plural}/{name}/_policies", h.servicePolicies, api.Need{Verb: resources.VerbRead})
+	server.Handle("GET /openapi.json", openAPI, api.Anyone())
+	server.AddConditions(h.conditions)
+	server.AddPreview(h.forecast)
+	server.AddWarnings(h.tcpWarnings)
+}
+
+type handlers struct {
+	views *views
+}
+
+// asked is the proxy that a request is about.
+type asked struct {
+	*view
+	resource *resources.Resource
+	proxy    *matching.Proxy
+	policies []*matching.Policy
+}
+
+// proxyOf finds the Dataplane that the path names, its namespace in the query.
+func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
+	key := keyOf(r, resources.TypeDataplane)
+	v := h.views.of(key.Mesh)
+	if v == nil {
+		return nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
+	}
+	found, err := api.Locate(v.snap, r, key)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := matching.NewProxy(found)
+	if err != nil {
+		return nil, err
+	}
+	proxy = proxy.WithServices(v.services)
+	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy)}, nil
+}
+
+func keyOf(r *http.Request, t resources.Type) resources.Key {
+	return resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+}

@@ -1,0 +1,115 @@
+package inspect
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Layout is the answer to `_layout`: what a proxy listens on, where it sends to and who it is.
+type Layout struct {
+	KRI    string            `json:"kri"`
+	Labels map[string]string `json:"labels"`
+	// SpiffeID is absent where none can be made of the Dataplane's names.
+	SpiffeID  string   `json:"spiffeId,omitempty"`
+	Inbounds  []Port   `json:"inbounds"`
+	Outbounds []Port   `json:"outbounds"`
+	Listeners []Port   `json:"listeners"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// Port is one inbound or outbound.
+type Port struct {
+	KRI      string `json:"kri"`
+	Port     uint32 `json:"port"`
+	Protocol string `json:"protocol"`
+	// ProxyResourceName is the name of its listener and its cluster in Envoy.
+	ProxyResourceName string `json:"proxyResourceName"`
+}
+
+func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
+	a, err := h.proxyOf(r)
+	if err != nil {
+		return err
+	}
+	meta := metaOf(a.resource)
+	answer := Layout{KRI: meta.KRI, Labels: meta.Labels, Inbounds: []Port{}, Outbounds: []Port{}, Listeners: []Port{}}
+	if domain, err := identity.TrustDomainOf(a.resource.Mesh, a.proxy.Zone); err == nil {
+		if id, err := identity.IDOf(a.resource, domain); err == nil {
+			answer.SpiffeID = id.String()
+		}
+	}
+	for i := range a.proxy.Inbounds {
+		in := &a.proxy.Inbounds[i]
+		answer.Inbounds = append(answer.Inbounds, Port{
+			KRI: a.inboundKRI(in), Port: in.Port, Protocol: protocolOr(in.AppProtocol), ProxyResourceName: "self_inbound_dp_" + in.Section(),
+		})
+	}
+	return writeJSON(w, a.addOutbounds(answer))
+}
+
+func protocolOr(app string) string {
+	if app == "" {
+		return string(matching.TCP)
+	}
+	return app
+}
+
+// addOutbounds resolves the Dataplane's outbounds as its Envoy gets them; one that means no port is a warning.
+func (a *asked) addOutbounds(answer Layout) Layout {
+	spec, err := resources.SpecAs[meshpb.Dataplane](a.resource)
+	if err != nil {
+		return answer
+	}
+	for i, out := range spec.GetNetworking().GetOutbound() {
+		backend := out.GetBackendRef()
+		if backend == nil {
+			continue
+		}
+		ref := resources.BackendRef{Port: backend.GetPort(), TargetRef: resources.TargetRef{
+			Kind: backend.GetKind(), Name: backend.GetName(), Labels: backend.GetLabels(),
+		}}
+		target, problem := a.destinations(a.proxy.Zone).ResolvePort(a.proxy.Referrer(), &ref, "")
+		if problem != "" {
+			answer.Warnings = append(answer.Warnings, "networking.outbound["+strconv.Itoa(i)+"].backendRef: "+problem)
+			continue
+		}
+		kri := target.Destination.KRI.WithSection(target.Section).String()
+		answer.Outbounds = append(answer.Outbounds, Port{
+			KRI: kri, Port: out.GetPort(), Protocol: protocolOr(appProtocol(target)), ProxyResourceName: kri,
+		})
+	}
+	return answer
+}
+
+// appProtocol is what the target's port says that it speaks; empty where it says nothing.
+func appProtocol(target matching.Target) string {
+	if service, err := resources.SpecAs[resources.MeshService](target.Destination.Resource); err == nil {
+		for i := range service.Ports {
+			if p := &service.Ports[i]; isSection(target.Section, p.Name, p.Port) {
+				return p.AppProtocol
+			}
+		}
+	}
+	if service, err := resources.SpecAs[resources.MeshMultiZoneService](target.Destination.Resource); err == nil {
+		for i := range service.Ports {
+			if p := &service.Ports[i]; isSection(target.Section, p.Name, p.Port) {
+				return p.AppProtocol
+			}
+		}
+	}
+	if service, err := resources.SpecAs[resources.MeshExternalService](target.Destination.Resource); err == nil {
+		return service.Match.Protocol
+	}
+	return ""
+}
+
+// isSection reports whether a port is what a section names: by name, or by number where it has none.
+func isSection(section, name string, port uint32) bool {
+	return section == cmp.Or(name, strconv.FormatUint(uint64(port), 10))
+}

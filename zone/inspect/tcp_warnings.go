@@ -1,0 +1,57 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// tcpWarnings says which entries of a permission need a request, and are on a TCP inbound where there is none, naming the first
+// inbound that was found (design, section 5). The Dataplanes are those that this server knows.
+func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource) []string {
+	if r.Type != resources.TypeMeshTrafficPermission {
+		return nil
+	}
+	policy := matching.NewPolicy(r, h.views.config.SystemNamespace)
+	if !policy.Enforced() || !needsHTTP(policy) {
+		return nil
+	}
+	services := slices.Collect(after.List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh}))
+	for dataplane := range after.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh}) {
+		proxy, err := matching.NewProxy(dataplane)
+		if err != nil || !matching.Selects(policy, proxy) || !h.views.config.crosses(r, proxy.Zone) {
+			continue
+		}
+		proxy = proxy.WithServices(services)
+		for i := range proxy.Inbounds {
+			in := &proxy.Inbounds[i]
+			if in.Protocol == matching.TCP && matching.SelectsInbound(policy, proxy, in) {
+				return textsOnTCP(policy, proxy, in, resources.KRIOf(dataplane).WithSection(in.Section()))
+			}
+		}
+	}
+	return nil
+}
+
+func needsHTTP(p *matching.Policy) bool {
+	return slices.ContainsFunc(p.Rules(), func(r matching.Rule) bool {
+		return slices.ContainsFunc(slices.Concat(r.Conf.Deny, r.Conf.AllowWithShadowDeny, r.Conf.Allow), func(m resources.PermissionMatch) bool { return m.NeedsHTTP() })
+	})
+}
+
+// textsOnTCP are the warnings that the protocol makes: those that there would not be on HTTP.
+func textsOnTCP(p *matching.Policy, proxy *matching.Proxy, in *matching.InboundPort, at resources.KRI) []string {
+	rules := matching.Inbound(proxy, in, []*matching.Policy{p})
+	elsewhere := rbac.Warnings(rules, matching.HTTP)
+	var out []string
+	for _, w := range rbac.Warnings(rules, matching.TCP) {
+		if !slices.Contains(elsewhere, w) {
+			out = append(out, fmt.Sprintf("%s: %s, for example on %s", w.Field, w.Text, at))
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+const (
+	defaultPageSize = 100
+	maxPageSize     = 1000
+)
+
+// Dataplanes is the answer to `_resources/dataplanes`: which proxies a policy touches, or a MeshService is made of.
+type Dataplanes struct {
+	Total int    `json:"total"`
+	Items []Meta `json:"items"`
+	// Next is the URL of the next page, or null.
+	Next *string `json:"next"`
+}
+
+// touched answers for the policy or the MeshService that the path names. On the global it looks at the proxies of all zones.
+func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
+	size, offset, err := pageOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	v, holds, err := h.selection(r)
+	if err != nil {
+		return err
+	}
+	answer := Dataplanes{Items: []Meta{}}
+	part := r.URL.Query().Get("name")
+	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.PathValue("mesh")}) {
+		proxy, err := matching.NewProxy(found)
+		if err != nil || !holds(proxy) || !strings.Contains(found.Name, part) && !strings.Contains(proxy.Name, part) {
+			continue
+		}
+		if answer.Total >= offset && len(answer.Items) < size {
+			answer.Items = append(answer.Items, metaOf(found))
+		}
+		answer.Total++
+	}
+	if offset+size < answer.Total {
+		next := nextPage(r, size, offset+size)
+		answer.Next = &next
+	}
+	return writeJSON(w, answer)
+}
+
+// selection says which proxies the resource of the path selects.
+func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool, error) {
+	d, ok := resources.LookupPath(r.PathValue("plural"))
+	if !ok || d.Policy == nil && d.Type != resources.TypeMeshService && !isPermission(d.Type) {
+		return nil, nil, api.NewError(http.StatusNotFound, "Not Found", "only policies and MeshServices select Dataplanes, not "+r.PathValue("plural"))
+	}
+	key := keyOf(r, d.Type)
+	v := h.views.of(key.Mesh)
+	if v == nil {
+		return nil, nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
+	}
+	found, err := api.Locate(v.snap, r, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Type == resources.TypeMeshService {
+		return v, func(p *matching.Proxy) bool { return serves(found, p) }, nil
+	}
+	policy := v.policies[found.Key]
+	return v, func(p *matching.Proxy) bool {
+		return matching.Selects(policy, p) && v.config.crosses(found, p.Zone)
+	}, nil
+}
+
+// serves reports whether a port of a MeshService points to one of the proxy's inbounds.
+func serves(service *resources.Resource, p *matching.Proxy) bool {
+	for i := range p.Inbounds {
+		if matching.Serves(service, p, &p.Inbounds[i], "") {
+			return true
+		}
+	}
+	return false
+}
+
+func pageOf(q url.Values) (size, offset int, err error) {
+	size = defaultPageSize
+	if text := q.Get("size"); text != "" {
+		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > maxPageSize {
+			return 0, 0, api.BadField("size", "want 1 to %d, got %q", maxPageSize, text)
+		}
+	}
+	if text := q.Get("offset"); text != "" {
+		if offset, err = strconv.Atoi(text); err != nil || offset < 0 {
+			return 0, 0, api.BadField("offset", "want the offset of a link in `next`, got %q", text)
+		}
+	}
+	return size, offset, nil
+}
+
+// nextPage is the absolute URL of the page at offset.
+func nextPage(r *http.Request, size, offset int) string {
+	q := r.URL.Query()
+	q.Set("size", strconv.Itoa(size))
+	q.Set("offset", strconv.Itoa(offset))
+	next := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawQuery: q.Encode()}
+	if r.TLS != nil {
+		next.Scheme = "https"
+	}
+	return next.String()
+}

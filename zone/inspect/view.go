@@ -1,0 +1,139 @@
+package inspect
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// views keeps the meshes that were asked about, read for matching as of one revision. A new revision reads again only
+// what changed. There is at most one view for each mesh that exists.
+type views struct {
+	config *Config
+
+	mu sync.Mutex
+	// revision is that of all meshes in meshes, which mu guards too.
+	revision uint64
+	meshes   map[string]*view
+	// before holds the views of the revision before, to take unchanged parts from.
+	before map[string]*view
+}
+
+// view is one mesh at one revision. Apart from byZone nobody changes it once it is made.
+type view struct {
+	config   *Config
+	snap     store.Snapshot
+	policies map[resources.Key]*matching.Policy
+	index    *matching.Index
+	found    map[resources.Key]*matching.Destination
+	// services are the MeshServices, which say what inbounds speak.
+	services []*resources.Resource
+	gateways []*resources.Resource
+
+	mu sync.Mutex
+	// byZone holds the destinations as the proxies of each zone see them; mu guards it.
+	byZone map[string]*matching.Destinations
+}
+
+// of returns the view of a mesh as of now, or nil when there is no such mesh.
+func (v *views) of(mesh string) *view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	snap := v.config.Store.Snapshot() // under the lock, so that no view is older than the revision says
+	if snap.Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil {
+		return nil
+	}
+	if at := snap.Revision(); at > v.revision || v.meshes == nil {
+		v.revision, v.before, v.meshes = at, v.meshes, map[string]*view{}
+	}
+	if v.meshes[mesh] == nil {
+		v.meshes[mesh] = newView(v.config, snap, mesh, v.before[mesh])
+		delete(v.before, mesh)
+	}
+	return v.meshes[mesh]
+}
+
+// newView reads a mesh; what did not change is taken from before, which may be nil.
+func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
+	if before == nil {
+		before = &view{}
+	}
+	v := &view{
+		config: c, snap: snap, policies: map[resources.Key]*matching.Policy{}, found: map[resources.Key]*matching.Destination{},
+		byZone: map[string]*matching.Destinations{},
+	}
+	var all []*matching.Policy
+	for _, d := range resources.Descriptors() {
+		if d.Policy == nil && !matching.IsDestination(d.Type) {
+			continue
+		}
+		for r := range snap.List(store.Query{Type: d.Type, Mesh: mesh}) {
+			if d.Policy != nil {
+				p := before.policies[r.Key]
+				if p == nil || p.Resource != r {
+					p = matching.NewPolicy(r, c.SystemNamespace)
+				}
+				v.policies[r.Key] = p
+				all = append(all, p)
+			}
+			if d.Type == resources.TypeMeshService {
+				v.services = append(v.services, r)
+			}
+			if matching.IsDestination(d.Type) {
+				v.readDestination(r, before.found[r.Key])
+			}
+		}
+	}
+	list := func(t resources.Type) iter.Seq[*resources.Resource] {
+		return snap.List(store.Query{Type: t, Mesh: mesh})
+	}
+	for _, p := range matching.TrafficTargets(c.SystemNamespace, list) {
+		v.policies[p.Resource.Key] = p
+		all = append(all, p)
+	}
+	v.gateways = slices.Collect(list(resources.TypeMeshGateway))
+	v.index = matching.NewIndex(all)
+	return v
+}
+
+// readDestination leaves out what does not decode: nothing can refer to it.
+func (v *view) readDestination(r *resources.Resource, before *matching.Destination) {
+	if before != nil && before.Resource == r {
+		v.found[r.Key] = before
+		return
+	}
+	if d, err := matching.NewDestination(r); err == nil {
+		v.found[r.Key] = d
+	}
+}
+
+// destinations are the services and routes as the proxies of a zone see them.
+func (v *view) destinations(zone string) *matching.Destinations {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if x := v.byZone[zone]; x != nil {
+		return x
+	}
+	all := make([]*matching.Destination, 0, len(v.found))
+	for _, d := range v.found {
+		all = append(all, d)
+	}
+	x := matching.NewDestinations(matching.DestinationsConfig{Zone: zone, SystemNamespace: v.config.SystemNamespace, Gateways: v.gateways}, all)
+	v.byZone[zone] = x
+	return x
+}
+
+// candidates are the policies that may select a proxy, in the order of matching, without those that never get to its zone.
+func (v *view) candidates(proxy *matching.Proxy) []*matching.Policy {
+	var out []*matching.Policy
+	for _, p := range v.index.Candidates(proxy) {
+		if v.config.crosses(p.Resource, proxy.Zone) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

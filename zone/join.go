@@ -1,0 +1,230 @@
+package zone
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+const (
+	// joinCallTimeout bounds one try at one address; joinTimeout all of them.
+	joinCallTimeout = 10 * time.Second
+	joinTimeout     = 2 * time.Minute
+	joinPause       = time.Second
+)
+
+// ErrOtherZone: the data directory is that of another zone.
+var ErrOtherZone = errors.New("a zone's name cannot be changed")
+
+// JoinConfig is what Join needs.
+type JoinConfig struct {
+	// Join is the join string. Required.
+	Join string
+	// DataDir is where the credential is kept. Required.
+	DataDir string
+	// Addresses, host:port, are asked instead of those of the join string, and kept; none by default.
+	Addresses []string
+	// SecretsKeyFile and SecretsPassphrase say what the credential is sealed with, as in Config.
+	SecretsKeyFile, SecretsPassphrase string
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+}
+
+// Joined says as what a zone has joined.
+type Joined struct {
+	// Zone is the name, ID what the zone is known by for its life.
+	Zone, ID string
+	// Global is the address that answered.
+	Global string
+	// Expires is when the credential ends, unless it is renewed, which a running zone does by itself.
+	Expires time.Time
+}
+
+// Join makes a key, trades the join string's token for a credential of the global, and keeps both in the data directory, sealed. A
+// global that cannot be reached is tried again for two minutes. A zone that has joined before keeps its id. Errors wrap
+// kds.ErrJoinString, ErrOtherZone, or say what the global answered.
+func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.DataDir == "" {
+		return nil, errors.New("data dir: say where the zone keeps its credential")
+	}
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data dir: %w", err)
+	}
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	s, err := openMemberships(c.DataDir, box)
+	if err != nil {
+		return nil, err
+	}
+	offer, err := kds.ParseJoinString(c.Join)
+	if err != nil {
+		return nil, err
+	}
+	return s.join(ctx, offer, c.Addresses, c.Log)
+}
+
+// tokenSum tells join strings apart without keeping their secret.
+func tokenSum(offer *kds.JoinString) string {
+	sum := sha256.Sum256([]byte(offer.Token))
+	return hex.EncodeToString(sum[:])
+}
+
+// settle joins with the join string of the settings, unless that was done before, and completes the settings by what the zone
+// has of its global.
+func (s *memberships) settle(ctx context.Context, cfg *Config) error {
+	if cfg.Join != "" {
+		if err := s.joinOnce(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	m := s.current.Load()
+	if m == nil {
+		return nil
+	}
+	if err := s.sameZone(cfg.Zone); err != nil {
+		return err
+	}
+	cfg.Zone = m.Zone
+	if cfg.Global == "" {
+		cfg.Global, cfg.otherGlobals = "grpcs://"+m.Addresses[0], m.Addresses[1:]
+	}
+	return nil
+}
+
+// joinOnce leaves a zone that has joined by the same string alone, so that the string may stay in the settings. One that is refused
+// with another string goes on with the credential that it has, while that is good.
+func (s *memberships) joinOnce(ctx context.Context, cfg *Config) error {
+	offer, err := kds.ParseJoinString(cfg.Join)
+	if err != nil {
+		return err
+	}
+	m := s.current.Load()
+	if m != nil && m.Joined == tokenSum(offer) {
+		cfg.Log.Info("this zone has joined already: the join string is of no more use", "zone", m.Zone)
+		return nil
+	}
+	var addresses []string
+	if u, err := url.Parse(cfg.Global); err == nil && u.Host != "" {
+		addresses = []string{u.Host}
+	}
+	joined, err := s.join(ctx, offer, addresses, cfg.Log)
+	switch {
+	case err == nil:
+		cfg.Log.Info("joined the global", "zone", joined.Zone, "id", joined.ID, "global", joined.Global, "expires", joined.Expires)
+		return nil
+	case m == nil || errors.Is(err, ErrOtherZone) || time.Now().After(m.Expires):
+		return err
+	}
+	cfg.Log.Warn("the join string was not accepted: going on with the credential that is here", "zone", m.Zone, "error", err)
+	return nil
+}
+
+// sameZone refuses to make a data directory that of another zone.
+func (s *memberships) sameZone(zone string) error {
+	if m := s.current.Load(); m != nil && zone != "" && m.Zone != zone {
+		return fmt.Errorf("%w: this data directory is that of zone %s, and its name is in the names and identities of all that it has: "+
+			"join as %s with a new data directory, move the workloads, and then delete %s on the global (causewayctl zone delete %s)",
+			ErrOtherZone, m.Zone, zone, m.Zone, m.Zone)
+	}
+	return nil
+}
+
+func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
+	if err := s.sameZone(offer.Zone); err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 {
+		addresses = offer.Addresses
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	for {
+		var failures []error
+		for _, address := range addresses {
+			joined, err := s.joinAt(ctx, offer, address, addresses)
+			if err == nil {
+				return joined, nil
+			}
+			err = fmt.Errorf("%s: %w", address, err)
+			if final(err) {
+				return nil, err
+			}
+			failures = append(failures, err)
+		}
+		log.Warn("the global does not answer: trying again", "zone", offer.Zone, "error", errors.Join(failures...))
+		timer := time.NewTimer(joinPause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("join: %w", errors.Join(failures...))
+		}
+	}
+}
+
+// final reports whether asking again would not help.
+func final(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Canceled:
+		return false
+	}
+	return true
+}
+
+// joinAt asks one address.
+func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address string, addresses []string) (*Joined, error) {
+	pin, err := hex.DecodeString(offer.CASHA256)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: host,
+		InsecureSkipVerify: true, //nolint:gosec // the pin is checked instead
+		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, pin, host) },
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	next, csr, err := s.request(offer.Zone)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinCallTimeout)
+	defer cancel()
+	credential, err := kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: offer.Token, CSR: csr})
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.keep(next, origin{addresses, tokenSum(offer)}, credential, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &Joined{Zone: m.Zone, ID: m.ID, Global: address, Expires: m.Expires}, nil
+}

@@ -1,0 +1,152 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// What keys are for: those of tokens, and for each mesh those of its authorities.
+const (
+	tokenPurpose    = "token-signing"
+	identityPurpose = "identity:"
+)
+
+// shownKey is one key, without what is secret of it.
+type shownKey struct {
+	Purpose string `json:"purpose"`
+	ID      string `json:"id"`
+	// State is next, signing or accepted.
+	State     string     `json:"state"`
+	Algorithm string     `json:"algorithm"`
+	Created   time.Time  `json:"creationTime"`
+	Expires   *time.Time `json:"expirationTime,omitempty"`
+}
+
+// shownKeys is the answer to all that is asked of keys.
+type shownKeys struct {
+	// New is the id of the key that was made.
+	New  string     `json:"new,omitempty"`
+	Keys []shownKey `json:"keys"`
+}
+
+// keyHandler lists, rotates and retires the keys that the zone signs with.
+type keyHandler struct {
+	store       store.Reader
+	issuer      *tokens.Issuer
+	authorities *identity.Authorities
+}
+
+func (h *keyHandler) register(routes *api.Server) {
+	rotate := api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"}
+	routes.Handle("GET /_keys", h.list, api.Need{Verb: resources.VerbRead, Type: resources.AccessKey})
+	routes.Handle("POST /_keys/{purpose}/_rotate", h.rotate, rotate)
+	routes.Handle("POST /_keys/{purpose}/{id}/_retire", h.retire, rotate)
+}
+
+func (h *keyHandler) list(w http.ResponseWriter, _ *http.Request) error {
+	return h.answer(w, "", func(string) bool { return true })
+}
+
+// rotate makes a new key. One of tokens signs at once; an authority when everybody knows it.
+func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
+	purpose := r.PathValue("purpose")
+	rotate := h.issuer.Rotate
+	if mesh, ok, err := h.mesh(purpose); err != nil {
+		return err
+	} else if ok {
+		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, mesh) }
+	}
+	id, err := rotate(r.Context())
+	if err != nil {
+		return keyError(err)
+	}
+	access.Note(r.Context(), "keyId", id)
+	return h.answer(w, id, func(p string) bool { return p == purpose })
+}
+
+func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
+	purpose, id := r.PathValue("purpose"), r.PathValue("id")
+	var body struct {
+		Force bool `json:"force"`
+	}
+	if err := readBody(w, r, &body); err != nil {
+		return err
+	}
+	mesh, ok, err := h.mesh(purpose)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		err = h.authorities.Retire(r.Context(), mesh, id, body.Force)
+	default:
+		err = h.issuer.Retire(r.Context(), id)
+	}
+	if err != nil {
+		return keyError(err)
+	}
+	access.Note(r.Context(), "keyId", id)
+	return h.answer(w, "", func(p string) bool { return p == purpose })
+}
+
+// mesh is the mesh whose authorities a purpose names; ok is false for tokens.
+func (h *keyHandler) mesh(purpose string) (mesh string, ok bool, err error) {
+	if purpose == tokenPurpose {
+		return "", false, nil
+	}
+	mesh, ok = strings.CutPrefix(purpose, identityPurpose)
+	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil {
+		return "", false, api.NotFound("keys for " + purpose)
+	}
+	return mesh, true, nil
+}
+
+func keyError(err error) error {
+	switch {
+	case errors.Is(err, identity.ErrNoAuthority):
+		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
+	case errors.Is(err, identity.ErrRotation), errors.Is(err, tokens.ErrKey):
+		return api.NewError(http.StatusConflict, "Conflict", err.Error())
+	}
+	return err
+}
+
+func (h *keyHandler) answer(w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
+	out := shownKeys{New: made, Keys: []shownKey{}}
+	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+		purpose := identityPurpose + mesh.Name
+		if !wanted(purpose) {
+			continue
+		}
+		all, err := h.authorities.All(mesh.Name)
+		if err != nil {
+			return err
+		}
+		for _, one := range slices.Backward(all) {
+			expires := one.Certificate().NotAfter.UTC()
+			out.Keys = append(out.Keys, shownKey{
+				Purpose: purpose, ID: one.ID(), State: string(one.State()), Algorithm: "ECDSA", Created: one.Certificate().NotBefore.UTC(), Expires: &expires,
+			})
+		}
+	}
+	if wanted(tokenPurpose) {
+		for _, key := range slices.Backward(h.issuer.Keys()) {
+			state := identity.Accepted
+			if key.Signing {
+				state = identity.Signing
+			}
+			out.Keys = append(out.Keys, shownKey{Purpose: tokenPurpose, ID: key.ID, State: string(state), Algorithm: key.Algorithm, Created: key.Created.UTC()})
+		}
+	}
+	return api.WriteJSON(w, http.StatusOK, out)
+}

@@ -1,0 +1,79 @@
+package matching
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// WithServices returns the proxy with protocols taken from MeshServices for those inbounds that name none: from the
+// appProtocol of a port that points to the inbound, of a service of the proxy's own zone and namespace that selects it.
+// Where services disagree, the one with the smallest KRI holds. Other resources among services are passed over; p itself
+// does not change.
+func (p *Proxy) WithServices(services []*resources.Resource) *Proxy {
+	out := *p
+	out.Inbounds = slices.Clone(p.Inbounds)
+	ordered := slices.DeleteFunc(slices.Clone(services), func(r *resources.Resource) bool { return !isNeighbour(p, r) })
+	slices.SortFunc(ordered, func(a, b *resources.Resource) int {
+		return cmp.Compare(resources.KRIOf(a).String(), resources.KRIOf(b).String())
+	})
+	for i := range out.Inbounds {
+		in := &out.Inbounds[i]
+		if in.AppProtocol == "" {
+			in.AppProtocol = serviceProtocol(p, in, ordered)
+			in.Protocol = ProtocolOf(in.AppProtocol)
+		}
+	}
+	return &out
+}
+
+func isNeighbour(p *Proxy, r *resources.Resource) bool {
+	return r.Type == resources.TypeMeshService && r.Mesh == p.Key.Mesh && r.Zone() == p.Zone && r.HomeNamespace() == p.Namespace
+}
+
+func serviceProtocol(p *Proxy, in *InboundPort, services []*resources.Resource) string {
+	for _, r := range services {
+		service, err := resources.SpecAs[resources.MeshService](r)
+		if err != nil || !servesInbound(&service.Selector, p, in) {
+			continue
+		}
+		for i := range service.Ports {
+			port := &service.Ports[i]
+			if port.AppProtocol != "" && pointsTo(port, in) {
+				return port.AppProtocol
+			}
+		}
+	}
+	return ""
+}
+
+// servesInbound reports whether the selector picks the inbound; a selector without a field picks nothing.
+func servesInbound(s *resources.MeshServiceSelector, p *Proxy, in *InboundPort) bool {
+	switch {
+	case s.DataplaneRef != nil:
+		return s.DataplaneRef.Name == p.Name
+	case s.DataplaneLabels != nil:
+		return hasLabels(p, s.DataplaneLabels.MatchLabels)
+	case len(s.DataplaneTags) > 0:
+		return selectsTags(&resources.TargetRef{Tags: s.DataplaneTags}, p, in.Tags)
+	}
+	return false
+}
+
+// pointsTo reads targetPort, which is JSON: a port number or an inbound's name, which may look like a number.
+func pointsTo(port *resources.MeshServicePort, in *InboundPort) bool {
+	target := string(bytes.TrimSpace(port.TargetPort))
+	number := strconv.FormatUint(uint64(in.Port), 10)
+	if target == "" || target == "null" {
+		return port.Port == in.Port
+	}
+	if name, quoted := strings.CutPrefix(target, `"`); quoted {
+		name = strings.TrimSuffix(name, `"`)
+		return name != "" && (name == in.Name || name == number)
+	}
+	return target == number
+}

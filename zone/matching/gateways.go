@@ -1,0 +1,35 @@
+package matching
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// gatewayProblems is what is wrong with a targetRef at a MeshGateway. One that exists is meant all right, but nothing here
+// configures gateways, so that the policy selects no proxy: that must not be silent.
+// Source: seed 004, "Referencing MeshGateway".
+func (x *Destinations) gatewayProblems(p *Policy) []Warning {
+	if p.Target.KindOrMesh() != resources.KindMeshGateway {
+		return nil
+	}
+	meant := func(g *resources.Resource) bool { return meansGateway(p, g) }
+	if !slices.ContainsFunc(x.gateways[p.Resource.Mesh], meant) {
+		return []Warning{{Policy: p.KRI, Field: "targetRef", Text: describe(p.Target) + " resolves to nothing"}}
+	}
+	return []Warning{{Policy: p.KRI, Field: "targetRef.kind", Text: "gateways are not configured: the policy is kept and synced, and shapes no traffic"}}
+}
+
+// meansGateway reports whether the targetRef of p means g, by its display name or its hashed one: a gateway of the global, or
+// one of the zone that p lives in. A policy of the global can mean any zone's, as gateways belong to no namespace.
+func meansGateway(p *Policy, g *resources.Resource) bool {
+	if g.Zone() != "" && p.zone != "" && g.Zone() != p.zone {
+		return false
+	}
+	name := p.Target.Name
+	if name == "" {
+		return carries(g.Labels, p.Target.Labels)
+	}
+	return name == g.DisplayName() || name == g.Name || name == hashing.Name(g.Mesh, g.DisplayName(), g.Zone(), g.HomeNamespace())
+}

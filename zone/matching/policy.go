@@ -1,0 +1,85 @@
+package matching
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// effectShadow is the value of resources.LabelEffect that keeps a policy from being enforced.
+const effectShadow = "shadow"
+
+// Policy is one policy read for matching: its reach, its place in the order and, for a MeshTrafficPermission, its
+// rules. Making one costs a decoding, so callers keep it as long as the resource's revision stands. Nobody changes a
+// Policy once it is made.
+type Policy struct {
+	Resource *resources.Resource
+	KRI      resources.KRI
+	Role     resources.Role
+	// Target is the top-level targetRef, never nil; kind Mesh where the policy gives none.
+	Target *resources.TargetRef
+
+	// zone and namespace are the policy's home; zone is empty for a policy of the global.
+	zone, namespace string
+	// systemNamespace is where the reader keeps copies.
+	systemNamespace string
+	order           Order
+	rules           []Rule
+	// traffic are the rules of a TrafficTarget, which has no others.
+	traffic  []trafficRule
+	items    policyItems
+	problems []Warning
+}
+
+// NewPolicy reads a policy; systemNamespace is the reader's own. It does not fail: a spec that does not decode makes a
+// policy that closes the inbounds it might have been written for (see Rule.Closed), with the reason among its problems.
+func NewPolicy(r *resources.Resource, systemNamespace string) *Policy {
+	p := &Policy{
+		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, systemNamespace), Target: &resources.TargetRef{},
+		zone: r.Zone(), namespace: r.HomeNamespace(), systemNamespace: systemNamespace,
+	}
+	spec, err := resources.SpecAs[resources.Policy](r)
+	switch {
+	case err != nil:
+		p.broken(err)
+	default:
+		p.read(spec)
+	}
+	p.order = OrderOf(p, nil)
+	if err == nil {
+		p.items = readItems(p, spec)
+	}
+	return p
+}
+
+func (p *Policy) read(spec *resources.Policy) {
+	if spec.TargetRef != nil {
+		p.Target = spec.TargetRef
+	}
+	if p.Resource.Type == resources.TypeMeshTrafficPermission {
+		p.readPermissions(spec)
+	}
+}
+
+// broken keeps what can be known of a spec that does not decode: its target, if that part is sound. Otherwise the policy
+// counts as one for everything its home lets it reach, since nobody can say which of it was to be denied.
+func (p *Policy) broken(err error) {
+	var frame struct {
+		TargetRef *resources.TargetRef `json:"targetRef"`
+	}
+	if json.Unmarshal(p.Resource.Spec.JSON(), &frame) == nil && frame.TargetRef != nil {
+		p.Target = frame.TargetRef
+	}
+	p.close(0, fmt.Sprintf("the spec does not decode, so the policy denies everybody: %v", err))
+}
+
+// Enforced reports whether the policy takes effect; one labelled `kuma.io/effect: shadow` does not.
+func (p *Policy) Enforced() bool { return p.Resource.Labels[resources.LabelEffect] != effectShadow }
+
+// Problems are what is wrong with the policy itself, whatever proxy it meets.
+func (p *Policy) Problems() []Warning { return p.problems }
+
+// Rules are the policy's own permissions, in their order; what its `from` lists come to depends on the inbound (Inbound).
+// They must not be changed.
+func (p *Policy) Rules() []Rule { return p.rules }

@@ -1,0 +1,205 @@
+package matching_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Pools that policies and Dataplanes are drawn from; small, so that they often meet.
+var (
+	zones      = []string{"zone-1", "zone-2"}
+	namespaces = []string{"", "a", "b", "kuma-system"}
+	names      = []string{"one", "two", "three"}
+	apps       = []string{"x", "y"}
+)
+
+// drawTarget draws any top-level targetRef, also ones that validation would refuse.
+func drawTarget(t *rapid.T) map[string]any {
+	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
+	labels := func() map[string]any {
+		return map[string]any{pick("label", "app", "kuma.io/zone", "k8s.kuma.io/namespace", "kuma.io/display-name"): pick("value", "x", "y", "zone-1", "zone-2", "a", "b", "one")}
+	}
+	ref := map[string]any{}
+	switch pick("kind", "none", "Mesh", "by labels", "by name", "MeshSubset", "MeshService", "MeshServiceSubset") {
+	case "none":
+		return ref
+	case "Mesh":
+		ref["kind"] = "Mesh"
+	case "by labels":
+		ref["kind"], ref["labels"] = "Dataplane", labels()
+	case "by name":
+		ref["kind"], ref["name"], ref["namespace"] = "Dataplane", pick("name", names...), pick("namespace", namespaces...)
+	case "MeshSubset":
+		ref["kind"], ref["tags"] = "MeshSubset", labels()
+	case "MeshService":
+		ref["kind"], ref["name"] = "MeshService", pick("service", apps...)
+	case "MeshServiceSubset":
+		ref["kind"], ref["name"], ref["tags"] = "MeshServiceSubset", pick("service", apps...), labels()
+	}
+	if rapid.IntRange(0, 3).Draw(t, "has section") == 0 {
+		ref["sectionName"] = pick("section", "main", "81")
+	}
+	return ref
+}
+
+func drawPolicy(t *rapid.T) document {
+	d := document{
+		Name:      rapid.SampledFrom(names).Draw(t, "name"),
+		Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace"),
+		Copy:      rapid.Bool().Draw(t, "copy"),
+		Spec:      map[string]any{"targetRef": drawTarget(t), "default": map[string]any{}},
+	}
+	if d.Zone = rapid.SampledFrom(append(zones, "")).Draw(t, "zone"); d.Zone == "" {
+		d.Namespace = ""
+	}
+	if rapid.IntRange(0, 2).Draw(t, "has to") == 0 {
+		ns := rapid.SampledFrom(namespaces).Draw(t, "to namespace")
+		d.Spec["to"] = []any{map[string]any{"targetRef": map[string]any{"kind": "MeshService", "name": "x", "namespace": ns}}}
+	}
+	return d
+}
+
+func drawDataplane(t *rapid.T) document {
+	app := rapid.SampledFrom(apps).Draw(t, "app")
+	tags := map[string]any{"kuma.io/service": app, "kuma.io/zone": "zone-1", "k8s.kuma.io/namespace": "a"}
+	return document{
+		Name:      rapid.SampledFrom(names).Draw(t, "name"),
+		Namespace: rapid.SampledFrom(namespaces[:3]).Draw(t, "namespace"),
+		Zone:      rapid.SampledFrom(zones).Draw(t, "zone"),
+		Labels:    map[string]string{"app": app},
+		Spec: map[string]any{"networking": map[string]any{"inbound": []any{
+			map[string]any{"name": "main", "port": 80, "tags": tags}, map[string]any{"port": 81},
+		}}},
+	}
+}
+
+func readPolicies(t *testing.T, documents []document) []*matching.Policy {
+	var out []*matching.Policy
+	for _, d := range documents {
+		out = append(out, matching.NewPolicy(d.resource(t, resources.TypeMeshTrafficPermission), resources.DefaultSystemNamespace))
+	}
+	return out
+}
+
+// TestContainment: whatever a targetRef says, a policy changes no inbound outside of what its home lets it reach.
+func TestContainment(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d, dp := drawPolicy(rt), drawDataplane(rt)
+		policy := readPolicies(t, []document{d})[0]
+		proxy, err := matching.NewProxy(dp.resource(t, resources.TypeDataplane))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i := range proxy.Inbounds {
+			if !matching.SelectsInbound(policy, proxy, &proxy.Inbounds[i]) {
+				continue
+			}
+			if !matching.Selects(policy, proxy) {
+				rt.Fatalf("%+v selects an inbound of %+v but not the proxy", d, dp)
+			}
+			if d.Zone != "" && d.Zone != dp.Zone {
+				rt.Fatalf("%+v reaches out of its zone to %+v", d, dp)
+			}
+			if d.Namespace != "" && d.Namespace != resources.DefaultSystemNamespace && d.Namespace != dp.Namespace {
+				rt.Fatalf("%+v reaches out of its namespace to %+v", d, dp)
+			}
+		}
+	})
+}
+
+// TestIndexAgreesWithSelects: looking at candidates only gives the same rules as looking at all.
+func TestIndexAgreesWithSelects(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		policies := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 0, 12).Draw(rt, "policies"))
+		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		index := matching.NewIndex(policies)
+		for i := range proxy.Inbounds {
+			in := &proxy.Inbounds[i]
+			all, indexed := matching.Inbound(proxy, in, policies), index.Inbound(proxy, in)
+			if fmt.Sprint(all) != fmt.Sprint(indexed) {
+				rt.Fatalf("all %v, through the index %v", all, indexed)
+			}
+		}
+	})
+}
+
+// TestOrderIsTotal: Compare is antisymmetric and transitive, and zero only for one policy and equal items.
+func TestOrderIsTotal(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := func(name string) (document, matching.Order) {
+			d := rapid.Custom(drawPolicy).Draw(rt, name)
+			item := &resources.TargetRef{Kind: rapid.SampledFrom([]string{"", resources.KindMesh, resources.KindMeshService, resources.KindMeshHTTPRoute}).Draw(rt, "item")}
+			return d, matching.OrderOf(readPolicies(t, []document{d})[0], item)
+		}
+		d1, a := draw("a")
+		d2, b := draw("b")
+		_, c := draw("c")
+		if matching.Compare(a, b) != -matching.Compare(b, a) {
+			rt.Fatal("not antisymmetric")
+		}
+		if matching.Compare(a, b) <= 0 && matching.Compare(b, c) <= 0 && matching.Compare(a, c) > 0 {
+			rt.Fatal("not transitive")
+		}
+		same := d1.Name == d2.Name && d1.Namespace == d2.Namespace && d1.Zone == d2.Zone
+		if matching.Compare(a, b) == 0 && !same {
+			rt.Fatalf("%+v and %+v have no order", d1, d2)
+		}
+	})
+}
+
+// TestOrderOfInputDoesNotMatter: any permutation of the policies gives the same rules.
+func TestOrderOfInputDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		id := func(d document) string { return d.Zone + "/" + d.Namespace + "/" + d.Name }
+		documents := rapid.SliceOfNDistinct(rapid.Custom(drawPolicy), 0, 8, id).Draw(rt, "policies")
+		policies := readPolicies(t, documents)
+		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[0], policies))
+		shuffled := rapid.Permutation(slices.Clone(policies)).Draw(rt, "shuffled")
+		if got := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[0], shuffled)); got != want {
+			rt.Fatalf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// FuzzNewPolicy: whatever JSON a peer sends as a spec, reading it ends, and what does not decode is not open.
+func FuzzNewPolicy(f *testing.F) {
+	f.Add([]byte(`{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}`))
+	f.Add([]byte(`{"targetRef":7,"rules":[{"default":{"deny":[{}]}}]}`))
+	f.Add([]byte(`{"from":[{"default":{"action":"Deny"}}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		spec, err := resources.NewSpec(resources.TypeMeshTrafficPermission, raw)
+		if err != nil {
+			return
+		}
+		r := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, Spec: spec}
+		p := matching.NewPolicy(r, resources.DefaultSystemNamespace)
+		proxy, err := matching.NewProxy(document{Name: "dp", Zone: "zone-1", Spec: map[string]any{
+			"networking": map[string]any{"inbound": []any{map[string]any{"port": 80}}},
+		}}.resource(t, resources.TypeDataplane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := matching.Inbound(proxy, &proxy.Inbounds[0], []*matching.Policy{p})
+		if _, err := resources.SpecAs[resources.Policy](r); err == nil {
+			return
+		}
+		for _, rule := range rules.Items {
+			if !rule.Closed {
+				t.Fatalf("a spec that does not decode gives the rule %+v", rule)
+			}
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package matching
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// Tags of a Dataplane's inbounds that have a meaning here.
+const (
+	tagService  = "kuma.io/service"
+	tagProtocol = "kuma.io/protocol"
+)
+
+// Values of proxyTypes in a TargetRef.
+const (
+	proxyTypeSidecar = "Sidecar"
+	proxyTypeGateway = "Gateway"
+)
+
+// Protocol is what an inbound's filters can judge: requests, or only connections.
+type Protocol string
+
+// The protocols. HTTP covers http, http2 and grpc; everything else, absent included, is TCP.
+const (
+	HTTP Protocol = "http"
+	TCP  Protocol = "tcp"
+)
+
+// ProtocolOf maps an application protocol as users write it (`http2`, `grpc`, `kafka`) to what filters can judge.
+func ProtocolOf(appProtocol string) Protocol {
+	switch appProtocol {
+	case "http", "http2", "grpc":
+		return HTTP
+	}
+	return TCP
+}
+
+// ServerFirst reports whether the Dataplane says that the application may speak before its client does. It means something on TCP
+// only.
+func (in *InboundPort) ServerFirst() bool { return in.Tags[resources.TagServerFirst] == "true" }
+
+// Proxy is what matching needs to know of one Dataplane. Nobody changes a Proxy once it is made.
+type Proxy struct {
+	Key resources.Key
+	// Labels are those of the Dataplane, shared with its resource.
+	Labels map[string]string
+	// Name is the display name; HashedName the one that the Dataplane has where it is a copy.
+	Name, HashedName string
+	// Zone and Namespace are the Dataplane's home; Namespace is empty where it has none.
+	Zone, Namespace string
+	// Gateway: the Dataplane stands in front of a gateway, not of a service.
+	Gateway  bool
+	Inbounds []InboundPort
+
+	gatewayTags map[string]string
+}
+
+// InboundPort is one inbound of a Proxy.
+type InboundPort struct {
+	// Name is empty where the user gave none.
+	Name string
+	Port uint32
+	// AppProtocol is as the user wrote it, empty where nobody said; Protocol is what filters can judge.
+	AppProtocol string
+	Protocol    Protocol
+	Tags        map[string]string
+}
+
+// Section is how KRIs and sectionName refer to the inbound: its name, or its port number where it has none.
+func (in *InboundPort) Section() string {
+	if in.Name != "" {
+		return in.Name
+	}
+	return strconv.FormatUint(uint64(in.Port), 10)
+}
+
+// NewProxy reads a Dataplane. It fails when r is another type or its spec does not decode.
+func NewProxy(r *resources.Resource) (*Proxy, error) {
+	if r.Type != resources.TypeDataplane {
+		return nil, fmt.Errorf("%s is not a Dataplane: only Dataplanes are matched", r.Key)
+	}
+	spec, err := resources.SpecAs[meshpb.Dataplane](r)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{
+		Key: r.Key, Labels: r.Labels, Name: r.DisplayName(), Zone: r.Zone(), Namespace: r.HomeNamespace(),
+		Gateway: spec.GetNetworking().GetGateway() != nil, gatewayTags: spec.GetNetworking().GetGateway().GetTags(),
+	}
+	p.HashedName = hashing.Name(r.Mesh, p.Name, p.Zone, p.Namespace)
+	for _, in := range spec.GetNetworking().GetInbound() {
+		app := in.GetProtocol()
+		if app == "" {
+			app = in.GetTags()[tagProtocol]
+		}
+		p.Inbounds = append(p.Inbounds, InboundPort{
+			Name: in.GetName(), Port: in.GetPort(), AppProtocol: app, Protocol: ProtocolOf(app), Tags: in.GetTags(),
+		})
+	}
+	return p, nil
+}
+
+// Inbound finds an inbound by its name or port number, names first; nil when there is none.
+func (p *Proxy) Inbound(section string) *InboundPort {
+	for i := range p.Inbounds {
+		if p.hasSection(&p.Inbounds[i], section) {
+			return &p.Inbounds[i]
+		}
+	}
+	return nil
+}
+
+// hasSection reports whether section means in. A number means a port only where no inbound has it as its name.
+func (p *Proxy) hasSection(in *InboundPort, section string) bool {
+	if in.Name == section {
+		return section != ""
+	}
+	for i := range p.Inbounds {
+		if p.Inbounds[i].Name == section {
+			return false
+		}
+	}
+	return strconv.FormatUint(uint64(in.Port), 10) == section
+}
+
+// tag returns what a MeshSubset sees under key on the inbound with these tags. Zone and namespace are read from the
+// labels, which are computed, and never from tags, which anyone may write.
+func (p *Proxy) tag(tags map[string]string, key string) string {
+	switch key {
+	case resources.LabelZone:
+		return p.Zone
+	case resources.LabelNamespace:
+		return p.Namespace
+	}
+	return tags[key]
+}

@@ -1,0 +1,33 @@
+package matching
+
+import (
+	"encoding/json"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ProxyRule is the merged conf of a single-item policy type (MeshMetric, MeshTrace, ...) for a whole proxy.
+type ProxyRule struct {
+	// Conf is canonical JSON, nil when no policy applies.
+	Conf json.RawMessage
+	// Origins are the policies that were merged, in the order in which they were.
+	Origins  []Origin
+	Warnings []Warning
+}
+
+// ProxyConf merges the confs of all policies of type t that select the proxy, in the order of Compare. Policies may be
+// of any types and in any order. Source: design, section 5; kuma-wire, section 8.5, proxyRule.
+func ProxyConf(t resources.Type, proxy *Proxy, policies []*Policy) ProxyRule {
+	selecting, warnings := enforced(t, policies, func(p *Policy) bool { return Selects(p, proxy) })
+	out := ProxyRule{Warnings: warnings}
+	var items []*item
+	for _, p := range selecting {
+		if p.items.single != nil {
+			items = append(items, p.items.single)
+		}
+	}
+	if len(items) > 0 {
+		out.Conf, out.Origins = mergeItems(items)
+	}
+	return out
+}

@@ -1,0 +1,269 @@
+package matching
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Referrer is the home of what refers: a policy or a proxy.
+type Referrer struct {
+	Mesh, Zone, Namespace string
+	Role                  resources.Role
+}
+
+// Referrer is the policy's own.
+func (p *Policy) Referrer() Referrer {
+	return Referrer{Mesh: p.Resource.Mesh, Zone: p.zone, Namespace: p.namespace, Role: p.Role}
+}
+
+// Referrer is for the references that a proxy's outbounds make. They have no namespace: one in the proxy's own wins,
+// otherwise the only one of the name.
+func (p *Proxy) Referrer() Referrer {
+	return Referrer{Mesh: p.Key.Mesh, Zone: p.Zone, Namespace: p.Namespace, Role: resources.RoleSystem}
+}
+
+// Target is what a reference means: a destination, or one section of it.
+type Target struct {
+	Destination *Destination
+	// Section is empty for the whole destination.
+	Section string
+}
+
+// Key names the target.
+func (t Target) Key() ResourceKey {
+	k := t.Destination.Key()
+	k.Section = t.Section
+	return k
+}
+
+// Resolve gives what a reference to a service or route means: one target for a reference by name, one or more by
+// labels. A name is a hashed one, or a display name: that of the referrer's own zone before that of the global, and for
+// a referrer of the global that of the asked zone before any other. When the reference means nothing, or a name more
+// than one thing, there are no targets and problem says why, in lower case.
+// Source: design, section 2, "A reference to a copy follows its original"; seed 004, "Cross-resource references".
+func (x *Destinations) Resolve(from Referrer, ref *resources.TargetRef) (targets []Target, problem string) {
+	if !IsDestination(resources.Type(ref.Kind)) {
+		return nil, fmt.Sprintf("%s is not a service or a route", ref.KindOrMesh())
+	}
+	if len(ref.Labels) > 0 {
+		return x.sections(ref, x.byLabels(from, ref))
+	}
+	d, problem := x.byName(from, ref)
+	if problem != "" {
+		return nil, problem
+	}
+	return x.sections(ref, []*Destination{d})
+}
+
+// ResolveBackend gives the one thing that a route's or an outbound's reference sends traffic to; its port, where the
+// reference names no section, is the section. A reference by labels that means several things is a problem.
+func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) (Target, string) {
+	to := ref.TargetRef
+	if to.SectionName == "" && ref.Port != 0 {
+		to.SectionName = strconv.FormatUint(uint64(ref.Port), 10)
+	}
+	targets, problem := x.Resolve(from, &to)
+	if problem != "" {
+		return Target{}, problem
+	}
+	found := make([]*Destination, len(targets))
+	for i, t := range targets {
+		found[i] = t.Destination
+	}
+	if _, problem := only(&to, found); problem != "" {
+		return Target{}, problem
+	}
+	return targets[0], ""
+}
+
+// resolveContained is Resolve without what lies outside a producer's own zone and namespace.
+// Source: design, section 5: "A producer affects destinations of its own zone and namespace only."
+func (x *Destinations) resolveContained(from Referrer, ref *resources.TargetRef) ([]Target, string) {
+	targets, problem := x.Resolve(from, ref)
+	if problem != "" || from.Role != resources.RoleProducer {
+		return targets, problem
+	}
+	own := slices.DeleteFunc(targets, func(t Target) bool {
+		return t.Destination.zone != from.Zone || t.Destination.namespace != from.Namespace
+	})
+	if len(own) == 0 {
+		return nil, describe(ref) + " is outside the zone and namespace of this producer policy: write a consumer policy for it"
+	}
+	return own, ""
+}
+
+// sections narrows destinations to the section that the reference asks for.
+func (x *Destinations) sections(ref *resources.TargetRef, found []*Destination) ([]Target, string) {
+	targets := make([]Target, 0, len(found))
+	for _, d := range found {
+		if ref.SectionName == "" {
+			targets = append(targets, Target{Destination: d})
+		} else if s, ok := d.SectionOf(ref.SectionName); ok {
+			targets = append(targets, Target{Destination: d, Section: s})
+		}
+	}
+	switch {
+	case len(targets) > 0:
+		return targets, ""
+	case len(found) > 0:
+		return nil, fmt.Sprintf("%s has no port %s", describe(ref), ref.SectionName)
+	}
+	return nil, describe(ref) + " resolves to nothing"
+}
+
+func (x *Destinations) byLabels(from Referrer, ref *resources.TargetRef) []*Destination {
+	var smallest []*Destination
+	first := true
+	for k, v := range ref.Labels {
+		bucket := x.labelled[labelKey{resources.Type(ref.Kind), from.Mesh, label{k, v}}]
+		if first || len(bucket) < len(smallest) {
+			smallest, first = bucket, false
+		}
+	}
+	var out []*Destination
+	for _, d := range smallest {
+		if carries(d.Resource.Labels, ref.Labels) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func carries(have, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destination, string) {
+	at := nameKey{resources.Type(ref.Kind), from.Mesh, ref.Name}
+	fits := func(d *Destination) bool {
+		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace || ref.Namespace == x.systemNamespace
+	}
+	if found := keep(x.objects[at], fits); len(found) > 0 {
+		return only(ref, found)
+	}
+	named := x.displayed[at]
+	for _, zone := range x.zonesFor(from) {
+		found := x.bestNamespace(from, ref, keep(named, func(d *Destination) bool { return d.zone == zone }))
+		if len(found) > 0 {
+			return only(ref, found)
+		}
+	}
+	if from.Zone == "" {
+		if found := x.bestNamespace(from, ref, named); len(found) > 0 {
+			return only(ref, found)
+		}
+	}
+	return nil, describe(ref) + " resolves to nothing"
+}
+
+// zonesFor are the zones in which a display name is looked up, in order.
+func (x *Destinations) zonesFor(from Referrer) []string {
+	if from.Zone == "" {
+		return []string{"", x.zone}
+	}
+	return []string{from.Zone, ""}
+}
+
+// bestNamespace keeps those in the namespace that the reference means. An absent one means the referrer's own, and for
+// system policies, as for types that live in the system namespace only, also others: that of the system first.
+func (x *Destinations) bestNamespace(from Referrer, ref *resources.TargetRef, named []*Destination) []*Destination {
+	system := func(d *Destination) bool { return d.namespace == "" || d.namespace == x.systemNamespace }
+	if ref.Namespace != "" {
+		return keep(named, func(d *Destination) bool {
+			return d.namespace == ref.Namespace || ref.Namespace == x.systemNamespace && d.namespace == ""
+		})
+	}
+	found := keep(named, func(d *Destination) bool { return d.namespace == from.Namespace })
+	if len(found) > 0 {
+		return found
+	}
+	if from.Role == resources.RoleSystem || ref.Kind == resources.KindMeshExternalService || ref.Kind == resources.KindMeshMultiZoneService {
+		found = keep(named, system)
+	}
+	if len(found) == 0 && from.Role == resources.RoleSystem {
+		return named
+	}
+	return found
+}
+
+func keep(all []*Destination, fits func(*Destination) bool) []*Destination {
+	var out []*Destination
+	for _, d := range all {
+		if fits(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func only(ref *resources.TargetRef, found []*Destination) (*Destination, string) {
+	if len(found) == 1 {
+		return found[0], ""
+	}
+	kris := make([]string, len(found))
+	for i, d := range found {
+		kris[i] = d.KRI.String()
+	}
+	slices.Sort(kris)
+	const shown = 4
+	list := strings.Join(kris[:min(len(kris), shown)], ", ")
+	if len(kris) > shown {
+		list += fmt.Sprintf(" and %d more", len(kris)-shown)
+	}
+	return nil, fmt.Sprintf("%s means more than one thing (%s): add what tells them apart", describe(ref), list)
+}
+
+// describe is a reference as people read it.
+func describe(ref *resources.TargetRef) string {
+	if len(ref.Labels) > 0 {
+		var parts []string
+		for _, k := range slices.Sorted(maps.Keys(ref.Labels)) {
+			parts = append(parts, k+": "+ref.Labels[k])
+		}
+		return fmt.Sprintf("%s with the labels %s", ref.KindOrMesh(), strings.Join(parts, ", "))
+	}
+	if ref.Namespace != "" {
+		return fmt.Sprintf("%s %s in namespace %s", ref.KindOrMesh(), ref.Name, ref.Namespace)
+	}
+	return fmt.Sprintf("%s %s", ref.KindOrMesh(), ref.Name)
+}
+
+// Problems is all that is wrong with a policy itself, whatever proxy it meets, for its conditions: what does not decode,
+// references in `to` that resolve to nothing or to more than one thing, backends of routes that no proxy sends to, and
+// clients in `from` that cannot be told apart.
+func (x *Destinations) Problems(p *Policy) []Warning {
+	out := slices.Concat(p.problems, p.items.problems, x.gatewayProblems(p))
+	for i := range p.items.to {
+		it := &p.items.to[i]
+		if IsDestination(resources.Type(it.ref.Kind)) {
+			if _, problem := x.resolveContained(p.Referrer(), it.ref); problem != "" {
+				out = append(out, it.referenceProblem(problem))
+			}
+		}
+		out = append(out, x.backendProblems(it)...)
+	}
+	switch {
+	case p.Resource.Descriptor().Policy == nil:
+		return out
+	case p.Resource.Type == resources.TypeMeshTrafficPermission:
+		_, warnings := fromPermissions([]*Policy{p})
+		return append(out, warnings...)
+	}
+	_, unread := asRules(p)
+	return append(out, unread...)
+}
+
+func (i *item) referenceProblem(problem string) Warning {
+	field := fmt.Sprintf("to[%d].targetRef", i.index)
+	return Warning{Policy: i.policy.KRI, Field: field, Text: writtenBy(i.policy).text(field, i.ref, problem)}
+}

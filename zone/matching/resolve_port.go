@@ -1,0 +1,58 @@
+package matching
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ResolvePort gives the port that a route's or an outbound's reference sends traffic to. A reference that names none
+// means the service's only one, or else the one that section names; section is empty where nothing suggests a port. When
+// there is no such port, or a proxy does not send to services of the kind, problem says why.
+func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, section string) (target Target, problem string) {
+	target, problem = x.ResolveBackend(from, ref)
+	if problem != "" {
+		return Target{}, problem
+	}
+	d := target.Destination
+	if !takesTraffic(d.Resource.Type) {
+		return Target{}, fmt.Sprintf("%s: traffic to a %s is not served", d.KRI, d.Resource.Type)
+	}
+	if problem := unreachable(d); problem != "" {
+		return Target{}, problem
+	}
+	if target.Section != "" {
+		return target, ""
+	}
+	sections := d.Sections()
+	if len(sections) == 1 {
+		target.Section = sections[0]
+		return target, ""
+	}
+	if same, ok := d.SectionOf(section); ok && section != "" {
+		target.Section = same
+		return target, ""
+	}
+	return Target{}, fmt.Sprintf("%s has %d ports: say which", d.KRI, len(sections))
+}
+
+// unreachable says why no proxy can send to a MeshExternalService; empty where they can, and for other services.
+func unreachable(d *Destination) string {
+	if d.Resource.Type != resources.TypeMeshExternalService {
+		return ""
+	}
+	spec, err := resources.SpecAs[resources.MeshExternalService](d.Resource)
+	if err == nil {
+		err = spec.Unreachable()
+	}
+	if err != nil {
+		return fmt.Sprintf("%s is not dialled: %v", d.KRI, err)
+	}
+	return ""
+}
+
+// takesTraffic reports whether proxies get clusters for services of a type.
+func takesTraffic(t resources.Type) bool {
+	return slices.Contains([]resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService}, t)
+}

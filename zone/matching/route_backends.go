@@ -1,0 +1,119 @@
+package matching
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// What becomes of the traffic for a backend that is not there.
+const (
+	shareFails = "its share of the traffic fails"
+	noCopies   = "no copies are sent"
+)
+
+// backendProblems are the backends of a route's item that no proxy sends to, whatever the weight. Of an item of another
+// type there are none. A backend that names no port means the service's only one, or that of the port that the traffic was
+// for.
+// Source: seed 004, "Cross-resource references".
+func (x *Destinations) backendProblems(it *item) []Warning {
+	t := it.policy.Resource.Type
+	if !isRouteType(t) {
+		return nil
+	}
+	fields, _ := it.conf.(map[string]any)
+	called, _ := x.resolveContained(it.policy.Referrer(), it.ref)
+	var out []Warning
+	for j, r := range listOf(fields, "rules") {
+		rule, _ := r.(map[string]any)
+		b := backendCheck{destinations: x, policy: it.policy, called: called, field: fmt.Sprintf("to[%d].rules[%d].default", it.index, j)}
+		// A TCP route's conf is an HTTP route's without filters.
+		var conf resources.HTTPRouteConf
+		if err := json.Unmarshal(encodeConf(rule["default"]), &conf); err != nil {
+			b.warn("", fmt.Sprintf("has not the form of a %s's conf, the rule has no effect: %v", t, err))
+		}
+		for k := range conf.BackendRefs {
+			b.check(fmt.Sprintf(".backendRefs[%d]", k), &conf.BackendRefs[k], shareFails)
+		}
+		if t == resources.TypeMeshHTTPRoute {
+			b.checkMirrors(conf.Filters)
+		}
+		out = append(out, b.warnings...)
+	}
+	return out
+}
+
+// backendCheck looks into the backends of one rule; field is the path of its conf.
+type backendCheck struct {
+	destinations *Destinations
+	policy       *Policy
+	// called are the services, or ports of services, that the traffic is for.
+	called   []Target
+	field    string
+	warnings []Warning
+}
+
+func (b *backendCheck) warn(below, text string) {
+	b.warnings = append(b.warnings, Warning{Policy: b.policy.KRI, Field: b.field + below, Text: text})
+}
+
+func (b *backendCheck) check(below string, ref *resources.BackendRef, effect string) {
+	if kind := ref.KindOrMesh(); !takesTraffic(resources.Type(kind)) {
+		b.warn(below, fmt.Sprintf("not dialled: traffic to a %s is not served, %s", kind, effect))
+		return
+	}
+	target, problem := b.destinations.ResolveBackend(b.policy.Referrer(), ref)
+	if problem == "" {
+		problem = cmp.Or(unreachable(target.Destination), b.portProblem(target))
+	}
+	if problem != "" {
+		b.warn(below, writtenBy(b.policy).text(b.field+below, &ref.TargetRef, problem)+", "+effect)
+	}
+}
+
+// portProblem: a backend of several ports that names none, where traffic comes for a port that it does not have.
+func (b *backendCheck) portProblem(backend Target) string {
+	ports := backend.Destination.Sections()
+	if backend.Section != "" || len(ports) < 2 {
+		return ""
+	}
+	var without []string
+	for _, t := range b.called {
+		sections := []string{t.Section}
+		if t.Section == "" {
+			sections = t.Destination.Sections()
+		}
+		for _, s := range sections {
+			if _, ok := backend.Destination.SectionOf(s); !ok && !slices.Contains(without, s) {
+				without = append(without, s)
+			}
+		}
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	slices.Sort(without)
+	return fmt.Sprintf("%s has the ports %s and none is named: say which, for traffic to port %s", backend.Destination.KRI,
+		strings.Join(ports, ", "), strings.Join(without, ", "))
+}
+
+func (b *backendCheck) checkMirrors(filters []resources.HTTPRouteFilter) {
+	for k := range filters {
+		if filters[k].Type != "RequestMirror" {
+			continue
+		}
+		below := fmt.Sprintf(".filters[%d].requestMirror", k)
+		var mirror struct {
+			BackendRef resources.BackendRef `json:"backendRef"`
+		}
+		if err := json.Unmarshal(filters[k].RequestMirror, &mirror); err != nil {
+			b.warn(below, fmt.Sprintf("has not the form of a mirror, %s: %v", noCopies, err))
+			continue
+		}
+		b.check(below+".backendRef", &mirror.BackendRef, noCopies)
+	}
+}

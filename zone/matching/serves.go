@@ -1,0 +1,27 @@
+package matching
+
+import (
+	"strconv"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Serves reports whether a MeshService selects the inbound and has a port that points to it. port, a name or a number,
+// narrows that to one port of the service; empty means any. r is in the proxy's own zone and namespace, or Serves is false.
+func Serves(r *resources.Resource, p *Proxy, in *InboundPort, port string) bool {
+	if !isNeighbour(p, r) {
+		return false
+	}
+	service, err := resources.SpecAs[resources.MeshService](r)
+	if err != nil || !servesInbound(&service.Selector, p, in) {
+		return false
+	}
+	for i := range service.Ports {
+		sp := &service.Ports[i]
+		named := port == "" || sp.Name == port || strconv.FormatUint(uint64(sp.Port), 10) == port
+		if named && pointsTo(sp, in) {
+			return true
+		}
+	}
+	return false
+}

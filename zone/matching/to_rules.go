@@ -1,0 +1,123 @@
+package matching
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ToRules are the confs of one policy type for the traffic that a proxy sends.
+type ToRules struct {
+	// Rules are for destinations that are only a `kuma.io/service` tag, most specific first.
+	Rules []SubsetRule
+	// ResourceRules hold what policies name, and Mesh: use For and ForRoute, which fall back. The rule of a route merges
+	// what holds for any service that the route is for; ForRoute is exact for each.
+	ResourceRules map[ResourceKey]*ResourceRule
+	// RouteRules are for a named route on one of its services, or on one section of it.
+	RouteRules map[RouteKey]*ResourceRule
+	// Warnings are references that resolve to nothing, backends that no proxy sends to, and policies that take no effect.
+	Warnings []Warning
+}
+
+// RouteKey is a route's traffic to one service, or to one section of it.
+type RouteKey struct {
+	Route, Service ResourceKey
+}
+
+// ResourceRule is the merged conf for one destination. Nobody changes a ResourceRule.
+type ResourceRule struct {
+	Key ResourceKey
+	// Destination is nil for the rule of the mesh.
+	Destination *Destination
+	// Conf is canonical JSON.
+	Conf json.RawMessage
+	// Origins are the items that were merged, in the order in which they were.
+	Origins []Origin
+}
+
+// ToInput is what To works on.
+type ToInput struct {
+	Type  resources.Type
+	Proxy *Proxy
+	// Policies may be of any types and in any order; those that do not select the proxy are passed over.
+	Policies     []*Policy
+	Destinations *Destinations
+	// Only, unless nil, are the services that the proxy sends to: rules are computed for these, their sections and their
+	// routes, and for the mesh. Lookups of other services then fall back to the mesh, so nobody must ask for them.
+	Only map[ResourceKey]bool
+}
+
+// To computes the rules of one policy type for the traffic that a proxy sends: the items of `to` of all policies that
+// select the proxy, in the order of Compare, merged for each destination that one of them names, and for the mesh.
+// Producers hold for destinations of their own zone and namespace only.
+// Source: seed 002, "New approach" and "Sparse ResourceRules structure"; design, section 5.
+func To(in ToInput) ToRules {
+	var out ToRules
+	var selecting []*Policy
+	selecting, out.Warnings = enforced(in.Type, in.Policies, func(p *Policy) bool {
+		return len(p.items.to) > 0 && Selects(p, in.Proxy)
+	})
+	b := newToBuilder(in.Destinations, in.Proxy.Key.Mesh)
+	out.Warnings = append(out.Warnings, b.read(selecting)...)
+	for _, it := range b.items {
+		out.Warnings = append(out.Warnings, in.Destinations.backendProblems(it)...)
+	}
+	b.route, b.only = isRouteType(in.Type), in.Only
+	b.foldMesh()
+	out.ResourceRules = b.resourceRules()
+	out.RouteRules = b.routeRules()
+	out.Rules, out.Warnings = b.legacy(in.Proxy, out.Warnings)
+	return out
+}
+
+// For returns the rule for a service or for one of its sections, falling back from the section to the service to the
+// mesh; nil when nothing applies. Its cost does not depend on the number of policies.
+func (r *ToRules) For(service ResourceKey) *ResourceRule {
+	if rule, ok := r.ResourceRules[service]; ok {
+		return rule
+	}
+	if rule, ok := r.ResourceRules[service.Whole()]; ok {
+		return rule
+	}
+	return r.ResourceRules[meshKey(service.Mesh)]
+}
+
+// ForRoute returns the rule for the requests that a route takes on its way to a service or to one of its sections,
+// falling back to the rule of that; nil when nothing applies.
+func (r *ToRules) ForRoute(route, service ResourceKey) *ResourceRule {
+	if rule, ok := r.RouteRules[RouteKey{route, service}]; ok {
+		return rule
+	}
+	if rule, ok := r.RouteRules[RouteKey{route, service.Whole()}]; ok {
+		return rule
+	}
+	return r.For(service)
+}
+
+// Complete returns one rule for the mesh and for every destination, those that no policy names included, sorted by key,
+// and every section that a policy names. It is for showing (seed 002, "Inspect API"); routes that no policy names have
+// the rule of their service, of the first by key where they have more.
+func (r *ToRules) Complete(x *Destinations, mesh string) []*ResourceRule {
+	all := maps.Clone(r.ResourceRules)
+	for _, d := range x.sorted {
+		key := d.Key()
+		if _, ok := all[key]; ok || key.Mesh != mesh {
+			continue
+		}
+		rule := r.For(key)
+		if parents := x.parents[key]; len(parents) > 0 {
+			rule = r.ForRoute(key, parents[0])
+		}
+		if rule != nil {
+			all[key] = &ResourceRule{Key: key, Destination: d, Conf: rule.Conf, Origins: rule.Origins}
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(all), compareKeys)
+	out := make([]*ResourceRule, len(keys))
+	for i, k := range keys {
+		out[i] = all[k]
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package matching
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// TrafficTargets reads the TrafficTargets of one mesh, of which list gives the resources of a type.
+func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*resources.Resource]) []*Policy {
+	targets := slices.Collect(list(resources.TypeTrafficTarget))
+	if len(targets) == 0 {
+		return nil
+	}
+	var all []*resources.Resource
+	for _, t := range []resources.Type{resources.TypeHTTPRouteGroup, resources.TypeTCPRoute, resources.TypeMeshTrust} {
+		all = slices.AppendSeq(all, list(t))
+	}
+	specs := NewTrafficSpecs(systemNamespace, all)
+	out := make([]*Policy, len(targets))
+	for i, r := range targets {
+		out[i] = NewTrafficTarget(r, specs)
+	}
+	return out
+}
+
+// TrafficSpecs are what the TrafficTargets of one mesh refer to, and the trust domains of its service accounts. They are
+// built once and never changed; concurrent readers are fine.
+type TrafficSpecs struct {
+	systemNamespace string
+	found           map[trafficKey]*resources.Resource
+	// domains are those of every MeshTrust, sorted.
+	domains []string
+}
+
+// trafficKey names a spec at its home.
+type trafficKey struct {
+	t                     resources.Type
+	zone, namespace, name string
+}
+
+// NewTrafficSpecs keeps the HTTPRouteGroups, TCPRoutes and MeshTrusts of list, which are of one mesh; others are passed over.
+func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *TrafficSpecs {
+	x := &TrafficSpecs{systemNamespace: systemNamespace, found: map[trafficKey]*resources.Resource{}}
+	for _, r := range list {
+		switch r.Type {
+		case resources.TypeHTTPRouteGroup, resources.TypeTCPRoute:
+			x.found[trafficKey{r.Type, r.Zone(), x.home(r.HomeNamespace()), r.DisplayName()}] = r
+		case resources.TypeMeshTrust:
+			if trust, err := resources.SpecAs[resources.MeshTrust](r); err == nil {
+				x.domains = append(x.domains, trust.TrustDomain)
+			}
+		}
+	}
+	slices.Sort(x.domains)
+	x.domains = slices.Compact(x.domains)
+	return x
+}
+
+// home is the namespace, empty for the system's.
+func (x *TrafficSpecs) home(namespace string) string {
+	if namespace == x.systemNamespace {
+		return ""
+	}
+	return namespace
+}
+
+// spec finds what a TrafficTarget refers to by name: in its own zone before the global, in its own namespace before the
+// system's; nil when there is nothing.
+func (x *TrafficSpecs) spec(p *Policy, ref *resources.TrafficRule) *resources.Resource {
+	for _, zone := range []string{p.zone, ""} {
+		for _, namespace := range []string{x.home(p.namespace), ""} {
+			if r := x.found[trafficKey{resources.Type(ref.Kind), zone, namespace, ref.Name}]; r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// domainsOf are the trust domains whose service accounts a TrafficTarget means: that of its own zone, or those of every
+// MeshTrust where the global wrote it.
+func (x *TrafficSpecs) domainsOf(p *Policy) []string {
+	if p.zone != "" {
+		return []string{resources.ZoneTrustDomain(p.Resource.Mesh, p.zone)}
+	}
+	return x.domains
+}

@@ -1,0 +1,73 @@
+package zone
+
+import (
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// operator answers how the sync with the global stands, and does what only a person may decide. link is nil for a zone
+// that runs alone.
+type operator struct {
+	zone string
+	link *kds.Zone
+}
+
+// steered is the answer to what an operator decides: the types that it concerned.
+type steered struct {
+	Types []kds.Accepted `json:"types"`
+}
+
+func (o *operator) register(routes *api.Server) {
+	routes.Handle("GET /_sync", o.status, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
+	routes.Handle("POST /zones/{name}/_accept-deletes", o.acceptDeletes, api.Need{Verb: resources.VerbAcceptDeletes, Type: string(resources.TypeZone)})
+	routes.Handle("POST /zones/{name}/_resync", o.resync, api.Need{Verb: resources.VerbResync, Type: string(resources.TypeZone)})
+	if o.link != nil {
+		routes.AddConditions(func(r *resources.Resource) []resources.Condition { return kds.Conditions(o.link.Refused(r.Key)) })
+	}
+}
+
+func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
+	t, err := api.TypeOf(r)
+	if err != nil {
+		return err
+	}
+	if o.link == nil {
+		return api.WriteJSON(w, http.StatusOK, kds.SyncStatus{Zone: o.zone, Types: []kds.TypeSync{}})
+	}
+	return api.WriteJSON(w, http.StatusOK, o.link.Status(t))
+}
+
+// linked refuses what is meant for another zone, or needs a global.
+func (o *operator) linked(r *http.Request) (resources.Type, error) {
+	if r.PathValue("name") != o.zone || o.link == nil {
+		return "", api.NotFound("sync with zone " + r.PathValue("name") + " here")
+	}
+	return api.TypeOf(r)
+}
+
+func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
+	t, err := o.linked(r)
+	if err != nil {
+		return err
+	}
+	accepted, err := o.link.AcceptDeletes(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, http.StatusOK, steered{Types: accepted})
+}
+
+func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
+	t, err := o.linked(r)
+	if err != nil {
+		return err
+	}
+	answer := steered{Types: []kds.Accepted{}}
+	if status := o.link.Status(t); o.link.Resync() {
+		answer.Types = kds.TypesOf(status)
+	}
+	return api.WriteJSON(w, http.StatusOK, answer)
+}

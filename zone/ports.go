@@ -1,0 +1,103 @@
+package zone
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// ports are the zone's listeners. xDS brings its TLS by gRPC, the others are wrapped.
+type ports struct {
+	api, xds, diagnostics net.Listener
+	xdsTLS                *tls.Config
+}
+
+func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard) (_ *ports, err error) {
+	p := &ports{}
+	var open []net.Listener
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, l := range open {
+			_ = l.Close()
+		}
+	}()
+	for _, one := range []struct {
+		address string
+		into    *net.Listener
+	}{{cfg.APIAddress, &p.api}, {cfg.XDSAddress, &p.xds}, {cfg.DiagnosticsAddress, &p.diagnostics}} {
+		if *one.into, err = server.Listen(one.address); err != nil {
+			return nil, err
+		}
+		open = append(open, *one.into)
+	}
+	for l, clients := range map[*net.Listener]*x509.CertPool{&p.api: guard.ClientCAs(), &p.diagnostics: nil} {
+		certificate, err := servingCertificate(cfg, box, *l)
+		if err != nil {
+			return nil, err
+		}
+		if certificate != nil {
+			*l = server.SecureHTTP(*l, certificate, clients)
+		}
+	}
+	xdsCertificate, err := servingCertificate(cfg, box, p.xds)
+	if xdsCertificate != nil {
+		p.xdsTLS = xdsCertificate.TLSConfig()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, p.admit(ctx, cfg, guard)
+}
+
+// admit makes a token for the first admin where loopback lets nobody in without one.
+func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) error {
+	if server.IsLoopback(p.api.Addr()) && !cfg.Access.RequireCredential {
+		return nil
+	}
+	file, err := guard.EnsureAdminToken(ctx, cfg.DataDir)
+	if err == nil {
+		cfg.Log.Info("the HTTP API asks for a credential: causewayctl --token-file "+file, "api", p.api.Addr().String())
+	}
+	return err
+}
+
+// servingCertificate is nil for a port that cannot be reached from elsewhere.
+func servingCertificate(cfg *Config, box *secrets.Box, l net.Listener) (*server.Certificate, error) {
+	if server.IsLoopback(l.Addr()) {
+		return nil, nil
+	}
+	return server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box)
+}
+
+// servingHosts are the names under which this machine may be reached.
+func servingHosts(cfg *Config) []string {
+	var hosts []string
+	for _, address := range []string{cfg.APIAddress, cfg.XDSAddress, cfg.DiagnosticsAddress} {
+		host, _, err := net.SplitHostPort(address)
+		if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
+			hosts = append(hosts, host)
+		}
+	}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return hosts
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
+			hosts = append(hosts, n.IP.String())
+		}
+	}
+	return hosts
+}

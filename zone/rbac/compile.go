@@ -1,0 +1,158 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// wideFrom is how many keys an entry with conditions besides its identity prefix may be copied to. An entry that
+	// covers more stays in a list of its own.
+	wideFrom = 16
+	// maxSegments bounds the nesting, of which each segment takes up to two levels; Envoy was seen to take 32 levels and to
+	// refuse 64. What is left then is written as a list.
+	maxSegments = 10
+)
+
+// item is one entry with its place: rank counts steps, and items of one rank have one action, so that their order among
+// themselves means nothing.
+type item struct {
+	rank  int
+	step  *step
+	entry *entry
+}
+
+// segment is a run of items that is asked before the next one: as maps from identities to answers, or as a list.
+type segment struct {
+	tree  bool
+	items []item
+}
+
+// compiledMatcher gives the same answers as listMatcher, and looks identities up instead of walking them. Segments
+// follow each other in the order of the list; one that has no answer for a request leaves it to the next.
+func compiledMatcher(list []step) *xdsmatcher.Matcher {
+	segments, last := segmentsOf(list)
+	for _, s := range slices.Backward(segments) {
+		if s.tree {
+			last = writeTree(s.items, last)
+		} else {
+			last = ask(matcherList(writeList(s.items), last))
+		}
+	}
+	return matcherList(inFront(), last)
+}
+
+// segmentsOf cuts the steps into segments and says what holds when none has an answer. A step's narrow and wide items may
+// come in either order, so each step begins with those that need no new segment.
+func segmentsOf(list []step) ([]segment, *onMatch) {
+	c := cutter{keys: identityKeys(list)}
+	for rank := range list {
+		s := &list[rank]
+		var narrow, wide []item
+		for i := range s.entries {
+			e := &s.entries[i]
+			switch {
+			case e.isEverybody():
+				return c.segments, action(s.name, s.deny)
+			case c.isWide(e):
+				wide = append(wide, item{rank, s, e})
+			default:
+				narrow = append(narrow, item{rank, s, e})
+			}
+		}
+		if c.inTree() {
+			c.add(true, narrow)
+			c.add(false, wide)
+		} else {
+			c.add(false, wide)
+			c.add(true, narrow)
+		}
+	}
+	return c.segments, action(NameDefault, true)
+}
+
+// cutter collects segments. keys are all identities and prefixes that the steps name, sorted.
+type cutter struct {
+	keys     []string
+	segments []segment
+}
+
+func (c *cutter) inTree() bool { return len(c.segments) == 0 || c.segments[len(c.segments)-1].tree }
+
+func (c *cutter) add(tree bool, items []item) {
+	if len(items) == 0 {
+		return
+	}
+	n := len(c.segments)
+	switch {
+	case n == maxSegments || n > 0 && c.segments[n-1].tree == tree:
+		c.segments[n-1].items = append(c.segments[n-1].items, items...)
+	default:
+		// The last one takes everything that is left, which only a list can.
+		c.segments = append(c.segments, segment{tree: tree && n < maxSegments-1, items: items})
+	}
+}
+
+// isWide reports whether the entry would have to be copied to too many keys of a map, or to what has no key.
+func (c *cutter) isWide(e *entry) bool {
+	switch {
+	case len(e.identity) == 0:
+		return true
+	case e.identity[0].kind != resources.MatchPrefix || !e.hasConditions():
+		return false
+	}
+	prefix := e.identity[0].value
+	from, _ := slices.BinarySearch(c.keys, prefix)
+	to := min(from+wideFrom, len(c.keys)-1)
+	return to-from == wideFrom && strings.HasPrefix(c.keys[to], prefix)
+}
+
+func identityKeys(list []step) []string {
+	var keys []string
+	for i := range list {
+		for j := range list[i].entries {
+			for _, t := range list[i].entries[j].identity {
+				keys = append(keys, t.value)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// writeList writes items as matchers, one for each rank.
+func writeList(items []item) []*fieldMatcher {
+	var out []*fieldMatcher
+	for group := range ranks(items) {
+		predicates := make([]*predicate, len(group))
+		for i := range group {
+			predicates[i] = entryPredicate(group[i].entry)
+		}
+		out = append(out, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: action(group[0].step.name, group[0].step.deny)})
+	}
+	return out
+}
+
+// ranks yields the runs of items that have one rank; items are sorted by it.
+func ranks(items []item) func(yield func([]item) bool) {
+	return func(yield func([]item) bool) {
+		for len(items) > 0 {
+			n := 1
+			for n < len(items) && items[n].rank == items[0].rank {
+				n++
+			}
+			if !yield(items[:n]) {
+				return
+			}
+			items = items[n:]
+		}
+	}
+}
+
+func (e *entry) hasConditions() bool { return len(e.sni)+len(e.path)+len(e.method)+len(e.headers) > 0 }
+
+func (e *entry) isEverybody() bool { return len(e.identity) == 0 && !e.hasConditions() }

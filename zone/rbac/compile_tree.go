@@ -1,0 +1,146 @@
+package rbac
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// identityKey is one key of a map: an identity, or a prefix of identities.
+type identityKey struct {
+	value string
+	exact bool
+	items []item
+}
+
+// writeTree writes items as a map of exact identities and, behind it, a map of prefixes. The answer under each key
+// accounts for everything that matches the key: its own items and those of all shorter prefixes, in the order of the
+// list. So an exact allow never beats a prefix deny, and it does not matter whether Envoy, finding no answer under a
+// key, tries shorter prefixes: they have none either.
+func writeTree(items []item, otherwise *onMatch) *onMatch {
+	exact, prefix := map[string]*onMatch{}, map[string]*onMatch{}
+	var enclosing []*identityKey // prefixes of the key at hand, each a prefix of the next
+	for _, key := range keysOf(items) {
+		for len(enclosing) > 0 && !strings.HasPrefix(key.value, enclosing[len(enclosing)-1].value) {
+			enclosing = enclosing[:len(enclosing)-1]
+		}
+		if answering := answersOf(key, enclosing); answering != nil {
+			if key.exact {
+				exact[key.value] = writeAnswer(answering)
+			} else {
+				prefix[key.value] = writeAnswer(answering)
+			}
+		}
+		if !key.exact {
+			enclosing = append(enclosing, key)
+		}
+	}
+	if len(prefix) > 0 {
+		otherwise = ask(identityMap(&xdsmatcher.Matcher_MatcherTree{TreeType: &xdsmatcher.Matcher_MatcherTree_PrefixMatchMap{
+			PrefixMatchMap: &xdsmatcher.Matcher_MatcherTree_MatchMap{Map: prefix},
+		}}, otherwise))
+	}
+	if len(exact) > 0 {
+		otherwise = ask(identityMap(&xdsmatcher.Matcher_MatcherTree{TreeType: &xdsmatcher.Matcher_MatcherTree_ExactMatchMap{
+			ExactMatchMap: &xdsmatcher.Matcher_MatcherTree_MatchMap{Map: exact},
+		}}, otherwise))
+	}
+	return otherwise
+}
+
+func identityMap(tree *xdsmatcher.Matcher_MatcherTree, otherwise *onMatch) *xdsmatcher.Matcher {
+	tree.Input = uriSAN()
+	return &xdsmatcher.Matcher{MatcherType: &xdsmatcher.Matcher_MatcherTree_{MatcherTree: tree}, OnNoMatch: otherwise}
+}
+
+// keysOf gathers the items under their keys, sorted so that a prefix comes before all that begins with it.
+func keysOf(items []item) []*identityKey {
+	type name struct {
+		value string
+		exact bool
+	}
+	byName := map[name]*identityKey{}
+	var keys []*identityKey
+	for _, it := range items {
+		t := it.entry.identity[0]
+		n := name{t.value, t.kind == resources.MatchExact}
+		key := byName[n]
+		if key == nil {
+			key = &identityKey{value: n.value, exact: n.exact}
+			byName[n] = key
+			keys = append(keys, key)
+		}
+		key.items = append(key.items, it)
+	}
+	slices.SortFunc(keys, func(a, b *identityKey) int {
+		if c := cmp.Compare(a.value, b.value); c != 0 || a.exact == b.exact {
+			return c
+		}
+		if a.exact {
+			return 1
+		}
+		return -1
+	})
+	return keys
+}
+
+// answersOf returns the items that can decide under a key, by rank, up to the first that needs nothing but the identity.
+// It is nil when none is the key's own: then the longest enclosing prefix gives the same answer.
+func answersOf(key *identityKey, enclosing []*identityKey) []item {
+	var all []item
+	for _, e := range enclosing {
+		all = append(all, e.items...)
+	}
+	all = append(all, key.items...)
+	// Stable: of one rank, those come first that hold for shorter prefixes too.
+	slices.SortStableFunc(all, func(a, b item) int { return cmp.Compare(a.rank, b.rank) })
+	own := map[*entry]bool{}
+	for _, it := range key.items {
+		own[it.entry] = true
+	}
+	for i, it := range all {
+		if it.entry.hasConditions() {
+			continue
+		}
+		// Items of this rank that stand before have the same action, so they can go.
+		first := i
+		for first > 0 && all[first-1].rank == it.rank {
+			first--
+		}
+		all = append(all[:first], it)
+		break
+	}
+	if !slices.ContainsFunc(all, func(it item) bool { return own[it.entry] }) {
+		return nil
+	}
+	return all
+}
+
+// writeAnswer writes what holds for an identity: an action, or a list of conditions that may have no answer.
+func writeAnswer(items []item) *onMatch {
+	var matchers []*fieldMatcher
+	var last *onMatch
+	for group := range ranks(items) {
+		var predicates []*predicate
+		for _, it := range group {
+			if !it.entry.hasConditions() {
+				last = action(it.step.name, it.step.deny)
+				break
+			}
+			rest := *it.entry
+			rest.identity = nil
+			predicates = append(predicates, entryPredicate(&rest))
+		}
+		if last == nil {
+			matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: action(group[0].step.name, group[0].step.deny)})
+		}
+	}
+	if len(matchers) == 0 {
+		return last
+	}
+	return ask(matcherList(matchers, last))
+}

@@ -1,0 +1,235 @@
+package rbac
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Request is what a filter sees of one request, or of one connection on TCP.
+type Request struct {
+	Protocol matching.Protocol
+	// URISANs are those of the client's verified certificate, in its order; empty without a certificate.
+	URISANs []string
+	// SNI is the server name that the client asked for; its case does not count.
+	SNI string
+	// Method and Path are empty on TCP. Path is normalised, as Envoy forwards it, and may carry a query.
+	Method, Path string
+	// Headers are by lower-case name; several of one name are joined by commas.
+	Headers map[string]string
+}
+
+// Effect is the list of a rule that decided.
+type Effect string
+
+// The lists, spelled as their fields. EffectNone is for decisions that no entry made.
+const (
+	EffectNone                Effect = ""
+	EffectDeny                Effect = "deny"
+	EffectAllowWithShadowDeny Effect = "allowWithShadowDeny"
+	EffectAllow               Effect = "allow"
+)
+
+// Decision is a verdict and who made it.
+type Decision struct {
+	Allowed bool
+	// Name is the KRI of the deciding policy, NameDefault, NameMultipleURISANs or NameMalformedURISAN: the name of Envoy's action.
+	Name string
+	// Rule is the place in Rules.Items, -1 where no rule decided. Effect and Entry say which entry matched; EffectNone
+	// is for a rule that is closed.
+	Rule   int
+	Effect Effect
+	Entry  int
+}
+
+// Verdict is what happens to a request, and what would happen if every allowWithShadowDeny were a deny.
+type Verdict struct {
+	Enforced, DryRun Decision
+}
+
+// Evaluate judges one request by the rules of an inbound. It is the reference: written from the documents, not from the
+// filters that this package makes, which must agree with it.
+//
+// A matching entry of any `deny` denies. Otherwise a matching entry of any `allow` or `allowWithShadowDeny` allows.
+// Otherwise the request is denied (seed 000, "Evaluation rules"). Within that, rules count in their order.
+func Evaluate(rules matching.Rules, req Request) Verdict {
+	return Verdict{
+		Enforced: decide(rules, &req, []Effect{EffectDeny}, []Effect{EffectAllow, EffectAllowWithShadowDeny}),
+		DryRun:   decide(rules, &req, []Effect{EffectDeny, EffectAllowWithShadowDeny}, []Effect{EffectAllow}),
+	}
+}
+
+// decide asks all rules for a deny, and only then all rules for an allow.
+func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Decision {
+	if len(req.URISANs) > 1 || strings.Contains(strings.Join(req.URISANs, ""), ",") {
+		return Decision{Name: NameMultipleURISANs, Rule: -1}
+	}
+	if len(req.URISANs) == 1 && strings.HasPrefix(req.URISANs[0], anySpiffeID) && !namesWorkload(req.URISANs[0]) {
+		return Decision{Name: NameMalformedURISAN, Rule: -1}
+	}
+	for i := range rules.Items {
+		if rules.Items[i].Closed {
+			return Decision{Name: rules.Items[i].Origin.String(), Rule: i}
+		}
+		if effect, entry, ok := find(&rules.Items[i], req, denying, denies); ok {
+			return Decision{Name: rules.Items[i].Origin.String(), Rule: i, Effect: effect, Entry: entry}
+		}
+	}
+	for i := range rules.Items {
+		if !headersHold(rules.Items[i].Headers, req) {
+			continue
+		}
+		if effect, entry, ok := find(&rules.Items[i], req, allowing, allows); ok {
+			return Decision{Allowed: true, Name: rules.Items[i].Origin.String(), Rule: i, Effect: effect, Entry: entry}
+		}
+	}
+	return Decision{Name: NameDefault, Rule: -1}
+}
+
+// headersHold reports whether each header is there and its whole value matches.
+func headersHold(list []matching.HeaderMatch, req *Request) bool {
+	return !slices.ContainsFunc(list, func(h matching.HeaderMatch) bool {
+		value, there := req.Headers[strings.ToLower(h.Name)]
+		expression, err := regexp.Compile(`\A(?:` + h.Expression + `)\z`)
+		return !there || err != nil || !expression.MatchString(value)
+	})
+}
+
+// namesWorkload reports whether a URI SAN is a SPIFFE ID with a path (SPIFFE-ID, section 2; X509-SVID, section 5.2).
+func namesWorkload(uri string) bool {
+	id, err := spiffeid.FromString(uri)
+	return err == nil && id.Path() != ""
+}
+
+// find returns the first entry of the rule's lists that matches.
+func find(r *matching.Rule, req *Request, lists []Effect, match func(*resources.PermissionMatch, *Request) bool) (Effect, int, bool) {
+	for _, effect := range lists {
+		for i := range listOf(r, effect) {
+			if match(&listOf(r, effect)[i], req) {
+				return effect, i, true
+			}
+		}
+	}
+	return EffectNone, 0, false
+}
+
+func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
+	switch effect {
+	case EffectDeny:
+		return r.Conf.Deny
+	case EffectAllow:
+		return r.Conf.Allow
+	case EffectAllowWithShadowDeny:
+		return r.Conf.AllowWithShadowDeny
+	}
+	return nil
+}
+
+// denies reports whether a deny entry matches. Parts that are not valid, and on TCP path and method, count as matching.
+func denies(m *resources.PermissionMatch, req *Request) bool {
+	bad := faultsOf(m)
+	if m.SpiffeID != nil && !bad.has(partIdentity) && !matchesIdentity(m.SpiffeID, req) {
+		return false
+	}
+	if m.SNI != nil && !bad.has(partSNI) && !matchesSNI(m.SNI, req) {
+		return false
+	}
+	if req.Protocol != matching.HTTP {
+		return true
+	}
+	if m.Path != nil && !bad.has(partPath) && !matchesAnyWay(m.Path, req.Path) {
+		return false
+	}
+	return len(m.Method) == 0 || bad.has(partMethod) || slices.Contains(m.Method, req.Method)
+}
+
+// allows reports whether an allow entry matches. Nothing does that is not valid, nor, on TCP, what needs a request; and
+// nobody is allowed who has no SPIFFE ID.
+func allows(m *resources.PermissionMatch, req *Request) bool {
+	switch {
+	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
+		return false
+	case !matchesIdentity(&resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}, req):
+		return false
+	case m.SpiffeID != nil && !matchesIdentity(m.SpiffeID, req):
+		return false
+	case m.SNI != nil && !matchesSNI(m.SNI, req):
+		return false
+	case m.Path != nil && !matchesPath(m.Path, withoutQuery(req.Path)):
+		return false
+	}
+	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)
+}
+
+func matchesIdentity(m *resources.SpiffeIDMatch, req *Request) bool {
+	if len(req.URISANs) == 0 {
+		return false
+	}
+	if m.Type == resources.MatchPrefix {
+		return strings.HasPrefix(req.URISANs[0], m.Value)
+	}
+	return req.URISANs[0] == m.Value
+}
+
+func matchesSNI(m *resources.SNIMatch, req *Request) bool { return strings.EqualFold(m.Value, req.SNI) }
+
+// matchesPath compares a path without a query.
+func matchesPath(m *resources.PathMatch, path string) bool {
+	switch m.Type {
+	case resources.MatchPrefix:
+		prefix := strings.TrimSuffix(m.Value, "/")
+		return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
+	case resources.MatchRegularExpression:
+		return regexp.MustCompile(`\A(?:` + m.Value + `)\z`).MatchString(path)
+	}
+	return path == m.Value
+}
+
+// matchesAnyWay compares a path with a denied one: as it is, and as it would be without what follows a `;` or a `#`, which
+// applications may drop, plain or percent-encoded. They are compared whichever way reserved characters are written. A
+// path with a dot segment that has a parameter may mean any.
+func matchesAnyWay(m *resources.PathMatch, path string) bool {
+	path = withoutQuery(path)
+	if strings.Contains(path, "/..;") || strings.Contains(path, "/.;") {
+		return true
+	}
+	ways := []string{path}
+	for i := range path {
+		for _, end := range []string{";", "#", "%3b", "%3B", "%23"} {
+			if strings.HasPrefix(path[i:], end) {
+				ways = append(ways, path[:i])
+			}
+		}
+	}
+	return slices.ContainsFunc(ways, func(way string) bool {
+		if m.Type == resources.MatchRegularExpression {
+			respelled, err := resources.RespelledExpression(m.Value)
+			return err != nil || matchesPath(&resources.PathMatch{Type: m.Type, Value: respelled}, way)
+		}
+		return matchesPath(&resources.PathMatch{Type: m.Type, Value: plain(m.Value)}, plain(way))
+	})
+}
+
+// plain writes reserved characters unencoded and the digits of all other escapes as capitals.
+func plain(path string) string {
+	return escapes.ReplaceAllStringFunc(path, func(escape string) string {
+		code, err := strconv.ParseUint(escape[1:], 16, 8)
+		if err != nil || !strings.ContainsRune(reserved, rune(code)) {
+			return strings.ToUpper(escape)
+		}
+		return string(rune(code))
+	})
+}
+
+var escapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+
+func withoutQuery(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	return path
+}

@@ -1,0 +1,94 @@
+package rbac
+
+import (
+	"fmt"
+
+	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	netrbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Form is how rules are written for Envoy. Every form gives the same verdicts, under the same names.
+type Form string
+
+const (
+	// List is read from top to bottom, by people as by Envoy: a request costs time in proportion to the entries.
+	List Form = "list"
+	// Compiled looks identities up in maps.
+	Compiled Form = "compiled"
+	// Auto, and the empty Form, is the one that FormFor picks.
+	Auto Form = "auto"
+)
+
+// ParseForm reads a Form as users write it.
+func ParseForm(s string) (Form, error) {
+	switch f := Form(s); f {
+	case List, Compiled, Auto:
+		return f, nil
+	}
+	return "", fmt.Errorf("%q is not a form of permissions: want list, compiled or auto", s)
+}
+
+// compileFrom is the number of entries from which FormFor compiles: below it a list is as fast, and readable.
+const compileFrom = 32
+
+// FormFor is the form that suits the rules: a list while it is short.
+func FormFor(rules matching.Rules) Form {
+	entries := 0
+	for i := range rules.Items {
+		c := &rules.Items[i].Conf
+		entries += len(c.Deny) + len(c.Allow) + len(c.AllowWithShadowDeny)
+	}
+	if entries < compileFrom {
+		return List
+	}
+	return Compiled
+}
+
+// chosen is List or Compiled.
+func (f Form) chosen(rules matching.Rules) Form {
+	if f == List || f == Compiled {
+		return f
+	}
+	return FormFor(rules)
+}
+
+func (f Form) matcher(list []step) *xdsmatcher.Matcher {
+	if f == Compiled {
+		return compiledMatcher(list)
+	}
+	return listMatcher(list)
+}
+
+// HTTPFilter is the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only where some rule
+// has allowWithShadowDeny. Statistics are kept for each policy, under its KRI.
+func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
+	f = f.chosen(rules)
+	filter := &httprbac.RBAC{
+		Matcher:               f.matcher(steps(rules, matching.HTTP, false)),
+		ShadowRulesStatPrefix: dryRunPrefix,
+		TrackPerRuleStats:     true,
+	}
+	if shadows(rules) {
+		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true))
+	}
+	return filter
+}
+
+// NetworkFilters are the two filters of a TCP inbound (envoy.filters.network.rbac), in this order: dryrun only reports
+// and must never stand alone, enforced decides. There are always both, so that a listener's structure does not depend
+// on policies. statPrefix is Envoy's and must not be empty.
+func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
+	f = f.chosen(rules)
+	matcher := f.matcher(steps(rules, matching.TCP, false))
+	dryrun = &netrbac.RBAC{ShadowMatcher: matcher, ShadowRulesStatPrefix: dryRunPrefix, StatPrefix: statPrefix}
+	if shadows(rules) {
+		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true))
+	}
+	enforced = &netrbac.RBAC{
+		Matcher: matcher, ShadowMatcher: matcher, ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix,
+	}
+	return dryrun, enforced
+}

@@ -1,0 +1,116 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// allowedPaths writes a valid path match as tests of Envoy's `:path`, which is normalised and has the query in it.
+// A Prefix is by segment, and a slash at its end means nothing: `/a/` and `/a` are one prefix, `/` is every path.
+func allowedPaths(m *resources.PathMatch) []test {
+	switch m.Type {
+	case resources.MatchRegularExpression:
+		return wholePath(resources.PathExpression(m.Value))(`\?`)
+	case resources.MatchPrefix:
+		prefix := strings.TrimSuffix(m.Value, "/")
+		if prefix == "" {
+			return nil
+		}
+		return append(literalPath(prefix, []string{"?"}), test{resources.MatchPrefix, prefix + "/"})
+	}
+	return literalPath(m.Value, []string{"?"})
+}
+
+// deniedPaths is allowedPaths with all the ways to write the same path that an application may take for it: with a path
+// parameter or a fragment behind it, and with reserved characters percent-encoded. Where an application would go up a folder
+// and Envoy does not, nobody can tell which path is meant, so that every path is denied that has it.
+func deniedPaths(m *resources.PathMatch) []test {
+	tests := plainDeniedPaths(m)
+	if tests == nil {
+		return nil
+	}
+	return append(tests, test{resources.MatchRegularExpression, dotParameters})
+}
+
+func plainDeniedPaths(m *resources.PathMatch) []test {
+	if m.Type == resources.MatchRegularExpression {
+		return wholePath(resources.DeniedPathExpression(m.Value))(denyEnds)
+	}
+	path, ends := m.Value, denyEnds
+	if m.Type == resources.MatchPrefix {
+		path, ends = strings.TrimSuffix(path, "/"), denyPrefixEnds
+		if path == "" {
+			return nil
+		}
+	}
+	if expr, many := disguises(path); many {
+		return []test{expression(expr, ends)}
+	}
+	tests := literalPath(path, denySuffixes)
+	if m.Type == resources.MatchPrefix {
+		tests = append(tests, test{resources.MatchPrefix, path + "/"})
+	}
+	return tests
+}
+
+func literalPath(path string, suffixes []string) []test {
+	out := []test{{resources.MatchExact, path}}
+	for _, s := range suffixes {
+		out = append(out, test{resources.MatchPrefix, path + s})
+	}
+	return out
+}
+
+// wholePath is for an expression of the user's; an invalid one does not come here (faultsOf).
+func wholePath(expr string, err error) func(ends string) []test {
+	return func(ends string) []test {
+		if err != nil {
+			return nil
+		}
+		return []test{expression(expr, ends)}
+	}
+}
+
+// expression matches what expr does, whatever follows after one of the ends.
+func expression(expr, ends string) test {
+	return test{resources.MatchRegularExpression, fmt.Sprintf(`(?:%s)(?:(?:%s)(?s:.*))?`, expr, ends)}
+}
+
+// pathFault says why a path match can never do what it says, or "".
+func pathFault(m *resources.PathMatch) string {
+	switch m.Type {
+	case resources.MatchExact, resources.MatchPrefix:
+		return literalFault(m.Value)
+	case resources.MatchRegularExpression:
+		if _, err := resources.DeniedPathExpression(m.Value); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	return fmt.Sprintf("type %q is not Exact, Prefix or RegularExpression", m.Type)
+}
+
+const maxASCII = 0x7f
+
+// literalFault refuses what no normalised path can be equal to.
+func literalFault(path string) string {
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return "a path begins with a slash"
+	case strings.ContainsAny(path, "?#\\"):
+		return "a path has no query, fragment or backslash"
+	case strings.Contains(path, "//"):
+		return "paths are compared after double slashes were merged"
+	case slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool {
+		segment, _, _ := strings.Cut(s, ";")
+		return segment == "." || segment == ".."
+	}):
+		return "paths are compared after dot segments were resolved"
+	case strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= maxASCII }):
+		return "a path has no blanks, control or other than ASCII characters: write them percent-encoded"
+	}
+	return escapeFault(path)
+}

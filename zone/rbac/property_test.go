@@ -1,0 +1,409 @@
+package rbac_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"pgregory.net/rapid"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// Pools that rules and requests are drawn from. They are small, so that rules and requests often meet, and hold values
+// on both sides of every boundary: segments, queries, case, what is not valid.
+var (
+	identities = []string{
+		"spiffe://a.mesh/ns/x/sa/one", "spiffe://a.mesh/ns/x/sa/one-more", "spiffe://a.mesh/ns/x", "spiffe://a.mesh/ns/xy/sa/one",
+		"spiffe://a.mesh/", "spiffe://a.mesh", "spiffe://a.mesh.evil/ns/x/sa/one", "spiffe://b.mesh/workload/two", "spiffe://b.mesh/",
+		"spiffe://",
+	}
+	paths = []string{
+		"/", "/a", "/a/", "/a/b", "/ab", "/a;b", "/a;b/c", "/a/b;c", "/A", "/a%3fb", "/b", "/b/a", "*",
+		"/a:b", "/a%3ab", "/a%3Ab", "/a%3bb", "/a%3Bb/c", "/a%23", "/a%c3%a9", "/a%C3%A9", "/a%", "/a%3", "/b/..;/a", "/.;x",
+	}
+	queries     = []string{"", "", "?", "?x", "?/a", "?/b;a", "?a=/a/b#", "?x?y"}
+	expressions = []string{
+		"/a", "/a.*", ".*b", "^/a$", "/(a|b)", "^/a$|/b", "/[^x]*", "(?i)/a", "/a(/.*)?", "/.{0,3}", `/\w+`, `/a\b.*`, "/a[?]x", "/a.b", "", "/a$b", "(", "[?]",
+		"/a:b", "/a%3ab.*", "/a[:;].", "/a%c3%A9", "/[^b]{1,3}",
+	}
+	serverNames = []string{"", "x.example", "X.example", "y.example"}
+	methods     = []string{"GET", "POST", "HEAD", "get"}
+)
+
+func drawMatch() *rapid.Generator[resources.PermissionMatch] {
+	return rapid.Custom(func(t *rapid.T) resources.PermissionMatch {
+		var m resources.PermissionMatch
+		if rapid.IntRange(0, 3).Draw(t, "has identity") > 0 {
+			kind := rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix, resources.MatchPrefix, "Other"}).Draw(t, "kind")
+			m.SpiffeID = &resources.SpiffeIDMatch{Type: kind, Value: rapid.SampledFrom(append(identities, "", "spif")).Draw(t, "identity")}
+		}
+		if rapid.IntRange(0, 4).Draw(t, "has sni") == 0 {
+			m.SNI = &resources.SNIMatch{Type: resources.MatchExact, Value: rapid.SampledFrom(serverNames).Draw(t, "sni")}
+		}
+		if rapid.Bool().Draw(t, "has path") {
+			m.Path = drawPathMatch().Draw(t, "path")
+		}
+		if rapid.IntRange(0, 2).Draw(t, "has method") == 0 {
+			m.Method = rapid.SliceOfN(rapid.SampledFrom(append(methods, "")), 0, 2).Draw(t, "method")
+		}
+		return m
+	})
+}
+
+func drawPathMatch() *rapid.Generator[*resources.PathMatch] {
+	return rapid.Custom(func(t *rapid.T) *resources.PathMatch {
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0, 1, 2:
+			return &resources.PathMatch{Type: resources.MatchRegularExpression, Value: rapid.SampledFrom(expressions).Draw(t, "expression")}
+		case 3, 4, 5:
+			return &resources.PathMatch{Type: resources.MatchExact, Value: rapid.SampledFrom(paths).Draw(t, "path")}
+		case 6:
+			return &resources.PathMatch{Type: resources.MatchPrefix, Value: rapid.SampledFrom([]string{"", "a", "/a?x", "/a/../b", "//a"}).Draw(t, "bad")}
+		}
+		return &resources.PathMatch{Type: resources.MatchPrefix, Value: rapid.SampledFrom(paths).Draw(t, "path")}
+	})
+}
+
+func drawRules() *rapid.Generator[matching.Rules] {
+	return rapid.Custom(func(t *rapid.T) matching.Rules {
+		var rules matching.Rules
+		for i := range rapid.IntRange(0, 5).Draw(t, "rules") {
+			r := matching.Rule{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p%d", i)}}
+			list := func(name string, most int) []resources.PermissionMatch {
+				return rapid.SliceOfN(drawMatch(), 0, most).Draw(t, name)
+			}
+			if r.Closed = rapid.IntRange(0, 30).Draw(t, "closed") == 0; !r.Closed {
+				r.Conf = resources.PermissionConf{Deny: list("deny", 2), AllowWithShadowDeny: list("shadow", 1), Allow: list("allow", 3)}
+			}
+			if rapid.IntRange(0, 4).Draw(t, "has headers") == 0 {
+				r.Headers = rapid.SliceOfN(drawHeaderMatch(), 1, 2).Draw(t, "headers")
+			}
+			rules.Items = append(rules.Items, r)
+		}
+		return rules
+	})
+}
+
+func drawHeaderMatch() *rapid.Generator[matching.HeaderMatch] {
+	return rapid.Custom(func(t *rapid.T) matching.HeaderMatch {
+		return matching.HeaderMatch{
+			Name:       rapid.SampledFrom([]string{"x-a", "X-B"}).Draw(t, "name"),
+			Expression: rapid.SampledFrom([]string{"a", "a|b", ".*", "a.*", "("}).Draw(t, "expression"),
+		}
+	})
+}
+
+// wellFormed makes a SPIFFE ID of what is the beginning of one.
+func wellFormed(id string) string {
+	rest := strings.Trim(strings.TrimPrefix(id, "spiffe://"), "/")
+	for strings.Contains(rest, "//") {
+		rest = strings.ReplaceAll(rest, "//", "/")
+	}
+	if !strings.Contains(rest, "/") {
+		rest += "/w"
+	}
+	if rest[0] == '/' {
+		rest = "a" + rest
+	}
+	return "spiffe://" + rest
+}
+
+// drawSAN is a URI SAN, mostly a good one.
+func drawSAN(of *rapid.Generator[string]) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		id := of.Draw(t, "identity")
+		if rapid.IntRange(0, 5).Draw(t, "as it is") == 0 {
+			return id + rapid.SampledFrom([]string{"", "", "/..", "/./x", "?", "//x"}).Draw(t, "end")
+		}
+		return wellFormed(id)
+	})
+}
+
+func drawRequest() *rapid.Generator[rbac.Request] {
+	return rapid.Custom(func(t *rapid.T) rbac.Request {
+		req := rbac.Request{
+			Protocol: rapid.SampledFrom([]matching.Protocol{matching.HTTP, matching.HTTP, matching.TCP}).Draw(t, "protocol"),
+			SNI:      rapid.SampledFrom(serverNames).Draw(t, "sni"),
+		}
+		if rapid.IntRange(0, 9).Draw(t, "identified") > 0 {
+			req.URISANs = []string{drawSAN(rapid.SampledFrom(identities)).Draw(t, "san")}
+		}
+		if rapid.IntRange(0, 19).Draw(t, "second") == 0 {
+			req.URISANs = append(req.URISANs, rapid.SampledFrom(append(identities, "x:y,z")).Draw(t, "second san"))
+		}
+		if req.Protocol == matching.HTTP {
+			req.Method = rapid.SampledFrom(methods).Draw(t, "method")
+			req.Headers = map[string]string{}
+			for _, name := range []string{"x-a", "x-b"} {
+				if rapid.Bool().Draw(t, name) {
+					req.Headers[name] = rapid.SampledFrom([]string{"", "a", "ab", "b"}).Draw(t, "value")
+				}
+			}
+			req.Path = rapid.SampledFrom(paths).Draw(t, "path") + rapid.SampledFrom(queries).Draw(t, "query")
+		}
+		return req
+	})
+}
+
+// TestFiltersAgreeWithEvaluator holds the generated filters of both forms, walked by the interpreter, against the
+// reference.
+func TestFiltersAgreeWithEvaluator(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		agree(t, rt, drawRules().Draw(rt, "rules"), drawRequest())
+	})
+}
+
+// TestFiltersAgreeOnManyIdentities does the same for rules long enough that compiling them takes several segments.
+func TestFiltersAgreeOnManyIdentities(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		agree(t, rt, drawManyRules().Draw(rt, "rules"), rapid.Custom(func(t *rapid.T) rbac.Request {
+			req := drawRequest().Draw(t, "base")
+			if len(req.URISANs) > 0 {
+				req.URISANs[0] = drawSAN(drawIdentity()).Draw(t, "san")
+			}
+			return req
+		}))
+	})
+}
+
+// FuzzFilters is TestFiltersAgreeOnManyIdentities, steered by the fuzzer.
+func FuzzFilters(f *testing.F) {
+	f.Fuzz(func(t *testing.T, seed []byte) {
+		rapid.MakeFuzz(func(rt *rapid.T) { agree(t, rt, drawManyRules().Draw(rt, "rules"), drawRequest()) })(t, seed)
+	})
+}
+
+// FuzzPath gives an entry any path, of the policy and of the request: both forms and the evaluator agree, nothing panics,
+// and what allows a path also denies it.
+func FuzzPath(f *testing.F) {
+	f.Add(resources.MatchExact, "/a:b", "/a%3Ab;c?d")
+	f.Add(resources.MatchPrefix, "/a%C3%A9/", "/a%c3%A9/b")
+	f.Add(resources.MatchRegularExpression, "^/(a|b).*$", "/a?b")
+	f.Fuzz(func(t *testing.T, kind, value, path string) {
+		if !utf8.ValidString(value) || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			return // JSON has no such value, and Envoy refuses such a path
+		}
+		match := []resources.PermissionMatch{{Path: &resources.PathMatch{Type: kind, Value: value}}}
+		allow := rulesOf(resources.PermissionConf{Allow: match})
+		deny := rulesOf(resources.PermissionConf{Deny: match, Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})
+		req := rbac.Request{Protocol: matching.HTTP, URISANs: []string{"spiffe://a/w"}, Method: "GET", Path: path}
+		allowed, notDenied := rbac.Evaluate(allow, req).Enforced.Allowed, rbac.Evaluate(deny, req).Enforced.Allowed
+		if allowed && notDenied {
+			t.Fatalf("%s %q allows %q but does not deny it", kind, value, path)
+		}
+		for _, form := range forms {
+			if got, _ := filtersOf(form, allow).answers(t, req); got.allowed != allowed {
+				t.Fatalf("%s: %s %q, path %q: filter allows %v", form, kind, value, path, got.allowed)
+			}
+			if got, _ := filtersOf(form, deny).answers(t, req); got.allowed != notDenied {
+				t.Fatalf("%s: %s %q, path %q: filter denies %v", form, kind, value, path, !got.allowed)
+			}
+		}
+	})
+}
+
+// alternating are rules that deny, in turn, one identity and one path to everybody: each wants a segment of its own.
+func alternating() matching.Rules {
+	var confs []resources.PermissionConf
+	for i := range 40 {
+		confs = append(confs, resources.PermissionConf{
+			Deny: []resources.PermissionMatch{
+				{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: fmt.Sprintf("spiffe://a/%d", i)}, Method: []string{"POST"}},
+				{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: fmt.Sprintf("spiffe://b/%d", i)}},
+			},
+			Allow: []resources.PermissionMatch{{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: fmt.Sprintf("spiffe://a/%d", i)}, Method: []string{"GET"}}},
+		}, resources.PermissionConf{
+			Deny:  []resources.PermissionMatch{{Path: &resources.PathMatch{Type: resources.MatchExact, Value: fmt.Sprintf("/%d", i)}}},
+			Allow: []resources.PermissionMatch{{Method: []string{"HEAD"}}},
+		})
+	}
+	return rulesOf(confs...)
+}
+
+// TestCompiledStaysShallow: Envoy refuses deep nesting, so however policies alternate, depth has a bound, and the answers
+// stay the list's.
+func TestCompiledStaysShallow(t *testing.T) {
+	all := alternating()
+	for from := range 2 {
+		rules := matching.Rules{Items: all.Items[from:]}
+		if d := depth(rbac.Compiled.HTTPFilter(rules).GetMatcher()); d < 14 || d > 32 {
+			t.Errorf("depth %d", d)
+		}
+		list, compiled := filtersOf(rbac.List, rules), filtersOf(rbac.Compiled, rules)
+		for _, req := range alternatingRequests() {
+			want := rbac.Evaluate(rules, req).Enforced
+			inList, _ := list.answers(t, req)
+			inMaps, _ := compiled.answers(t, req)
+			if inMaps != (decision{want.Name, want.Allowed}) || inMaps != inList {
+				t.Errorf("%+v: compiled %+v, list %+v, evaluator %+v", req, inMaps, inList, want)
+			}
+		}
+	}
+}
+
+func alternatingRequests() []rbac.Request {
+	var out []rbac.Request
+	for id := range 41 {
+		for _, path := range []int{0, id, 20, 39, 40} {
+			for _, domain := range []string{"a", "b"} {
+				for _, method := range []string{"GET", "HEAD", "POST"} {
+					out = append(out, rbac.Request{
+						Protocol: matching.HTTP, URISANs: []string{fmt.Sprintf("spiffe://%s/%d", domain, id)},
+						Method: method, Path: fmt.Sprintf("/%d", path),
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// depth counts matchers inside each other.
+func depth(m *xdsmatcher.Matcher) int {
+	deepest := depthOn(m.GetOnNoMatch())
+	for _, f := range m.GetMatcherList().GetMatchers() {
+		deepest = max(deepest, depthOn(f.GetOnMatch()))
+	}
+	for _, on := range m.GetMatcherTree().GetExactMatchMap().GetMap() {
+		deepest = max(deepest, depthOn(on))
+	}
+	for _, on := range m.GetMatcherTree().GetPrefixMatchMap().GetMap() {
+		deepest = max(deepest, depthOn(on))
+	}
+	return deepest + 1
+}
+
+func depthOn(on *xdsmatcher.Matcher_OnMatch) int {
+	if on.GetMatcher() == nil {
+		return 0
+	}
+	return depth(on.GetMatcher())
+}
+
+// perSet is how many requests each set of rules gets: two tests of a hundred sets come to more than 100,000 pairs.
+const perSet = 40 * 15
+
+// crossed draws some requests and gives each the path and the method of others: drawing is what takes time.
+func crossed(rt *rapid.T, requests *rapid.Generator[rbac.Request]) []rbac.Request {
+	drawn := make([]rbac.Request, 40)
+	for i := range drawn {
+		drawn[i] = requests.Draw(rt, "request")
+	}
+	var out []rbac.Request
+	for i := range perSet {
+		req, path, method := drawn[i%len(drawn)], drawn[i*7/len(drawn)%len(drawn)], drawn[i*11%len(drawn)]
+		if req.Protocol == matching.HTTP && path.Protocol == matching.HTTP && method.Protocol == matching.HTTP {
+			req.Path, req.Method = path.Path, method.Method
+		}
+		out = append(out, req)
+	}
+	return out
+}
+
+func agree(t *testing.T, rt *rapid.T, rules matching.Rules, requests *rapid.Generator[rbac.Request]) {
+	byForm := map[rbac.Form]filters{}
+	for _, form := range forms {
+		byForm[form] = filtersOf(form, rules)
+	}
+	for _, req := range crossed(rt, requests) {
+		want := rbac.Evaluate(rules, req)
+		for form, f := range byForm {
+			enforced, dryRun := f.answers(t, req)
+			if enforced != (decision{want.Enforced.Name, want.Enforced.Allowed}) {
+				rt.Fatalf("%s: %+v: filter says %+v, evaluator %+v", form, req, enforced, want.Enforced)
+			}
+			if dryRun != (decision{want.DryRun.Name, want.DryRun.Allowed}) {
+				rt.Fatalf("%s: %+v: shadow says %+v, evaluator %+v", form, req, dryRun, want.DryRun)
+			}
+		}
+	}
+}
+
+// drawIdentity draws from a tree of identities, any node of which is also a prefix.
+func drawIdentity() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		id := "spiffe://"
+		for range rapid.IntRange(1, 4).Draw(t, "depth") {
+			id += rapid.SampledFrom([]string{"a", "b", "ab", "a/"}).Draw(t, "segment") + rapid.SampledFrom([]string{"/", ""}).Draw(t, "slash")
+		}
+		return id
+	})
+}
+
+// drawManyRules draws long rules: many entries on identity alone, some with conditions, few for everybody.
+func drawManyRules() *rapid.Generator[matching.Rules] {
+	entry := rapid.Custom(func(t *rapid.T) resources.PermissionMatch {
+		if rapid.IntRange(0, 2).Draw(t, "any kind") == 0 {
+			return drawMatch().Draw(t, "match")
+		}
+		kind := rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix}).Draw(t, "kind")
+		m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: kind, Value: drawIdentity().Draw(t, "identity")}}
+		if rapid.IntRange(0, 3).Draw(t, "has method") == 0 {
+			m.Method = []string{rapid.SampledFrom(methods[:3]).Draw(t, "method")}
+		}
+		return m
+	})
+	return rapid.Custom(func(t *rapid.T) matching.Rules {
+		var confs []resources.PermissionConf
+		for range rapid.IntRange(1, 40).Draw(t, "rules") {
+			list := func(name string, most int) []resources.PermissionMatch {
+				return rapid.SliceOfN(entry, 0, most).Draw(t, name)
+			}
+			confs = append(confs, resources.PermissionConf{Deny: list("deny", 2), AllowWithShadowDeny: list("shadow", 2), Allow: list("allow", 6)})
+		}
+		return rulesOf(confs...)
+	})
+}
+
+// TestNothingIsOpenByAccident holds for any rules: nobody without a SPIFFE ID or with two is allowed, and without an
+// allow nobody is.
+func TestNothingIsOpenByAccident(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rules := drawRules().Draw(rt, "rules")
+		req := drawRequest().Draw(rt, "request")
+		verdict := rbac.Evaluate(rules, req)
+		if verdict.Enforced.Allowed && len(req.URISANs) != 1 {
+			rt.Fatalf("allowed with the URI SANs %q", req.URISANs)
+		}
+		if verdict.DryRun.Allowed && !verdict.Enforced.Allowed {
+			rt.Fatal("the dry run allows what is denied")
+		}
+		for i := range rules.Items {
+			rules.Items[i].Conf.Allow, rules.Items[i].Conf.AllowWithShadowDeny = nil, nil
+		}
+		if rbac.Evaluate(rules, req).Enforced.Allowed {
+			rt.Fatal("allowed without an allow")
+		}
+	})
+}
+
+// FuzzURISAN: whatever a certificate says, both forms and the evaluator agree on it, and nobody is allowed whose URI SAN is
+// not a SPIFFE ID with a path.
+func FuzzURISAN(f *testing.F) {
+	for _, uri := range append(identities, "spiffe://a/b", "spiffe://a/../b", "spiffe://A/b", "spiffe://a/b/", "spiffe://a//b", "spiffe://a/.b", "spiffe://a/...",
+		"spiffe://a/b?c", "spiffe://a/%41", "spiffe:///b", "spiffe://./b", "https://a/b", "spiffe://a:1/b", "spiffe://a@b/c", "spiffe://a/b\n") {
+		f.Add(uri)
+	}
+	anyone := rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})
+	f.Fuzz(func(t *testing.T, uri string) {
+		if !utf8.ValidString(uri) || uri == "" {
+			return
+		}
+		req := rbac.Request{Protocol: matching.HTTP, URISANs: []string{uri}, Method: "GET", Path: "/"}
+		want := rbac.Evaluate(anyone, req).Enforced
+		if id, err := spiffeid.FromString(uri); want.Allowed != (err == nil && id.Path() != "") {
+			t.Fatalf("%q: %+v", uri, want)
+		}
+		for _, form := range forms {
+			if got, _ := filtersOf(form, anyone).answers(t, req); got != (decision{want.Name, want.Allowed}) {
+				t.Fatalf("%s: %q: filter %+v, evaluator %+v", form, uri, got, want)
+			}
+		}
+	})
+}

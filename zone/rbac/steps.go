@@ -1,0 +1,88 @@
+package rbac
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Names of decisions that no policy made. A KRI begins with "kri_", so none can be taken for a policy's.
+const (
+	// NameDefault decides where nothing matches.
+	NameDefault = "default"
+	// NameMultipleURISANs denies a certificate with more than one URI SAN, before any rule.
+	NameMultipleURISANs = "multiple-uri-sans"
+	// NameMalformedURISAN denies a URI SAN that begins with spiffe:// and is not the SPIFFE ID of a workload, before any rule.
+	NameMalformedURISAN = "malformed-uri-san"
+)
+
+// step is one matcher of the list: if any entry matches, the step decides. A step without entries is left out.
+type step struct {
+	name    string
+	deny    bool
+	entries []entry
+}
+
+// steps lays out the rules in the order in which Envoy walks them: the denies of every rule, then the allows of every
+// rule. With dryRun set it answers "what if allowWithShadowDeny were deny".
+// Source: seed 000, "Algorithm", step 3; design, section 5.
+func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step {
+	var denies, allows []step
+	for i := range rules.Items {
+		r := &rules.Items[i]
+		deny, allow := r.Conf.Deny, slices.Concat(r.Conf.Allow, r.Conf.AllowWithShadowDeny)
+		if dryRun {
+			deny, allow = slices.Concat(r.Conf.Deny, r.Conf.AllowWithShadowDeny), r.Conf.Allow
+		}
+		d := step{name: r.Origin.String(), deny: true, entries: lowerDenies(deny, protocol)}
+		if r.Closed {
+			d.entries = []entry{{}}
+		}
+		denies = appendStep(denies, d)
+		allows = appendStep(allows, step{name: r.Origin.String(), entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)})
+	}
+	return append(denies, allows...)
+}
+
+func appendStep(list []step, s step) []step {
+	if len(s.entries) == 0 {
+		return list
+	}
+	return append(list, s)
+}
+
+func lowerDenies(list []resources.PermissionMatch, protocol matching.Protocol) []entry {
+	var out []entry
+	for i := range list {
+		out = append(out, lowerDeny(&list[i], protocol))
+	}
+	return out
+}
+
+func lowerAllows(list []resources.PermissionMatch, protocol matching.Protocol) []entry {
+	var out []entry
+	for i := range list {
+		if e, ok := lowerAllow(&list[i], protocol); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// withHeaders adds the headers that a rule asks for to its allow entries. On TCP there are none, and nothing matches.
+func withHeaders(list []entry, headers []matching.HeaderMatch, protocol matching.Protocol) []entry {
+	tests, ok := headerTests(headers)
+	if !ok || len(headers) > 0 && protocol != matching.HTTP {
+		return nil
+	}
+	for i := range list {
+		list[i].headers = tests
+	}
+	return list
+}
+
+// shadows reports whether some rule has allowWithShadowDeny, so that a dry run can differ from what is enforced.
+func shadows(rules matching.Rules) bool {
+	return slices.ContainsFunc(rules.Items, func(r matching.Rule) bool { return len(r.Conf.AllowWithShadowDeny) > 0 })
+}

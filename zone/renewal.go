@@ -1,0 +1,120 @@
+package zone
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/kds"
+)
+
+const (
+	renewTimeout = 10 * time.Second
+	// renewPause is how long after a renewal that failed it is tried again.
+	renewPause = time.Second
+	// longestLook bounds a wait by the clock, which may be set.
+	longestLook = time.Hour
+)
+
+// renewal keeps a zone's credential fresh over its sessions with the global: at half of its life, or when the global says so. The
+// session goes on.
+type renewal struct {
+	memberships *memberships
+	zone        string
+	now         func() time.Time
+	log         *slog.Logger
+}
+
+// run is kds.ZoneConfig.Beside.
+func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error {
+	service := kds.Membership{Conn: conn}
+	if err := r.confirm(ctx, service); err != nil {
+		return r.without(ctx, err)
+	}
+	advice := make(chan kds.Advice, 1)
+	followed := make(chan error, 1)
+	follow, stop := context.WithCancel(ctx)
+	go func() {
+		followed <- service.Follow(follow, func(a kds.Advice) {
+			select {
+			case advice <- a:
+			default:
+			}
+		})
+	}()
+	err := r.keep(ctx, service, advice, followed)
+	stop()
+	if err == nil {
+		ended := <-followed
+		r.log.Debug("the global is no longer followed", "zone", r.zone, "error", ended)
+	}
+	return r.without(ctx, err)
+}
+
+// without waits for the end of a session whose global has no such service; other errors end it.
+func (r *renewal) without(ctx context.Context, err error) error {
+	if err != nil && status.Code(err) != codes.Unimplemented {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// keep renews whenever it is time; nil once ctx has ended, otherwise why the global is no longer followed.
+func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-chan kds.Advice, followed <-chan error) error {
+	due := false
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case a := <-advice:
+			due = due || a.Renew
+		case <-timer.C:
+		case err := <-followed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+		wait := min(r.memberships.current.Load().half().Sub(r.now()), longestLook)
+		if due || wait <= 0 {
+			if err := r.renew(ctx, service); err != nil {
+				r.log.Warn("the zone's credential was not renewed: trying again", "zone", r.zone, "error", err)
+				due, wait = true, renewPause
+			} else {
+				due, wait = false, 0
+			}
+		}
+		timer.Reset(max(wait, renewPause))
+	}
+}
+
+func (r *renewal) renew(ctx context.Context, service kds.Membership) error {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	next, csr, err := r.memberships.request(r.zone)
+	if err != nil {
+		return err
+	}
+	credential, err := service.Renew(ctx, &kds.RenewRequest{CSR: csr})
+	if err != nil {
+		return err
+	}
+	before := r.memberships.current.Load()
+	m, err := r.memberships.keep(next, origin{before.Addresses, before.Joined}, credential, r.now())
+	if err != nil {
+		return err
+	}
+	r.log.Info("the zone's credential was renewed", "zone", r.zone, "expires", m.Expires)
+	return r.confirm(ctx, service)
+}
+
+// confirm tells the global which certificate is on this disk.
+func (r *renewal) confirm(ctx context.Context, service kds.Membership) error {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	return service.Confirm(ctx, &kds.ConfirmRequest{Serial: r.memberships.current.Load().serial()})
+}

@@ -1,0 +1,194 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/inspect"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// What the zone keeps in its data directory.
+const (
+	identityDir = "identity" // one folder for each mesh's authority
+	knownDir    = "known"    // what the global's copies are; can be deleted, it only saves work after a restart
+	tlsDir      = "tls"      // the serving certificate of ports that leave loopback
+)
+
+// Run is the zone server. It serves until ctx ends, then drains and returns nil; it returns early with the first error
+// that keeps a part from working.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	cfg = cfg.withDefaults()
+	if err := prepare(&cfg); err != nil {
+		return err
+	}
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: cfg.SecretsKeyFile, Passphrase: cfg.SecretsPassphrase, Dir: cfg.DataDir, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	memberships, err := openMemberships(cfg.DataDir, box)
+	if err != nil {
+		return err
+	}
+	if err := memberships.settle(ctx, &cfg); err != nil {
+		return err
+	}
+	diagnostics := server.NewDiagnostics()
+	cfg.Store.Registerer = diagnostics.Registry
+	durable, err := backend.Open(ctx, cfg.Store)
+	if err != nil {
+		return err
+	}
+	diagnostics.AddCheck("store", durable.Healthy)
+	defer func() { err = errors.Join(err, durable.Close()) }()
+	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: cfg.Now, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	guard, err := access.Open(ctx, cfg.Access, access.Parts{DataDir: cfg.DataDir, Store: durable, Issuer: issuer, Now: cfg.Now, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
+	return errors.Join(err, guard.Audit().Close())
+}
+
+// prepare makes the data directory and takes away what an earlier run said of itself.
+func prepare(cfg *Config) error {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data dir: %w", err)
+	}
+	var err error
+	if cfg.clusterID, err = server.ClusterID(filepath.Join(cfg.DataDir, server.ClusterIDFile)); err != nil {
+		return err
+	}
+	if cfg.ReadyFile == "" {
+		return nil
+	}
+	if err := os.Remove(cfg.ReadyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	return nil
+}
+
+// serve wires the parts in order of dependency and runs them.
+func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *memberships, diagnostics *server.Diagnostics) error {
+	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
+	instance := uuid.NewString()
+	// Insights are written over and over; a long changelog would keep all that they ever were.
+	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
+	if err := api.EnsureDefaultMesh(ctx, durable, home); err != nil {
+		return err
+	}
+
+	keeper := secrets.NewKeeper(durable, memberships.box)
+	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone})
+	publisher := &identity.Publisher{Store: durable, Home: home, Authorities: authorities, Log: cfg.Log}
+	if err := publishAll(ctx, publisher, durable); err != nil {
+		return err
+	}
+	sinks, err := accesslog.ParseSinks(cfg.AccessLog)
+	if err != nil {
+		return fmt.Errorf("access log: %w", err)
+	}
+	proxies := xds.New(xds.Config{
+		AccessLogs: sinks,
+		Store:      durable, Status: status, Home: home, Authorities: authorities, Instance: instance,
+		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer,
+	})
+	routes := api.New(api.Config{
+		Store: durable, Status: status, Home: home, Guard: guard, Log: cfg.Log, Registerer: diagnostics.Registry,
+		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
+	})
+	addRoutes(routes, cfg, durable, authorities)
+	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
+	journal := accesslog.NewJournal(cfg.Now(), 0)
+	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
+	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
+	link, err := newLink(cfg, linkParts{memberships: memberships, known: known, durable: durable, status: status, instance: instance, registry: diagnostics.Registry,
+		behind: func() []kds.ProxyBehind { return behind(proxies.Standings()) }})
+	if err != nil {
+		return err
+	}
+	(&operator{zone: cfg.Zone, link: link}).register(routes)
+	routes.Handle("GET /_rollout/{type}/{mesh}/{name}", (&rollout{store: durable, systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link}).serve, api.Need{Verb: resources.VerbRead})
+
+	ports, err := listen(ctx, cfg, memberships.box, guard)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return publisher.Run(ctx) })
+	group.Go(func() error { return proxies.Run(ctx) })
+	serveProxies(ctx, group, cfg, ports, &proxyParts{
+		zone: cfg.Zone, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
+	})
+	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes) })
+	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
+	if link != nil {
+		group.Go(func() error { return link.Run(ctx) })
+		group.Go(func() error { return known.Run(ctx) })
+	}
+	group.Go(func() error { return announce(cfg, ports) })
+	return group.Wait()
+}
+
+// addRoutes adds what only a zone can answer.
+func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities *identity.Authorities) {
+	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
+		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
+	})
+	routes.Handle("POST /meshes/{mesh}/dataplanes/{name}/_svid", (&svidHandler{store: durable, authorities: authorities}).serve, api.Need{Verb: resources.VerbSign, Type: string(resources.TypeDataplane)})
+	routes.Handle("GET /meshes/{mesh}/_trust", (&trustHandler{store: durable}).serve, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeMesh)})
+	if cfg.Global != "" { // first: what comes after looks at where things go
+		routes.AddPreview(forecastSync(cfg.Zone))
+	}
+	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace})
+	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
+}
+
+// publishAll makes the authorities of all meshes available before the first proxy asks, and refuses to start with one that
+// is damaged.
+func publishAll(ctx context.Context, publisher *identity.Publisher, reader store.Reader) error {
+	for mesh := range reader.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+		if err := publisher.Ensure(ctx, mesh.Name); err != nil {
+			return fmt.Errorf("identity of mesh %q: %w", mesh.Name, err)
+		}
+	}
+	return nil
+}
+
+// announce says where everything is, to the log and to whoever waits for the ready file.
+func announce(cfg *Config, p *ports) error {
+	addresses := map[string]string{
+		"api": p.api.Addr().String(), "xds": p.xds.Addr().String(), "diagnostics": p.diagnostics.Addr().String(),
+	}
+	cfg.Log.Info("zone is ready", "zone", cfg.Zone, "api", addresses["api"], "xds", addresses["xds"],
+		"diagnostics", addresses["diagnostics"], "global", cfg.Global)
+	return server.WriteReadyFile(cfg.ReadyFile, addresses)
+}

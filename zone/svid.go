@@ -1,0 +1,76 @@
+package zone
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// maxSigningRequest is much more than a certificate signing request of any key that is accepted.
+const maxSigningRequest = 64 << 10
+
+// svidHandler signs identities for programs without a proxy.
+type svidHandler struct {
+	store       store.Reader
+	authorities *identity.Authorities
+}
+
+type svidRequest struct {
+	// CSR is a PEM certificate signing request. Only its key counts: the identity is the Dataplane's.
+	CSR string `json:"csr"`
+}
+
+type svidResponse struct {
+	SpiffeID string `json:"spiffeId"`
+	// Certificate is PEM.
+	Certificate string `json:"certificate"`
+	// Bundles are PEM certificates by trust domain.
+	Bundles map[string]string `json:"bundles"`
+	Expires time.Time         `json:"expirationTime"`
+}
+
+// serve is POST /meshes/{mesh}/dataplanes/{name}/_svid.
+func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
+	key := resources.Key{
+		Type: resources.TypeDataplane, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name"),
+	}
+	var request svidRequest
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSigningRequest))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return api.BadField("csr", `the body is not JSON: want {"csr": "<PEM>"}`)
+	}
+	snap := h.store.Snapshot()
+	dp := snap.Get(key)
+	if dp == nil {
+		return api.NotFound(key.String())
+	}
+	svid, err := h.authorities.Sign(dp, []byte(request.CSR))
+	switch {
+	case errors.Is(err, identity.ErrRequest):
+		return api.BadField("csr", "%v", err)
+	case errors.Is(err, identity.ErrIdentity):
+		return api.BadField("labels", "%v", err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	bundles := identity.BundlesOf(snap, key.Mesh)
+	response := svidResponse{
+		SpiffeID: svid.ID.String(), Certificate: string(svid.CertificatePEM), Expires: svid.Leaf.NotAfter.UTC(), Bundles: map[string]string{},
+	}
+	for _, domain := range bundles.Domains() {
+		response.Bundles[domain.Name()] = string(bundles.PEM(domain))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(response)
+}

@@ -1,0 +1,53 @@
+package zone
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// trustHandler shows whom the proxies of a mesh believe, and which MeshTrusts they do not.
+type trustHandler struct {
+	store store.Reader
+}
+
+type trustResponse struct {
+	TrustDomains []trustDomain  `json:"trustDomains"`
+	Refused      []refusedTrust `json:"refused"`
+}
+
+type trustDomain struct {
+	Name string `json:"name"`
+	// Authorities is how many CA certificates may sign for the trust domain.
+	Authorities int `json:"authorities"`
+}
+
+type refusedTrust struct {
+	KRI    string `json:"kri"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// serve is GET /meshes/{mesh}/_trust.
+func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
+	snap, mesh := h.store.Snapshot(), r.PathValue("mesh")
+	if key := (resources.Key{Type: resources.TypeMesh, Name: mesh}); snap.Get(key) == nil {
+		return api.NotFound(key.String())
+	}
+	bundles := identity.BundlesOf(snap, mesh)
+	response := trustResponse{TrustDomains: []trustDomain{}, Refused: []refusedTrust{}}
+	for _, d := range bundles.Domains() {
+		response.TrustDomains = append(response.TrustDomains, trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
+	}
+	for _, refusal := range bundles.Refused {
+		response.Refused = append(response.Refused, refusedTrust{
+			KRI: resources.KRIOf(refusal.Trust).String(), Name: refusal.Trust.Name, Reason: refusal.Reason.Error(),
+		})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(response)
+}

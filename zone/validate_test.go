@@ -1,0 +1,144 @@
+package zone_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// accepts runs envoy --mode validate.
+func accepts(t *testing.T, bootstrap []byte) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "envoy.yaml")
+	must(t, os.WriteFile(file, bootstrap, 0o600))
+	out, err := exec.Command(envoyBinary(t), "--mode", "validate", "-c", file, "--log-level", "warning").CombinedOutput()
+	if err != nil {
+		t.Fatalf("envoy refuses it: %v\n%s\n%s", err, out, bootstrap)
+	}
+}
+
+func TestEnvoyAcceptsBootstraps(t *testing.T) {
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), []string{"zone.example"}, newBox(t))
+	must(t, err)
+	caFile := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(caFile, certificate.CAPEM, 0o600))
+	for name, cfg := range map[string]zone.BootstrapConfig{
+		"loopback":  {Dataplane: "backend", XDSAddress: "127.0.0.1:5678"},
+		"grpc":      {Dataplane: "backend", XDSAddress: "grpc://127.0.0.1:5678", Namespace: "payments", Mesh: "shop", AdminAddress: "none"},
+		"tls name":  {Dataplane: "backend", XDSAddress: "zone.example:5678", XDSCA: caFile, AdminAddress: "127.0.0.1:9000"},
+		"tls ip":    {Dataplane: "backend", XDSAddress: "grpcs://192.0.2.1:5678", XDSCA: string(certificate.CAPEM)},
+		"tls local": {Dataplane: "backend", XDSAddress: "grpcs://localhost:5678", XDSCA: caFile, MaxConnections: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := zone.Bootstrap(cfg)
+			must(t, err)
+			accepts(t, b)
+			if tls := strings.Contains(string(b), "UpstreamTlsContext"); tls != strings.HasPrefix(name, "tls") {
+				t.Errorf("TLS: %v", tls)
+			}
+		})
+	}
+}
+
+func TestBootstrapRefuses(t *testing.T) {
+	for name, cfg := range map[string]zone.BootstrapConfig{
+		"no dataplane":        {XDSAddress: "127.0.0.1:5678"},
+		"no port":             {Dataplane: "backend", XDSAddress: "127.0.0.1"},
+		"port 0":              {Dataplane: "backend", XDSAddress: "127.0.0.1:0"},
+		"plaintext elsewhere": {Dataplane: "backend", XDSAddress: "grpc://192.0.2.1:5678"},
+		"tls without ca":      {Dataplane: "backend", XDSAddress: "192.0.2.1:5678"},
+		"ca file missing":     {Dataplane: "backend", XDSAddress: "192.0.2.1:5678", XDSCA: "/nowhere/ca.crt"},
+		"open admin":          {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", AdminAddress: "0.0.0.0:9901"},
+	} {
+		if b, err := zone.Bootstrap(cfg); err == nil {
+			t.Errorf("%s: %s", name, b)
+		}
+	}
+}
+
+func TestGRPCBootstrapRefuses(t *testing.T) {
+	good := zone.GRPCBootstrapConfig{Dataplane: "orders", XDSAddress: "127.0.0.1:5678", IdentityDir: "/run/orders"}
+	if _, err := zone.GRPCBootstrap(good); err != nil {
+		t.Error(err)
+	}
+	for field, change := range map[string]func(*zone.GRPCBootstrapConfig){
+		"dataplane":    func(c *zone.GRPCBootstrapConfig) { c.Dataplane = "" },
+		"identity dir": func(c *zone.GRPCBootstrapConfig) { c.IdentityDir = "" },
+		"xds address":  func(c *zone.GRPCBootstrapConfig) { c.XDSAddress = "grpc://192.0.2.1:5678" },
+		"xds CA":       func(c *zone.GRPCBootstrapConfig) { c.XDSAddress = "192.0.2.1:5678" },
+	} {
+		cfg := good
+		change(&cfg)
+		if b, err := zone.GRPCBootstrap(cfg); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%s: %v %s", field, err, b)
+		}
+	}
+}
+
+// TestEnvoyAcceptsListeners puts what is served for inbounds of each protocol into a bootstrap.
+func TestEnvoyAcceptsListeners(t *testing.T) {
+	w := newWorld(t)
+	w.apply(`{type: Dataplane, mesh: default, name: backend, networking: {address: 192.0.2.1, inbound: [
+  {name: one, port: 80, protocol: http}, {port: 81, servicePort: 9081, protocol: http2}, {port: 82, tags: {kuma.io/protocol: grpc}},
+  {port: 83, protocol: kafka}, {port: 84, address: "::1", serviceAddress: "192.0.2.2"}, {port: 85, state: NotReady}]}}`)
+	raw, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address})
+	must(t, err)
+	json, err := yaml.YAMLToJSON(raw)
+	must(t, err)
+	bootstrap := &bootstrapv3.Bootstrap{}
+	must(t, protojson.Unmarshal(json, bootstrap))
+	for _, r := range w.fetch("type.googleapis.com/envoy.config.cluster.v3.Cluster") {
+		c := &clusterv3.Cluster{}
+		must(t, proto.Unmarshal(r.Resource.Value, c))
+		bootstrap.StaticResources.Clusters = append(bootstrap.StaticResources.Clusters, c)
+	}
+	for _, r := range w.fetch("type.googleapis.com/envoy.config.listener.v3.Listener") {
+		l := &listenerv3.Listener{}
+		must(t, proto.Unmarshal(r.Resource.Value, l))
+		bootstrap.StaticResources.Listeners = append(bootstrap.StaticResources.Listeners, l)
+	}
+	if n := len(bootstrap.StaticResources.Listeners); n != 6 {
+		t.Fatalf("%d listeners", n)
+	}
+	json, err = protojson.Marshal(bootstrap)
+	must(t, err)
+	out, err := yaml.JSONToYAML(json)
+	must(t, err)
+	accepts(t, out)
+}
+
+// fetch returns all resources of a type that the proxy of the Dataplane backend is sent.
+func (w *world) fetch(typeURL string) []*discovery.Resource {
+	w.t.Helper()
+	conn, err := grpc.NewClient(w.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(w.t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	must(w.t, err)
+	must(w.t, stream.Send(&discovery.DeltaDiscoveryRequest{
+		Node: &corev3.Node{Id: xds.NodeID("default", "backend")}, TypeUrl: typeURL, ResourceNamesSubscribe: []string{"*"},
+	}))
+	response, err := stream.Recv()
+	must(w.t, err)
+	return response.Resources
+}

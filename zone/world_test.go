@@ -1,0 +1,287 @@
+package zone_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/zone"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+const patience = 60 * time.Second
+
+// world is a zone's engine without its HTTP API and its global: store, identities and xDS.
+type world struct {
+	t           *testing.T
+	store       *store.Memory
+	status      *store.Memory
+	home        resources.Home
+	authorities *identity.Authorities
+	proxies     *xds.Proxies
+	address     string // of xDS
+}
+
+// newWorld runs a zone with the mesh default until the test ends.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOf(t, rbac.Auto)
+}
+
+// newWorldOf writes permissions in one form.
+func newWorldOf(t *testing.T, form rbac.Form) *world {
+	t.Helper()
+	return newWorldIn(t, "zone-1", form)
+}
+
+// newWorldIn is a zone of another name.
+func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
+	t.Helper()
+	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(), home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
+	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)), Zone: w.home.Zone})
+	w.apply(`{type: Mesh, name: default}`)
+	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities, Instance: "test", RBACForm: form})
+	w.proxies = proxies
+	publisher := &identity.Publisher{Store: w.store, Home: w.home, Authorities: w.authorities, Log: discardLog()}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	w.address = listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 3)
+	go func() { done <- proxies.Run(ctx) }()
+	go func() { done <- publisher.Run(ctx) }()
+	go func() { done <- xds.Serve(ctx, listener, nil, proxies, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 3 {
+			must(t, <-done)
+		}
+	})
+	return w
+}
+
+// newBox seals with a key of its own.
+func newBox(t *testing.T) *secrets.Box {
+	t.Helper()
+	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: discardLog()})
+	must(t, err)
+	return box
+}
+
+// apply stores documents as if they were written in the zone.
+func (w *world) apply(documents string) {
+	w.t.Helper()
+	var batch store.Batch
+	for _, document := range strings.Split(documents, "\n---\n") {
+		batch.Ops = append(batch.Ops, store.Op{Put: w.resource(document)})
+	}
+	_, err := w.store.Apply(context.Background(), batch)
+	must(w.t, err)
+}
+
+// resource reads a document in Universal form, with just enough sense for tests.
+func (w *world) resource(document string) *resources.Resource {
+	w.t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(document))
+	must(w.t, err)
+	var head struct {
+		Type                  resources.Type
+		Mesh, Namespace, Name string
+		Labels                map[string]string
+		Spec                  json.RawMessage
+	}
+	must(w.t, json.Unmarshal(raw, &head))
+	if head.Spec == nil {
+		var body map[string]json.RawMessage
+		must(w.t, json.Unmarshal(raw, &body))
+		for _, meta := range []string{"type", "mesh", "namespace", "name", "labels"} {
+			delete(body, meta)
+		}
+		head.Spec, err = json.Marshal(body)
+		must(w.t, err)
+	}
+	spec, err := resources.NewSpec(head.Type, head.Spec)
+	must(w.t, err)
+	r := &resources.Resource{Key: resources.Key{Type: head.Type, Mesh: head.Mesh, Namespace: head.Namespace, Name: head.Name}, Spec: spec}
+	r.Labels = w.home.ComputedLabels(r)
+	for k, v := range head.Labels {
+		r.Labels[k] = v
+	}
+	return r
+}
+
+// client is an HTTP client with an SVID that the zone would issue to a Dataplane with this name and service account.
+func (w *world) client(spiffePath string) *http.Client {
+	w.t.Helper()
+	return httpClient(w.certificate(spiffePath))
+}
+
+// certificate is an SVID `spiffe://default.zone-1.mesh.local/workload/<workload>`.
+func (w *world) certificate(workload string) *tls.Certificate {
+	w.t.Helper()
+	dp := w.resource(fmt.Sprintf("{type: Dataplane, mesh: default, name: client, labels: {kuma.io/workload: %s}, networking: {address: 127.0.0.1}}", workload))
+	svid, err := w.authorities.Issue(dp)
+	must(w.t, err)
+	pair, err := tls.X509KeyPair(svid.CertificatePEM, svid.KeyPEM)
+	must(w.t, err)
+	return &pair
+}
+
+// httpClient does not verify the server: these tests are about what the server thinks of the client.
+func httpClient(certificate *tls.Certificate) *http.Client {
+	config := &tls.Config{InsecureSkipVerify: true}
+	if certificate != nil {
+		config.Certificates = []tls.Certificate{*certificate}
+	}
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+}
+
+// envoy is a running Envoy.
+type envoy struct {
+	t     *testing.T
+	admin string
+}
+
+// envoyBinary is what $ENVOY names, or what `make tools` installed.
+func envoyBinary(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("ENVOY")
+	if path == "" {
+		path = filepath.Join("..", ".tools", "bin", "envoy")
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		t.Fatalf("no Envoy at %s: run make tools, or set ENVOY: %v", path, err)
+	}
+	return path
+}
+
+// startEnvoy runs an Envoy with the bootstrap of a Dataplane until the test ends.
+func (w *world) startEnvoy(cfg zone.BootstrapConfig) *envoy {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	cfg.XDSAddress, cfg.AdminAddress = w.address, "127.0.0.1:0"
+	bootstrap, err := zone.Bootstrap(cfg)
+	must(w.t, err)
+	file := filepath.Join(dir, "envoy.yaml")
+	must(w.t, os.WriteFile(file, bootstrap, 0o600))
+	return w.runEnvoy(file)
+}
+
+// runEnvoy runs an Envoy with a bootstrap file until the test ends.
+func (w *world) runEnvoy(file string) *envoy {
+	w.t.Helper()
+	dir := filepath.Dir(file)
+	addressFile := filepath.Join(dir, "admin")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	must(w.t, err)
+	cmd := exec.Command(envoyBinary(w.t), "-c", file, "--admin-address-path", addressFile, "--concurrency", "1",
+		"--use-dynamic-base-id", "--log-level", "warning", "--drain-time-s", "1", "--parent-shutdown-time-s", "2", "--file-flush-interval-msec", "100")
+	cmd.Stdout, cmd.Stderr = log, log
+	must(w.t, cmd.Start())
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = log.Close()
+		if w.t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			w.t.Logf("envoy's log:\n%s", text)
+		}
+	})
+	e := &envoy{t: w.t}
+	eventually(w.t, "envoy's admin address", func() bool {
+		b, err := os.ReadFile(addressFile)
+		e.admin = strings.TrimSpace(string(b))
+		return err == nil && e.admin != ""
+	})
+	return e
+}
+
+// get reads a page of the admin interface.
+func (e *envoy) get(path string) string {
+	e.t.Helper()
+	resp, err := http.Get("http://" + e.admin + path)
+	must(e.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(e.t, err)
+	return string(b)
+}
+
+// stats are those whose name matches a regular expression, by name.
+func (e *envoy) stats(filter string) map[string]string {
+	e.t.Helper()
+	out := map[string]string{}
+	for line := range strings.Lines(e.get("/stats?filter=" + filter)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		out[name] = value
+	}
+	return out
+}
+
+// application answers 200 and counts.
+func application(t *testing.T) (port int, hits func() int) {
+	t.Helper()
+	var n counter
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.add()
+		_, _ = io.WriteString(w, "application "+r.URL.Path)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().(*net.TCPAddr).Port, n.value
+}
+
+// freePort is a port on which nothing listens, below the range from which systems take those of outgoing connections.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for {
+		port := 12000 + rand.IntN(20000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+}
+
+// eventually polls a condition until it holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatalf("not within %s: %s", patience, what)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keyPair(t *testing.T, certificate, key []byte) *tls.Certificate {
+	t.Helper()
+	pair, err := tls.X509KeyPair(certificate, key)
+	must(t, err)
+	return &pair
+}

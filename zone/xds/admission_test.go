@@ -1,0 +1,392 @@
+package xds_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// gatedServer is an xDS server over TLS that asks for credentials.
+type gatedServer struct {
+	*zoneServer
+	issuer      *tokens.Issuer
+	authorities *identity.Authorities
+	roots       *x509.CertPool
+
+	mu      sync.Mutex
+	refused []xds.Refusal
+	later   time.Duration // what the clock of tokens is ahead
+}
+
+func newGatedServer(t *testing.T) *gatedServer {
+	t.Helper()
+	g := &gatedServer{zoneServer: newZoneServer(t), roots: x509.NewCertPool()}
+	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	now := func() time.Time {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return time.Now().Add(g.later)
+	}
+	g.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(g.store, box), Now: now, Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, box)
+	must(t, err)
+	g.roots.AppendCertsFromPEM(certificate.CAPEM)
+	g.authorities = identity.NewAuthorities(identity.Config{Keeper: g.keeper, Zone: home.Zone})
+	admission := xds.NewAdmission(xds.AdmissionConfig{
+		Required: true, Tokens: g.issuer, Store: g.store, Identity: g.authorities.Expect, Now: now, Log: slog.New(slog.DiscardHandler),
+		Refused: func(r xds.Refusal) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.refused = append(g.refused, r)
+		},
+	})
+	g.stop()
+	proxies := xds.New(xds.Config{
+		Store: g.store, Status: g.status, Home: home, Instance: "test", Log: slog.New(slog.DiscardHandler), Authorities: g.authorities,
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	g.address = listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 4)
+	go func() { done <- proxies.Run(ctx) }()
+	go func() { done <- g.issuer.Run(ctx) }()
+	go func() { done <- admission.Run(ctx) }()
+	go func() {
+		done <- xds.Serve(ctx, listener, xds.WithClientCertificates(certificate.TLSConfig()), proxies, admission)
+	}()
+	g.stop = func() {
+		cancel()
+		for range 4 {
+			must(t, <-done)
+		}
+		g.stop = func() {}
+	}
+	g.trust()
+	for _, name := range []string{"backend", "frontend"} {
+		g.dataplane(name, httpInbound)
+	}
+	return g
+}
+
+func (g *gatedServer) token(c tokens.Claims, ttl time.Duration) string {
+	g.t.Helper()
+	if c.Audience == "" {
+		c.Audience = tokens.AudienceDataplane
+	}
+	token, _, err := g.issuer.Issue(g.t.Context(), c, ttl)
+	must(g.t, err)
+	return token
+}
+
+func (g *gatedServer) svid(name string) *tls.Certificate {
+	g.t.Helper()
+	dp := g.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name})
+	svid, err := g.authorities.Issue(dp)
+	must(g.t, err)
+	pair, err := tls.X509KeyPair(svid.CertificatePEM, svid.KeyPEM)
+	must(g.t, err)
+	return &pair
+}
+
+// lastRefused is what the server said of its last refusal.
+func (g *gatedServer) lastRefused() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.refused) == 0 {
+		return "nothing"
+	}
+	r := g.refused[len(g.refused)-1]
+	return r.Method + " " + r.Reason
+}
+
+// showing is what a client shows.
+type showing struct {
+	authorization []string
+	certificate   *tls.Certificate
+}
+
+func bearer(token string) showing { return showing{authorization: []string{"Bearer " + token}} }
+
+// ask opens a stream, delta or state of the world, and asks for secrets by name. It returns the names it got.
+func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL string, names ...string) ([]string, error) {
+	g.t.Helper()
+	config := &tls.Config{RootCAs: g.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	if show.certificate != nil {
+		config.Certificates = []tls.Certificate{*show.certificate}
+	}
+	conn, err := grpc.NewClient(g.address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	must(g.t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, a := range show.authorization {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
+	}
+	client := discovery.NewAggregatedDiscoveryServiceClient(conn)
+	var out []string
+	if sotw {
+		stream, err := client.StreamAggregatedResources(ctx)
+		must(g.t, err)
+		if err := stream.Send(&discovery.DiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNames: names}); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		response, err := stream.Recv()
+		for _, r := range response.GetResources() {
+			out = append(out, nameOf(g.t, r))
+		}
+		return out, err
+	}
+	stream, err := client.DeltaAggregatedResources(ctx)
+	must(g.t, err)
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNamesSubscribe: names}); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	response, err := stream.Recv()
+	for _, r := range response.GetResources() {
+		out = append(out, r.GetName())
+	}
+	return out, err
+}
+
+// TestWhoMayOpenAStream: each row changes one thing of what is shown; the rows that pass show that nothing else is wrong.
+func TestWhoMayOpenAStream(t *testing.T) {
+	g := newGatedServer(t)
+	strangers := newGatedServer(t)
+	backend := tokens.Claims{Mesh: "default", Dataplane: "backend"}
+	revoked, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default", Dataplane: "backend"}, time.Hour)
+	must(t, err)
+	must(t, g.issuer.Revoke(t.Context(), c.ID, c.Expires))
+	good := g.token(backend, time.Hour)
+	expired := func() string {
+		g.mu.Lock()
+		g.later = -2 * time.Hour
+		g.mu.Unlock()
+		defer func() {
+			g.mu.Lock()
+			g.later = 0
+			g.mu.Unlock()
+		}()
+		return g.token(backend, time.Hour)
+	}()
+	other := &corev3.Node{Id: xds.NodeID("other", "backend")}
+	for _, row := range []struct {
+		name   string
+		show   showing
+		node   *corev3.Node
+		want   codes.Code
+		reason string
+	}{
+		{"its own token", bearer(good), nil, codes.OK, ""},
+		{"token by labels", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nil, codes.OK, ""},
+		{"token by workload", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "backend"}, time.Hour)), nil, codes.OK, ""},
+		{"its own SVID", showing{certificate: g.svid("backend")}, nil, codes.OK, ""},
+		{"nothing", showing{}, nil, codes.Unauthenticated, " missing"},
+		{"expired", bearer(expired), nil, codes.Unauthenticated, "token expired"},
+		{"revoked", bearer(revoked), nil, codes.Unauthenticated, "token revoked"},
+		{"altered", bearer(good[:len(good)-10] + "AAAAAAAAAA"), nil, codes.Unauthenticated, "token signature"},
+		{"a stranger's", bearer(strangers.token(backend, time.Hour)), nil, codes.Unauthenticated, "token unknown-key"},
+		{"a user's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceUser, Mesh: "default", Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
+		{"a zone's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceZone, Mesh: "default", Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
+		{"basic instead of bearer", showing{authorization: []string{"Basic " + good}}, nil, codes.Unauthenticated, "token malformed"},
+		{"two tokens", showing{authorization: []string{"Bearer " + good, "Bearer " + good}}, nil, codes.Unauthenticated, "token malformed"},
+		{"another's token", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"another's node", bearer(good), nodeOf("frontend", ""), codes.PermissionDenied, "token another-proxy"},
+		{"its name in a namespace", bearer(good), nodeOf("backend", "payments"), codes.PermissionDenied, "token another-proxy"},
+		{"another mesh's node", bearer(good), other, codes.PermissionDenied, "token another-proxy"},
+		{"another mesh's token", bearer(g.token(tokens.Claims{Mesh: "other", Dataplane: "backend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"a token for no mesh", bearer(g.token(tokens.Claims{Dataplane: "backend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"a token for a whole mesh", bearer(g.token(tokens.Claims{Mesh: "default"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"labels of another", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "frontend"}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"labels that it lacks", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend", "tier": ""}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"labels, and no such Dataplane", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("absent", ""), codes.PermissionDenied, "token another-proxy"},
+		{"labels, in a namespace", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", "payments"), codes.PermissionDenied, "token another-proxy"},
+		{"labels of a namespace", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend", resources.LabelNamespace: "payments"}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"workload of another", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"name right, workload wrong", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend", Workload: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"an ingress's token", bearer(g.token(tokens.Claims{Dataplane: "backend", Scopes: []string{xds.ScopeZoneIngress}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"a Dataplane's token for an ingress", bearer(good), &corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "token another-proxy"},
+		{"another's SVID", showing{certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
+		{"an SVID of a stranger's authority", showing{certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
+		{"an SVID, and an ingress's node", showing{certificate: g.svid("backend")}, &corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "certificate another-proxy"},
+		{"its own SVID, and another's token", showing{authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)).authorization, certificate: g.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
+	} {
+		for _, sotw := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/sotw=%t", row.name, sotw), func(t *testing.T) {
+				node := row.node
+				if node == nil {
+					node = nodeOf("backend", "")
+				}
+				got, err := g.ask(sotw, row.show, node, sds, "identity_cert:default/backend")
+				if status.Code(err) != row.want {
+					t.Fatalf("got %v, %v; want %s", got, err, row.want)
+				}
+				if row.want == codes.OK && (len(got) != 1 || got[0] != "identity_cert:default/backend") {
+					t.Errorf("got %v", got)
+				}
+				if row.want != codes.OK && g.lastRefused() != row.reason {
+					t.Errorf("told of %q, want %q", g.lastRefused(), row.reason)
+				}
+				if err != nil && strings.Contains(err.Error(), "frontend") {
+					t.Errorf("the peer learns too much: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestOnlyOnesOwn: with a good credential, nobody gets what is another's, however it is asked for.
+func TestOnlyOnesOwn(t *testing.T) {
+	g := newGatedServer(t)
+	show := bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour))
+	// Somebody else has got his, so that it exists.
+	theirs := bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour))
+	if got, err := g.ask(false, theirs, nodeOf("frontend", ""), sds, "identity_cert:default/frontend"); err != nil || len(got) != 1 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	for _, sotw := range []bool{false, true} {
+		for _, row := range []struct {
+			name, typeURL string
+			ask           []string
+			want          string
+		}{
+			{"secrets by name", sds, []string{"identity_cert:default/backend", "identity_cert:default/frontend", "identity_cert:default/payments/backend", "identity_cert:other/backend"}, "identity_cert:default/backend"},
+			{"secrets by path tricks", sds, []string{"identity_cert:default/backend", "identity_cert:default/../default/frontend", "identity_cert:*", "identity_cert:default/frontend "}, "identity_cert:default/backend"},
+		} {
+			t.Run(fmt.Sprintf("%s/sotw=%t", row.name, sotw), func(t *testing.T) {
+				got, err := g.ask(sotw, show, nodeOf("backend", ""), row.typeURL, row.ask...)
+				must(t, err)
+				if strings.Join(got, " ") != row.want {
+					t.Errorf("got %v", got)
+				}
+			})
+		}
+	}
+	// All secrets there are: the proxy's own identity, and whom the mesh trusts.
+	got, err := g.ask(false, show, nodeOf("backend", ""), sds, "*")
+	must(t, err)
+	for _, name := range got {
+		if name != "identity_cert:default/backend" && !strings.HasPrefix(name, "identity_trust:") {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
+// stream opens a delta stream that stays open.
+func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
+	g.t.Helper()
+	config := &tls.Config{RootCAs: g.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	conn, err := grpc.NewClient(g.address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	must(g.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, a := range show.authorization {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
+	}
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	must(g.t, err)
+	c := &deltaClient{stream: stream, versions: map[string]map[string]string{}}
+	c.follow(g.t, stream.Recv, cancel, func() { _ = conn.Close() })
+	c.subscribe(node, sds, "identity_cert:default/backend")
+	c.next(sds)
+	return c
+}
+
+// TestStreamsEndWithTheirCredential: when it is revoked, when its key is retired, when it expires, and when the Dataplane
+// becomes another; and the streams of others go on.
+func TestStreamsEndWithTheirCredential(t *testing.T) {
+	g := newGatedServer(t)
+	bystander := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)), nodeOf("backend", ""))
+
+	token, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)
+	must(t, err)
+	revoked := g.stream(bearer(token), nodeOf("backend", ""))
+	must(t, g.issuer.Revoke(t.Context(), c.ID, c.Expires))
+	if err := revoked.fails(); status.Code(err) != codes.Unauthenticated || g.lastRefused() != "token revoked" {
+		t.Errorf("revoked: %v, told %q", err, g.lastRefused())
+	}
+
+	byLabel := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, 1000*time.Hour)), nodeOf("backend", ""))
+	g.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1", "inbound": [`+httpInbound+`]}}`, map[string]string{"app": "something-else"})
+	if err := byLabel.fails(); status.Code(err) != codes.PermissionDenied || g.lastRefused() != "token another-proxy" {
+		t.Errorf("relabelled: %v, told %q", err, g.lastRefused())
+	}
+
+	// The clock moves, and then something makes the gate look: a stream that opens with a credential that ends sooner.
+	short := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)), nodeOf("backend", ""))
+	g.mu.Lock()
+	g.later = 2 * time.Hour
+	g.mu.Unlock()
+	must(t, g.issuer.Revoke(t.Context(), "somebody else", time.Now()))
+	if err := short.fails(); status.Code(err) != codes.Unauthenticated || g.lastRefused() != "token expired" {
+		t.Errorf("expired: %v, told %q", err, g.lastRefused())
+	}
+	// In real time, without anything that makes it look.
+	soon := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 12*time.Second)), nodeOf("backend", ""))
+	if err := soon.fails(); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("expired: %v", err)
+	}
+
+	old := g.issuer.Keys()[0].ID
+	_, err = g.issuer.Rotate(t.Context())
+	must(t, err)
+	fresh := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)), nodeOf("backend", ""))
+	select {
+	case err := <-bystander.err:
+		t.Fatalf("a stream of an unchanged credential ended: %v", err)
+	default:
+	}
+	must(t, g.issuer.Retire(t.Context(), old))
+	if err := bystander.fails(); status.Code(err) != codes.Unauthenticated || g.lastRefused() != "token unknown-key" {
+		t.Errorf("retired: %v, told %q", err, g.lastRefused())
+	}
+	select {
+	case err := <-fresh.err:
+		t.Errorf("a stream of the new key ended: %v", err)
+	default:
+	}
+}
+
+// TestANodeCannotChangeMidStream, with a credential too.
+func TestANodeCannotChangeMidStream(t *testing.T) {
+	g := newGatedServer(t)
+	c := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", ""))
+	c.subscribe(nodeOf("frontend", ""), sds, "identity_cert:default/frontend")
+	if err := c.fails(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("got %v", err)
+	}
+}
+
+func nameOf(t *testing.T, packed *anypb.Any) string {
+	t.Helper()
+	var secret tlsv3.Secret
+	must(t, packed.UnmarshalTo(&secret))
+	return secret.GetName()
+}

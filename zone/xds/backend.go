@@ -1,0 +1,133 @@
+package xds
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// backend is one port of a service that proxies send to. It is immutable.
+type backend struct {
+	// name is the port's KRI, and the name of the cluster.
+	name    string
+	service *matching.Destination
+	// section is the port's name, or its number where it has none.
+	section  string
+	number   uint32
+	protocol string
+	// external is what a MeshExternalService says; nil for services of the mesh.
+	external *resources.MeshExternalService
+	// localOnly: an ingress sends to the proxies of its own zone only.
+	localOnly bool
+}
+
+// newBackend finds the port of a service; ok is false where the service has no such port, or is of a kind to which nothing is
+// sent here.
+func newBackend(service *matching.Destination, section string) (b *backend, ok bool) {
+	for _, p := range portsOf(service.Resource) {
+		if p.section() == section {
+			b := &backend{
+				name: service.KRI.WithSection(section).String(), service: service, section: section, number: p.number, protocol: p.protocol,
+			}
+			if service.Resource.Type == resources.TypeMeshExternalService {
+				b.external, _ = resources.SpecAs[resources.MeshExternalService](service.Resource)
+			}
+			return b, true
+		}
+	}
+	return nil, false
+}
+
+// servicePort is a port of a service of any kind.
+type servicePort struct {
+	name, protocol string
+	number         uint32
+}
+
+func (p servicePort) section() string {
+	if p.name != "" {
+		return p.name
+	}
+	return strconv.FormatUint(uint64(p.number), 10)
+}
+
+func portsOf(r *resources.Resource) []servicePort {
+	var out []servicePort
+	switch r.Type {
+	case resources.TypeMeshService:
+		if spec, err := resources.SpecAs[resources.MeshService](r); err == nil {
+			for i := range spec.Ports {
+				out = append(out, servicePort{spec.Ports[i].Name, spec.Ports[i].AppProtocol, spec.Ports[i].Port})
+			}
+		}
+	case resources.TypeMeshMultiZoneService:
+		if spec, err := resources.SpecAs[resources.MeshMultiZoneService](r); err == nil {
+			for _, p := range spec.Ports {
+				out = append(out, servicePort{p.Name, p.AppProtocol, p.Port})
+			}
+		}
+	case resources.TypeMeshExternalService:
+		if spec, err := resources.SpecAs[resources.MeshExternalService](r); err == nil {
+			out = append(out, servicePort{"", spec.Match.Protocol, spec.Match.Port})
+		}
+	}
+	return out
+}
+
+// key names the port in rules.
+func (b *backend) key() matching.ResourceKey {
+	k := b.service.Key()
+	k.Section = b.section
+	return k
+}
+
+func (b *backend) mesh() string { return b.service.Resource.Mesh }
+
+func (b *backend) http() bool { return matching.ProtocolOf(b.protocol) == matching.HTTP }
+
+// http2 reports whether the service speaks HTTP/2 only.
+func (b *backend) http2() bool { return b.protocol == "http2" || b.protocol == "grpc" }
+
+// assignment is the name under which proxies ask for the endpoints.
+func (b *backend) assignment() string {
+	if b.localOnly {
+		return localAssignment(b.name)
+	}
+	return b.name
+}
+
+// localAssignment is the assignment of an ingress's cluster.
+func localAssignment(cluster string) string { return "local:" + cluster }
+
+// trust is the name of the secret that says as whom the service may answer.
+func (b *backend) trust() string { return identitiesOf(b.name) }
+
+func identitiesOf(cluster string) string { return "identity_of:" + cluster }
+
+// sni is the server name that clients ask for; it leads an ingress to the service.
+// Source: kuma-wire, section 4, "SNI of a destination port".
+func (b *backend) sni() string {
+	k := b.service.KRI
+	parts := []string{"sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
+}
+
+// memberPort finds the port of a MeshService that stands for this one of a MeshMultiZoneService: the one of the same name,
+// or else of the same number.
+func (b *backend) memberPort(r *resources.Resource) (section string, ok bool) {
+	ports := portsOf(r)
+	for _, p := range ports {
+		if p.section() == b.section {
+			return p.section(), true
+		}
+	}
+	for _, p := range ports {
+		if p.number == b.number {
+			return p.section(), true
+		}
+	}
+	return "", false
+}

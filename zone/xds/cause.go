@@ -1,0 +1,87 @@
+package xds
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// causes follow changes to the proxy's answer, by kind; session.mu guards them.
+type causes struct {
+	// due is that of what is published and in no response yet.
+	due [kinds]*store.Cause
+	// told is that of the response that the proxy has not answered.
+	told [kinds]told
+}
+
+// told has no cause when nothing is to be followed.
+type told struct {
+	cause *store.Cause
+	steps store.Steps
+}
+
+// expect notes that a change to a kind is published, before the stream is woken. The cause is shared and does not change; nil
+// is none.
+func (s *session) expect(k kind, cause *store.Cause) {
+	if cause == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inliner != nil && k == kindExtension {
+		k = kindListener // where such a stream gets them
+	}
+	s.causes.due[k] = joined(s.causes.due[k], cause)
+}
+
+// joined is the cause of what happens because of both, of which the first may be nil.
+func joined(a, b *store.Cause) *store.Cause {
+	if a == nil {
+		return b
+	}
+	both := *a
+	both.Join(b)
+	return &both
+}
+
+// leaveLocked notes that a response of the kind is on its way.
+func (s *session) leaveLocked(k kind) {
+	due := s.causes.due[k]
+	if due == nil {
+		return
+	}
+	s.causes.due[k] = nil
+	told := &s.causes.told[k]
+	told.cause = joined(told.cause, due) // one that is not answered yet is answered together with this
+	if s.proxies.cfg.Tracer != nil && len(due.Traces) > 0 {
+		told.steps = append(told.steps, due.Start(s.proxies.cfg.Tracer, "xds push", attribute.String("type", k.String()),
+			attribute.String("mesh", s.proxy.key.Mesh), attribute.String("name", s.proxy.key.Name))...)
+	}
+}
+
+// arrived takes the proxy's answer: a problem is why it refused.
+func (s *session) arrived(k kind, problem string) {
+	s.mu.Lock()
+	answered := s.causes.told[k]
+	s.causes.told[k] = told{}
+	s.mu.Unlock()
+	if answered.cause == nil {
+		return
+	}
+	if problem == "" && !answered.cause.Written.IsZero() {
+		s.proxies.metrics.propagation.Observe(max(time.Since(answered.cause.Written), 0).Seconds())
+	}
+	answered.steps.End(problem)
+}
+
+// abandon ends what the proxy leaves unanswered.
+func (s *session) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.causes.told {
+		s.causes.told[k].steps.End("the stream ended before the answer")
+		s.causes.told[k] = told{}
+	}
+}

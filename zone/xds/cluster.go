@@ -1,0 +1,64 @@
+package xds
+
+import (
+	"math"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// applicationConnectTimeout is for a connection on the same machine.
+const applicationConnectTimeout = 10 * time.Second
+
+// newCluster is the application behind an inbound. Where the application speaks first, a connection goes to the address that the
+// handshake filter gave it; the cluster has none of its own.
+func newCluster(in *inbound) (*resource, error) {
+	if in.serverFirst {
+		return newResource(kindCluster, in.cluster(), &clusterv3.Cluster{
+			Name:                 in.cluster(),
+			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
+			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
+			ConnectTimeout:       durationpb.New(applicationConnectTimeout),
+			CircuitBreakers:      noLimits(),
+		})
+	}
+	c := &clusterv3.Cluster{
+		Name:                 in.cluster(),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		ConnectTimeout:       durationpb.New(applicationConnectTimeout),
+		CircuitBreakers:      noLimits(),
+		LoadAssignment: &endpointv3.ClusterLoadAssignment{
+			ClusterName: in.cluster(),
+			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: in.service.proto()}},
+			}}}},
+		},
+	}
+	if in.http2() {
+		options, err := pack(&upstreamv3.HttpProtocolOptions{
+			UpstreamProtocolOptions: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}},
+			}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}
+	}
+	return newResource(kindCluster, in.cluster(), c)
+}
+
+// noLimits: how much the application takes is for the application, or for a policy, to say; Envoy's default of 1,024
+// requests would surprise.
+func noLimits() *clusterv3.CircuitBreakers {
+	most := wrapperspb.UInt32(math.MaxUint32)
+	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections: most, MaxPendingRequests: most, MaxRequests: most, MaxRetries: most,
+	}}}
+}

@@ -1,0 +1,90 @@
+package xds
+
+import (
+	"encoding/json"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// What holds for traffic that no MeshTimeout speaks of.
+const (
+	defaultConnectTimeout    = 5 * time.Second
+	defaultIdleTimeout       = time.Hour
+	defaultRequestTimeout    = 15 * time.Second
+	defaultStreamIdleTimeout = 30 * time.Minute
+)
+
+// timeouts are a merged MeshTimeout, with defaults. A nil pointer means no limit of that kind; 0 switches one off.
+type timeouts struct {
+	connect, idle, request, streamIdle       time.Duration
+	maxStream, maxConnection, requestHeaders *time.Duration
+}
+
+func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
+	t := timeouts{connect: defaultConnectTimeout, idle: defaultIdleTimeout, request: defaultRequestTimeout, streamIdle: defaultStreamIdleTimeout}
+	conf := decode[resources.TimeoutConf](s, rule)
+	override(&t.connect, conf.ConnectionTimeout)
+	override(&t.idle, conf.IdleTimeout)
+	if http := conf.HTTP; http != nil {
+		override(&t.request, http.RequestTimeout)
+		override(&t.streamIdle, http.StreamIdleTimeout)
+		t.maxStream = optional(http.MaxStreamDuration)
+		t.maxConnection = optional(http.MaxConnectionDuration)
+		t.requestHeaders = optional(http.RequestHeadersTimeout)
+	}
+	return t
+}
+
+// decode reads a merged conf. One that does not have its type's form counts as empty, with a problem.
+func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
+	if rule == nil {
+		return conf
+	}
+	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
+		var none T
+		at := "policy"
+		if n := len(rule.Origins); n > 0 {
+			at = rule.Origins[n-1].KRI().String()
+		}
+		s.problem(at, "the conf has not the form of its type: "+err.Error())
+		return none
+	}
+	return conf
+}
+
+func override(d *time.Duration, s *string) {
+	if v := optional(s); v != nil {
+		*d = *v
+	}
+}
+
+// optional reads a duration; one that is not, which only a peer can send, counts as absent.
+func optional(s *string) *time.Duration {
+	if s == nil {
+		return nil
+	}
+	d, err := time.ParseDuration(*s)
+	if err != nil || d < 0 {
+		return nil
+	}
+	return &d
+}
+
+func durationOf(d *time.Duration) *durationpb.Duration {
+	if d == nil {
+		return nil
+	}
+	return durationpb.New(*d)
+}
+
+func uint32Of(n *uint32) *wrapperspb.UInt32Value {
+	if n == nil {
+		return nil
+	}
+	return wrapperspb.UInt32(*n)
+}

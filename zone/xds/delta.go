@@ -1,0 +1,151 @@
+package xds
+
+import (
+	"context"
+	"maps"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// deltaRequests stand for the request in responses: of it only the type is read, and a proxy's own would be kept in memory
+// while the watch is open.
+var deltaRequests = func() (out [kinds]*cache.DeltaRequest) {
+	for k, url := range typeURLs {
+		out[k] = &cache.DeltaRequest{TypeUrl: url}
+	}
+	return out
+}()
+
+// CreateDeltaWatch answers a subscription with what differs from what the proxy has, now or when there is something.
+func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscription, out chan cache.DeltaResponse) (func(), error) {
+	k, ok := kindOf(req.GetTypeUrl())
+	if !ok {
+		return nil, nil
+	}
+	if err := s.prepare(k, sub); err != nil {
+		return nil, err
+	}
+	first := req.GetResponseNonce() == ""
+	return s.await(k, func() bool {
+		response := s.deltaResponseLocked(k, sub, first)
+		if response == nil {
+			return false
+		}
+		known := sub.ReturnedResources()
+		out <- response // it has room for more than one response of each type, and there is never more than one
+		if k == kindCluster {
+			s.repeatLocked(changedAmong(response.DeltaDiscoveryResponse, known))
+		}
+		return true
+	}), nil
+}
+
+// deltaResponseLocked is what the stream must be told, or nil. A first wildcard request is answered even when there is nothing:
+// the proxy waits for that.
+func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool) *cache.DeltaPassthroughResponse {
+	want, ok := s.selectedByLocked(k, sub)
+	if !ok {
+		return nil
+	}
+	known := sub.ReturnedResources()
+	response := &discovery.DeltaDiscoveryResponse{TypeUrl: typeURLs[k]}
+	if suspect := s.nextSuspectLocked(k, want); suspect != nil {
+		response.Resources = append(response.Resources, suspect)
+	} else {
+		compare(k, response, want, known)
+		if k == kindCluster && !s.mayRemoveLocked() {
+			response.RemovedResources = nil // later: routes and listeners are to let go of them first
+		}
+		s.addRepeatedLocked(k, response, want, known)
+	}
+	empty := len(response.Resources)+len(response.RemovedResources) == 0
+	if empty && !(first && len(known) == 0 && sub.IsWildcard()) {
+		s.causes.due[k] = nil // the proxy has what it asks for
+		return nil
+	}
+	s.leaveLocked(k)
+	next := maps.Clone(known)
+	if next == nil {
+		next = map[string]string{}
+	}
+	for _, r := range response.Resources {
+		next[r.Name] = r.Version
+	}
+	for _, name := range response.RemovedResources {
+		delete(next, name)
+	}
+	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next, DeltaDiscoveryResponse: response}
+}
+
+// addRepeatedLocked adds endpoints that the proxy has but needs to hear again.
+func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
+	if k != kindEndpoint || len(s.again) == 0 {
+		return
+	}
+	for _, r := range want {
+		if _, due := s.again[r.name]; due && known[r.name] == r.version {
+			response.Resources = append(response.Resources, r.delta)
+		}
+	}
+	s.again = nil
+}
+
+// changedAmong are the resources of a response of which the proxy has another version.
+func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]string) []string {
+	var out []string
+	for _, r := range response.Resources {
+		if _, has := known[r.Name]; has {
+			out = append(out, r.Name)
+		}
+	}
+	return out
+}
+
+// compare puts into a response what a proxy that has known lacks of want, and has beyond it.
+func compare(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
+	for _, r := range want {
+		if known[r.name] != r.version {
+			response.Resources = append(response.Resources, r.delta)
+		}
+	}
+	if k.keptByName() {
+		return
+	}
+	for name := range known {
+		if want.get(name) == nil {
+			response.RemovedResources = append(response.RemovedResources, name)
+		}
+	}
+}
+
+// OnDeltaStreamOpen and OnDeltaStreamClosed do nothing: the session begins and ends with the handler.
+func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
+
+// OnDeltaStreamClosed does nothing.
+func (s *session) OnDeltaStreamClosed(int64, *corev3.Node) {}
+
+// OnStreamDeltaRequest looks at a request before it is worked in.
+func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryRequest) error {
+	if err := s.identify(req.GetNode()); err != nil {
+		return err
+	}
+	req.Node = s.node
+	if err := s.accept(req.GetTypeUrl(), len(req.GetResourceNamesSubscribe())+len(req.GetInitialResourceVersions())); err != nil {
+		return err
+	}
+	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)
+	if k, ok := kindOf(req.GetTypeUrl()); ok {
+		s.judged(k, req.GetResponseNonce(), req.GetErrorDetail() != nil)
+	}
+	return nil
+}
+
+// OnStreamDeltaResponse counts, and remembers what the proxy is about to judge.
+func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, resp *discovery.DeltaDiscoveryResponse) {
+	s.sent(resp.GetTypeUrl())
+	if k, ok := kindOf(resp.GetTypeUrl()); ok {
+		s.sending(k, resp)
+	}
+}

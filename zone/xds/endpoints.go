@@ -1,0 +1,165 @@
+package xds
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// member is a Dataplane as a possible endpoint. It is immutable.
+type member struct {
+	dataplane *resources.Resource
+	match     *matching.Proxy
+	// places are where each inbound is reached; an unready one has no port.
+	places []endpoint
+}
+
+// read returns a Dataplane as a member, or nil when it does not decode.
+func (n *network) read(dp *resources.Resource) *member {
+	if m := n.members[dp.Key]; m != nil && m.dataplane == dp {
+		return m
+	}
+	match, err := matching.NewProxy(dp)
+	if err != nil {
+		return nil
+	}
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	if err != nil {
+		return nil
+	}
+	m := &member{dataplane: dp, match: match}
+	net := spec.GetNetworking()
+	for _, in := range net.GetInbound() {
+		at := endpoint{address: cmp.Or(in.GetAddress(), net.GetAdvertisedAddress(), net.GetAddress()), port: in.GetPort()}
+		if !ready(in) || !at.dialable() {
+			at.port = 0
+		}
+		m.places = append(m.places, at)
+	}
+	n.members[dp.Key] = m
+	return m
+}
+
+// ready: what is not ready gets no requests.
+func ready(in *meshpb.Dataplane_Networking_Inbound) bool {
+	return in.GetState() == meshpb.Dataplane_Networking_Inbound_Ready && (in.GetHealth() == nil || in.GetHealth().GetReady())
+}
+
+// dialable: endpoints are IP addresses, a proxy does not look names up.
+func (e endpoint) dialable() bool {
+	ip, err := netip.ParseAddr(e.address)
+	return err == nil && !ip.IsUnspecified() && e.port > 0 && e.port <= 65535
+}
+
+// servesAny reports whether one of the services selects an inbound of the member, ready or not.
+func (m *member) servesAny(services []*resources.Resource) bool {
+	for _, s := range services {
+		for i := range m.match.Inbounds {
+			if matching.Serves(s, m.match, &m.match.Inbounds[i], "") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// candidates are the Dataplanes that a service of this zone may select; the store's indexes keep them few.
+func (n *network) candidates(service *resources.Resource) []*member {
+	spec, err := resources.SpecAs[resources.MeshService](service)
+	if err != nil {
+		return nil
+	}
+	query := store.Query{Type: resources.TypeDataplane, Mesh: service.Mesh, Namespace: &service.Namespace}
+	switch {
+	case spec.Selector.DataplaneRef != nil:
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: service.Mesh, Namespace: service.Namespace, Name: spec.Selector.DataplaneRef.Name}
+		if dp := n.store.Snapshot().Get(key); dp != nil {
+			if m := n.read(dp); m != nil {
+				return []*member{m}
+			}
+		}
+		return nil
+	case spec.Selector.DataplaneLabels != nil:
+		query.Labels = spec.Selector.DataplaneLabels.MatchLabels
+	}
+	var out []*member
+	for dp := range n.store.Snapshot().List(query) {
+		if m := n.read(dp); m != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// local are the inbounds of this zone behind a port of a service.
+func (n *network) local(service *resources.Resource, section string) []endpoint {
+	var out []endpoint
+	for _, m := range n.candidates(service) {
+		for i := range m.match.Inbounds {
+			if m.places[i].port != 0 && matching.Serves(service, m.match, &m.match.Inbounds[i], section) {
+				out = append(out, m.places[i])
+			}
+		}
+	}
+	return out
+}
+
+// ingresses are where a zone takes connections of other zones.
+func (n *network) ingresses(zone string) []endpoint {
+	var out []endpoint
+	for r := range n.store.Snapshot().List(store.Query{Type: resources.TypeZoneIngress, Labels: map[string]string{resources.LabelZone: zone}}) {
+		spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
+		if err != nil {
+			continue
+		}
+		at := endpoint{
+			address: cmp.Or(spec.GetNetworking().GetAdvertisedAddress(), spec.GetNetworking().GetAddress()),
+			port:    cmp.Or(spec.GetNetworking().GetAdvertisedPort(), spec.GetNetworking().GetPort()),
+		}
+		if at.dialable() {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// endpoints are what stands behind a port: proxies of this zone first, other zones' ingresses when none of those is left.
+func (n *network) endpoints(port *usedPort) (*resource, error) {
+	var here, elsewhere []endpoint
+	for _, s := range port.services {
+		section, ok := port.memberPort(s)
+		switch {
+		case !ok:
+		case s.Zone() == n.home.Zone:
+			here = append(here, n.local(s, section)...)
+		default:
+			elsewhere = append(elsewhere, n.ingresses(s.Zone())...)
+		}
+	}
+	out := &endpointv3.ClusterLoadAssignment{ClusterName: port.assignment()}
+	for _, group := range [][]endpoint{here, elsewhere} {
+		if len(group) > 0 {
+			out.Endpoints = append(out.Endpoints, locality(group, uint32(len(out.Endpoints))))
+		}
+	}
+	return newResource(kindEndpoint, port.assignment(), out)
+}
+
+func locality(group []endpoint, priority uint32) *endpointv3.LocalityLbEndpoints {
+	slices.SortFunc(group, func(a, b endpoint) int { return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port)) })
+	out := &endpointv3.LocalityLbEndpoints{Priority: priority, Locality: &corev3.Locality{}}
+	for _, e := range slices.Compact(group) {
+		out.LbEndpoints = append(out.LbEndpoints, &endpointv3.LbEndpoint{
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: e.proto()}},
+		})
+	}
+	return out
+}

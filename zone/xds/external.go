@@ -1,0 +1,188 @@
+package xds
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// externalCluster is the way out of the mesh: no identity of the proxy, and TLS only where the MeshExternalService says so. Endpoints are
+// part of the cluster, since names are looked up by Envoy.
+func (s *sender) externalCluster(b *backend) (*resource, error) {
+	limits := s.timeoutsOf(s.timeouts.For(b.key()))
+	c := &clusterv3.Cluster{
+		Name:                 b.name,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		ConnectTimeout:       durationpb.New(limits.connect),
+		CircuitBreakers:      noLimits(),
+		LoadAssignment:       externalEndpoints(b),
+	}
+	if slices.ContainsFunc(b.external.Endpoints, func(e resources.ExternalEndpoint) bool { return !isIP(e.Address) }) {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+		c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
+	}
+	tls, err := b.external.ReadTLS()
+	if err != nil {
+		return nil, err
+	}
+	if tls != nil {
+		if c.TransportSocket, err = externalTLS(b, tls); err != nil {
+			return nil, err
+		}
+	}
+	if b.http() {
+		if c.TypedExtensionProtocolOptions, err = httpOptions(b, &limits); err != nil {
+			return nil, err
+		}
+	}
+	s.breaker(c, b)
+	return newResource(kindCluster, b.name, c)
+}
+
+func isIP(address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err == nil
+}
+
+// externalEndpoints are tried by priority, 0 first. Envoy wants priorities without gaps.
+func externalEndpoints(b *backend) *endpointv3.ClusterLoadAssignment {
+	byPriority := map[uint32][]*endpointv3.LbEndpoint{}
+	var priorities []uint32
+	for _, e := range b.external.Endpoints {
+		at := uint32(0)
+		if e.Priority != nil {
+			at = *e.Priority
+		}
+		if byPriority[at] == nil {
+			priorities = append(priorities, at)
+		}
+		host := e.Address
+		if isIP(host) {
+			host = ""
+		}
+		byPriority[at] = append(byPriority[at], &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: endpoint{address: e.Address, port: e.Port}.proto(), Hostname: cmp.Or(host, externalName(b)),
+		}}})
+	}
+	slices.Sort(priorities)
+	out := &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
+	for i, at := range priorities {
+		out.Endpoints = append(out.Endpoints, &endpointv3.LocalityLbEndpoints{Priority: uint32(i), LbEndpoints: byPriority[at]})
+	}
+	return out
+}
+
+// externalName is what the service is called: by its TLS, or else by the first endpoint that has a name; empty where all are addresses.
+func externalName(b *backend) string {
+	if tls, err := b.external.ReadTLS(); err == nil && tls != nil && tls.Verification.ServerName != "" {
+		return tls.Verification.ServerName
+	}
+	for _, e := range b.external.Endpoints {
+		if !isIP(e.Address) {
+			return e.Address
+		}
+	}
+	return ""
+}
+
+// externalTLS verifies the server as the MeshExternalService says.
+func externalTLS(b *backend, tls *resources.ExternalTLS) (*corev3.TransportSocket, error) {
+	v := &tls.Verification
+	context := &tlsv3.UpstreamTlsContext{
+		Sni: externalName(b), AllowRenegotiation: tls.AllowRenegotiation,
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsVersion(tls.Version.Min), TlsMaximumProtocolVersion: tlsVersion(tls.Version.Max)},
+		},
+	}
+	validation := &tlsv3.CertificateValidationContext{}
+	if v.ChecksAuthority() {
+		text, err := v.CACert.Text()
+		if err != nil {
+			return nil, err
+		}
+		validation.TrustedCa = inline([]byte(text))
+	} else {
+		validation.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
+	}
+	if v.ChecksName() {
+		validation.MatchTypedSubjectAltNames = externalNames(b, v)
+	}
+	context.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation}
+	if v.ClientCert != nil {
+		certificate, err := v.ClientCert.Text()
+		if err != nil {
+			return nil, err
+		}
+		key, err := v.ClientKey.Text()
+		if err != nil {
+			return nil, err
+		}
+		context.CommonTlsContext.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: inline([]byte(certificate)), PrivateKey: inline([]byte(key))}}
+	}
+	return tlsSocket(b, context)
+}
+
+// externalNames are the names that the server's certificate may have: those given, or else the server's name, or its addresses.
+func externalNames(b *backend, v *resources.ExternalVerification) []*tlsv3.SubjectAltNameMatcher {
+	var out []*tlsv3.SubjectAltNameMatcher
+	add := func(value string, prefix bool) {
+		match := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: value}}
+		if prefix {
+			match.MatchPattern = &matcherv3.StringMatcher_Prefix{Prefix: value}
+		}
+		kind := tlsv3.SubjectAltNameMatcher_DNS
+		if isIP(value) {
+			kind = tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+		}
+		out = append(out, &tlsv3.SubjectAltNameMatcher{SanType: kind, Matcher: match})
+	}
+	for _, san := range v.SubjectAltNames {
+		add(san.Value, san.Type == resources.MatchPrefix)
+	}
+	if name := externalName(b); len(out) == 0 && name != "" {
+		add(name, false)
+	}
+	if len(out) == 0 {
+		for _, e := range b.external.Endpoints {
+			add(e.Address, false)
+		}
+	}
+	return out
+}
+
+func tlsVersion(name string) tlsv3.TlsParameters_TlsProtocol {
+	switch name {
+	case "TLS10":
+		return tlsv3.TlsParameters_TLSv1_0
+	case "TLS11":
+		return tlsv3.TlsParameters_TLSv1_1
+	case "TLS12":
+		return tlsv3.TlsParameters_TLSv1_2
+	case "TLS13":
+		return tlsv3.TlsParameters_TLSv1_3
+	}
+	return tlsv3.TlsParameters_TLS_AUTO
+}
+
+// rewriteHost: a server outside the mesh expects its own name in the request. Envoy leaves the host alone where an endpoint has no name,
+// as those of the mesh have none.
+func rewriteHost(action *routev3.RouteAction, shares []weighted, service *backend) {
+	leaves := service.external != nil && len(shares) == 0
+	for _, w := range shares {
+		leaves = leaves || w.backend != nil && w.backend.external != nil
+	}
+	if leaves {
+		action.HostRewriteSpecifier = &routev3.RouteAction_AutoHostRewrite{AutoHostRewrite: wrapperspb.Bool(true)}
+	}
+}

@@ -1,0 +1,249 @@
+package xds
+
+import (
+	"maps"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// workInLocked brings one change to the proxies that it concerns, and to no other.
+func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
+	key := c.Key()
+	switch key.Type {
+	case resources.TypeDataplane:
+		x.workInDataplaneLocked(revision, key, c.New)
+		x.network.dataplaneChanged(c.Old, c.New)
+	case resources.TypeMeshTrafficPermission:
+		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+			x.workInPolicyLocked(m, key, c.New)
+		}
+	case resources.TypeTrafficTarget, resources.TypeHTTPRouteGroup, resources.TypeTCPRoute:
+		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+			x.workInTrafficLocked(m)
+		}
+	case resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService:
+		x.workInServiceLocked(c)
+	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
+		x.network.forget(key)
+		x.workInConfLocked(revision, key, c.New)
+	case resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker:
+		x.workInConfLocked(revision, key, c.New)
+	case resources.TypeZoneIngress:
+		x.workInIngressLocked(revision, c)
+	case resources.TypeSecret:
+		if name, ok := identity.MeshOf(key); ok && x.meshes[name] != nil {
+			x.workInAuthoritiesLocked(x.meshes[name])
+		}
+	case resources.TypeMeshTrust:
+		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+			x.workInTrustLocked(m)
+			x.workInTrafficLocked(m)
+		}
+	}
+}
+
+func (x *Proxies) workInDataplaneLocked(revision uint64, key resources.Key, dp *resources.Resource) {
+	if dp == nil {
+		x.insights.forget(key)
+		delete(x.accesses, key)
+	}
+	for _, proxyless := range []bool{false, true} {
+		p := x.proxies[proxyID{key, proxyless}]
+		switch {
+		case p == nil || revision <= p.since:
+		case dp == nil:
+			x.removeDataplaneLocked(p)
+		default:
+			x.setDataplaneLocked(p, dp)
+		}
+	}
+}
+
+// setDataplaneLocked builds everything anew for a Dataplane that appeared or changed.
+func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
+	for s := range p.sessions {
+		s.pass.recheck(p.key, dp, s.endStream)
+	}
+	p.record.setDataplane(true)
+	x.insights.mark(p.record, soon)
+	t, err := newTarget(dp, neighbours(x.cfg.Store.Snapshot(), dp), p.proxyless)
+	var next *state
+	if err == nil {
+		t.form = x.cfg.RBACForm
+		err = t.setLogs(x.cfg.AccessLogs)
+	}
+	if err == nil {
+		next, err = build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accesses[p.key])
+	}
+	if err == nil {
+		next, err = x.sendLocked(p, t, next)
+	}
+	if err != nil {
+		x.failed(p, err)
+		return
+	}
+	if p.target != nil {
+		p.mesh.removeProxy(p)
+	}
+	p.target = t
+	p.mesh.addProxy(p)
+	identityChanged := p.setDataplane(dp)
+	x.publishLocked(p, next)
+	if identityChanged {
+		x.renewLocked(p)
+	}
+}
+
+// removeDataplaneLocked takes away listeners and clusters: the user deleted the Dataplane.
+func (x *Proxies) removeDataplaneLocked(p *proxy) {
+	if p.target != nil {
+		p.mesh.removeProxy(p)
+		p.target = nil
+	}
+	p.dropIdentity()
+	x.renewals.cancel(p)
+	x.network.drop(p)
+	x.cfg.Log.Info("dataplane deleted: removing its listeners", "mesh", p.key.Mesh, "name", p.key.Name)
+	if p.state.Load() != nil {
+		x.publishLocked(p, &state{})
+	}
+}
+
+func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Resource) {
+	affected := map[*proxy]struct{}{}
+	if old := m.permissions.byKey[key]; old != nil {
+		for p := range m.selected(old) {
+			affected[p] = struct{}{}
+		}
+		m.permissions.remove(key)
+	}
+	if r != nil {
+		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
+		m.permissions.add(policy)
+		for p := range m.selected(policy) {
+			affected[p] = struct{}{}
+		}
+	}
+	for p := range affected {
+		x.rebuildPermissionsLocked(p)
+	}
+}
+
+func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
+	old := p.state.Load()
+	next, err := buildPermissions(p.target, p.mesh.permissions.candidates(p.target), old)
+	if err != nil {
+		x.failed(p, err)
+		return
+	}
+	x.publishLocked(p, next)
+}
+
+// workInTrustLocked makes the mesh's validation secret anew and wakes those that ask for it.
+func (x *Proxies) workInTrustLocked(m *mesh) {
+	if !x.setTrustLocked(m, x.cfg.Store.Snapshot()) {
+		return
+	}
+	x.network.trustChanged(m.name)
+	for p := range m.proxiesAt[hook{allHook, ""}] {
+		for s := range p.sessions {
+			s.expect(kindSecret, x.cause)
+			s.wake(kindSecret)
+		}
+	}
+}
+
+// setTrustLocked reports whether the secret changed. The snapshot may be ahead of the commit that is worked in: the
+// later commits then change nothing.
+func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
+	bundles := identity.BundlesOf(snap, m.name)
+	for _, r := range bundles.Refused {
+		x.cfg.Log.Warn("trust refused", "mesh", m.name, "type", r.Trust.Type, "name", r.Trust.Name, "zone", r.Trust.Zone(), "reason", r.Reason)
+	}
+	next, err := newTrust(secretsOf(resources.Key{Mesh: m.name}).trust, bundles)
+	if err != nil {
+		x.cfg.Log.Error("the mesh's trust bundles cannot be sent; proxies keep the last ones", "mesh", m.name, "error", err)
+		return false
+	}
+	old := m.trust.Load()
+	if next == nil || old != nil && old.version == next.version {
+		return false
+	}
+	m.trust.Store(next)
+	return true
+}
+
+// publishLocked makes next the proxy's state and wakes its streams where they asked for what differs.
+func (x *Proxies) publishLocked(p *proxy, next *state) {
+	x.metrics.builds.Inc()
+	p.record.setProblem(p.configProblem(), "")
+	if p.showLimits(next) {
+		x.insights.mark(p.record, soon)
+	}
+	old := p.state.Load()
+	p.state.Store(next)
+	if len(next.accesses) > 0 {
+		x.accesses[p.key] = next.accesses
+	}
+	kinds := next.changed(old)
+	if old == nil {
+		kinds = append(kinds, kindSecret) // the trust bundle waited for the Dataplane too
+	}
+	for s := range p.sessions {
+		for _, k := range kinds {
+			s.expect(k, x.cause)
+		}
+		for _, k := range kinds {
+			s.wake(k)
+		}
+	}
+}
+
+// failed keeps the proxy's last state and shows why.
+func (x *Proxies) failed(p *proxy, err error) {
+	x.metrics.failures.Inc()
+	x.cfg.Log.Error("the proxy keeps its last config", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
+	p.record.setProblem(p.configProblem(), err.Error())
+	x.insights.mark(p.record, soon)
+}
+
+// reloadLocked compares in full: the changelog no longer reaches back to where we were.
+func (x *Proxies) reloadLocked() {
+	snap := x.cfg.Store.Snapshot()
+	x.since = snap.Revision()
+	for _, m := range x.meshes {
+		m.since = snap.Revision()
+		if m.name == "" {
+			continue
+		}
+		m.permissions.clear()
+		m.confs.clear()
+		x.loadPoliciesLocked(m, snap)
+		x.workInTrustLocked(m)
+	}
+	x.network.reload()
+	maps.DeleteFunc(x.accesses, func(key resources.Key, _ accesses) bool { return snap.Get(key) == nil })
+	for id, p := range x.proxies {
+		p.since = snap.Revision()
+		if r := snap.Get(id.Key); r != nil {
+			x.setLocked(p, r)
+		} else if p.state.Load() != nil {
+			x.removeDataplaneLocked(p)
+		}
+	}
+	x.settleLocked()
+}
+
+// setLocked gives a proxy what its resource says; nil is none yet.
+func (x *Proxies) setLocked(p *proxy, r *resources.Resource) {
+	switch {
+	case r == nil:
+	case r.Type == resources.TypeZoneIngress:
+		x.setIngressLocked(p, r)
+	default:
+		x.setDataplaneLocked(p, r)
+	}
+}

@@ -1,0 +1,145 @@
+package xds
+
+import (
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// confTypes are the policies that shape what proxies send.
+var confTypes = []resources.Type{
+	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
+	resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker,
+}
+
+// trusted is whom a mesh believes; nil while nobody, or while none of its proxies is connected.
+func (x *Proxies) trusted(mesh string) *trust {
+	if m := x.meshes[mesh]; m != nil {
+		return m.trust.Load()
+	}
+	return nil
+}
+
+// sendLocked adds to a state what the proxy has for its outbounds.
+func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
+	if len(t.outbounds) == 0 && len(t.unserved) == 0 {
+		x.network.drop(p)
+		p.record.setProblem(problemOutbounds, "")
+		return s.with(nil, nil), nil
+	}
+	sender := &sender{target: t, secrets: p.secrets, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
+	out, backends, err := sender.build()
+	if err != nil {
+		return nil, err
+	}
+	x.network.use(p, backends, x.trusted)
+	p.reach(out)
+	p.showProblems(out)
+	return s.with(out, p.state.Load()), nil
+}
+
+// resendLocked builds anew what the proxy has for its outbounds, and nothing else.
+func (x *Proxies) resendLocked(p *proxy) {
+	next, err := x.sendLocked(p, p.target, p.state.Load())
+	if err != nil {
+		x.failed(p, err)
+		return
+	}
+	x.publishLocked(p, next)
+}
+
+// reach fills in where the backends are and who may answer there, as it is known now.
+func (p *proxy) reach(out *sending) {
+	var endpoints, identities []*resource
+	for _, port := range p.ports {
+		endpoints = append(endpoints, port.endpoints)
+		if port.identities != nil {
+			identities = append(identities, port.identities)
+		}
+	}
+	out.sets[kindEndpoint], out.sets[kindSecret] = newSet(endpoints...), newSet(identities...)
+}
+
+func (p *proxy) sends() bool { return p.target != nil && len(p.target.outbounds) > 0 }
+
+// workInServiceLocked notes whom a service concerns: those that send to it, and those whose inbounds take their protocol from it.
+func (x *Proxies) workInServiceLocked(c *store.Change) {
+	key := c.Key()
+	x.network.forget(key)
+	x.network.serviceChanged(c.Old, c.New)
+	x.serviceForIngressesLocked()
+	m := x.meshes[key.Mesh]
+	if m == nil {
+		return
+	}
+	for p := range m.proxiesAt[hook{allHook, ""}] {
+		for _, r := range []*resources.Resource{c.Old, c.New} {
+			if r == nil || p.target == nil {
+				continue
+			}
+			if serves(r, p.target.match) {
+				x.network.mark(p, everything)
+			} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.concerned(r) {
+				x.network.mark(p, onlySending)
+			}
+		}
+	}
+}
+
+// workInConfLocked notes the proxies that send and that a policy selects, or selected.
+func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resources.Resource) {
+	m := x.meshes[key.Mesh]
+	if m == nil || m.since >= revision {
+		return
+	}
+	note := func(policy *matching.Policy) {
+		for p := range m.selected(policy) {
+			if p.sends() {
+				x.network.mark(p, onlySending)
+			}
+		}
+	}
+	if old := m.confs.byKey[key]; old != nil {
+		note(old)
+		m.confs.remove(key)
+	}
+	if r != nil {
+		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
+		m.confs.add(policy)
+		note(policy)
+	}
+}
+
+// settleLocked builds what the commits worked in concern, once for each proxy however many they were.
+func (x *Proxies) settleLocked() {
+	for p, how := range x.network.dirtyProxies {
+		switch {
+		case p.ingress != nil:
+			x.setIngressLocked(p, p.ingress)
+		case p.target != nil && how == everything:
+			x.setDataplaneLocked(p, p.target.dataplane)
+		case p.target != nil:
+			x.resendLocked(p)
+		}
+	}
+	clear(x.network.dirtyProxies)
+	for p := range x.network.settle(x.trusted) {
+		old := p.state.Load()
+		if old == nil || old.sending == nil {
+			continue
+		}
+		out := *old.sending
+		p.reach(&out)
+		x.publishLocked(p, old.with(&out, old))
+	}
+}
+
+// reload forgets everything that was read: what changed is not known.
+func (n *network) reload() {
+	clear(n.destinations)
+	clear(n.known)
+	clear(n.members)
+	for _, port := range n.ports {
+		n.dirtyPorts[port] = struct{}{}
+	}
+}

@@ -1,0 +1,132 @@
+package xds
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// inbound is one port of a Dataplane, resolved.
+type inbound struct {
+	section string                // what sectionName and KRIs call it
+	port    *matching.InboundPort // as matching knows it
+	listen  endpoint              // where the proxy takes connections
+	service endpoint              // where the application does
+	logs    []*accesslogv3.AccessLog
+	// serverFirst: the application may speak before the client does.
+	serverFirst bool
+}
+
+type endpoint struct {
+	address string
+	port    uint32
+}
+
+// String is IP:port.
+func (e endpoint) String() string {
+	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))
+}
+
+func (e endpoint) proto() *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: e.address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: e.port},
+	}}}
+}
+
+func (in *inbound) http() bool { return in.port.Protocol == matching.HTTP }
+
+// http2 reports whether the application speaks HTTP/2 only.
+func (in *inbound) http2() bool {
+	return in.port.AppProtocol == "http2" || in.port.AppProtocol == "grpc"
+}
+
+// name is the name of the listener of the inbound.
+func (in *inbound) name() string { return "self_inbound_dp_" + in.section }
+
+// cluster is the name of the inbound's cluster. That of an application that speaks first connects only whom the handshake let in
+// (newCluster): it has a name of its own, so that no filter chain is left with the other one while the setting changes.
+func (in *inbound) cluster() string {
+	if in.serverFirst {
+		return in.name() + "_server_first"
+	}
+	return in.name()
+}
+
+// Names of the filters that come by ECDS. They say the protocol: a name never changes the type of what it stands for.
+func (in *inbound) httpFilter() string { return in.name() + "_rbac_http" }
+func (in *inbound) tcpFilter() string  { return in.name() + "_rbac_tcp" }
+func (in *inbound) tcpDryRun() string  { return in.name() + "_rbac_tcp_dryrun" }
+func (in *inbound) handshake() string  { return in.name() + "_handshake" }
+func (in *inbound) filterNames() []string {
+	if in.http() {
+		return []string{in.httpFilter()}
+	}
+	if in.serverFirst {
+		return []string{in.handshake(), in.tcpDryRun(), in.tcpFilter()}
+	}
+	return []string{in.tcpDryRun(), in.tcpFilter()}
+}
+
+// inboundsOf returns the inbounds of a Dataplane that get a listener; match is the same Dataplane. The application of a proxyless
+// one listens where others have their proxy. Errors wrap ErrConfig.
+func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) ([]inbound, error) {
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	var out []inbound
+	sections, sockets := map[string]bool{}, map[endpoint]bool{}
+	for i, field := range spec.GetNetworking().GetInbound() {
+		if field.GetState() == meshpb.Dataplane_Networking_Inbound_Ignored {
+			continue
+		}
+		in, err := resolve(spec.GetNetworking().GetAddress(), field, &match.Inbounds[i])
+		if err == nil && !proxyless && in.listen == in.service {
+			err = fmt.Errorf("proxy and application both at %s:%d: set another address, or servicePort", in.listen.address, in.listen.port)
+		}
+		if err == nil && sections[in.section] {
+			err = fmt.Errorf("another inbound is named %q too", in.section)
+		}
+		if err == nil && sockets[in.listen] {
+			err = fmt.Errorf("another inbound listens on %s:%d too", in.listen.address, in.listen.port)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: networking.inbound[%d]: %w", ErrConfig, dp.Key, i, err)
+		}
+		sections[in.section], sockets[in.listen] = true, true
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+// resolve fills an inbound's defaults and checks its addresses.
+func resolve(address string, field *meshpb.Dataplane_Networking_Inbound, port *matching.InboundPort) (inbound, error) {
+	in := inbound{
+		section: port.Section(),
+		port:    port,
+		listen:  endpoint{address: cmp.Or(field.GetAddress(), address), port: field.GetPort()},
+		service: endpoint{address: cmp.Or(field.GetServiceAddress(), "127.0.0.1"), port: field.GetServicePort()},
+	}
+	in.serverFirst = !in.http() && port.ServerFirst()
+	if in.service.port == 0 {
+		in.service.port = in.listen.port
+	}
+	for _, e := range []endpoint{in.listen, in.service} {
+		if _, err := netip.ParseAddr(e.address); err != nil {
+			return in, fmt.Errorf("address %q: want an IP address", e.address)
+		}
+		if e.port == 0 || e.port > 65535 {
+			return in, fmt.Errorf("port %d: want 1 to 65535", e.port)
+		}
+	}
+	return in, nil
+}

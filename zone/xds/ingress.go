@@ -1,0 +1,162 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// ingressListener is the name of an ingress's only listener.
+const ingressListener = "zone_ingress"
+
+// setIngressLocked gives a zone's ingress its way to each service of the zone. It ends no TLS: it reads the server name that a client asks
+// for and passes the bytes on, so that the service sees the client's own identity.
+func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
+	if r.Zone() != x.cfg.Home.Zone {
+		x.cfg.Log.Warn("a proxy asks to be the ingress of another zone", "name", r.Name, "zone", r.Zone())
+		return
+	}
+	p.ingress = r
+	backends := x.network.exported()
+	out, err := ingressOf(r, backends)
+	if err != nil {
+		x.failed(p, err)
+		return
+	}
+	x.network.use(p, backends, x.trusted)
+	p.reach(out)
+	x.publishLocked(p, (&state{}).with(out, p.state.Load()))
+}
+
+// workInIngressLocked takes a change of an ingress: one of this zone concerns its proxy, one of another zone those that send there.
+func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
+	for _, r := range []*resources.Resource{c.Old, c.New} {
+		if r != nil {
+			x.network.ingressChanged(r.Zone())
+		}
+	}
+	p := x.proxies[proxyID{Key: c.Key()}]
+	switch {
+	case p == nil || revision <= p.since:
+	case c.New == nil:
+		p.ingress = nil
+		x.removeDataplaneLocked(p)
+	default:
+		x.setIngressLocked(p, c.New)
+	}
+}
+
+// serviceForIngressesLocked notes the ingresses: they lead to every service.
+func (x *Proxies) serviceForIngressesLocked() {
+	m := x.meshes[""]
+	if m == nil {
+		return
+	}
+	for p := range m.proxiesAt[hook{allHook, ""}] {
+		x.network.mark(p, everything)
+	}
+}
+
+// exported are the ports of this zone's services, and of those of several zones that have one here, one for each server name.
+func (n *network) exported() []*backend {
+	var out []*backend
+	snap := n.store.Snapshot()
+	add := func(r *resources.Resource) {
+		d := n.destination(r)
+		if d == nil {
+			return
+		}
+		for _, section := range d.Sections() {
+			if b, ok := newBackend(d, section); ok {
+				b.localOnly = true
+				out = append(out, b)
+			}
+		}
+	}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshService, Labels: map[string]string{resources.LabelZone: n.home.Zone}}) {
+		add(r)
+	}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshMultiZoneService}) {
+		add(r)
+	}
+	slices.SortFunc(out, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(out, func(b *backend) bool {
+		twice := seen[b.sni()] || seen[b.name]
+		seen[b.sni()], seen[b.name] = true, true
+		return twice
+	})
+}
+
+// ingressOf makes the listener and the clusters of an ingress.
+func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
+	spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	listen := endpoint{address: spec.GetNetworking().GetAddress(), port: spec.GetNetworking().GetPort()}
+	if !listen.dialable() {
+		return nil, fmt.Errorf("%w: %s: networking: want an IP address and a port", ErrConfig, r.Key)
+	}
+	inspector, err := pack(&inspectorv3.TlsInspector{})
+	if err != nil {
+		return nil, err
+	}
+	listener := &listenerv3.Listener{
+		Name: ingressListener, StatPrefix: ingressListener, Address: listen.proto(), TrafficDirection: corev3.TrafficDirection_INBOUND,
+		ListenerFilters: []*listenerv3.ListenerFilter{{
+			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
+		}},
+	}
+	out := &sending{}
+	for _, b := range backends {
+		chain, cluster, err := passage(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.name, err)
+		}
+		listener.FilterChains = append(listener.FilterChains, chain)
+		out.sets[kindCluster] = append(out.sets[kindCluster], cluster)
+	}
+	out.sets[kindCluster] = newSet(out.sets[kindCluster]...)
+	if len(backends) == 0 {
+		return out, nil // a listener without a chain is refused
+	}
+	packed, err := newResource(kindListener, ingressListener, listener)
+	out.sets[kindListener] = set{packed}
+	return out, err
+}
+
+// passage leads a server name to the proxies of its service.
+func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
+	proxy, err := pack(&tcpv3.TcpProxy{
+		StatPrefix: b.name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: b.name}, IdleTimeout: durationpb.New(defaultIdleTimeout),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := newResource(kindCluster, b.name, &clusterv3.Cluster{
+		Name:                 b.name,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS(), ServiceName: b.assignment()},
+		ConnectTimeout:       durationpb.New(defaultConnectTimeout),
+		CircuitBreakers:      noLimits(),
+	})
+	return &listenerv3.FilterChain{
+		Name:             b.name,
+		FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{b.sni()}},
+		Filters: []*listenerv3.Filter{{
+			Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy},
+		}},
+	}, cluster, err
+}

@@ -1,0 +1,122 @@
+package xds
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// envoyAgent is the user agent of a node that is an Envoy, which takes filters by ECDS on any kind of stream.
+const envoyAgent = "envoy"
+
+// inliner writes the filters that a listener would take from ECDS into the listener itself, for clients that know only the
+// state of the world: those do not ask for filters of their own. For them a change of policy is a new listener.
+// It remembers what it made last, since most requests are acknowledgements.
+type inliner struct {
+	made map[string]inlined // by listener
+}
+
+type inlined struct {
+	// of are the versions of what it was made from.
+	of       string
+	listener *resource
+}
+
+// inline returns listeners with their filters. It fails when a filter that a listener names is not there.
+func (i *inliner) inline(listeners, filters set) (set, error) {
+	made := make(map[string]inlined, len(listeners))
+	var out []*resource
+	for _, l := range listeners {
+		of := l.version + " " + versionOf(filters)
+		entry, ok := i.made[l.name]
+		if !ok || entry.of != of {
+			r, err := inlineFilters(l, filters)
+			if err != nil {
+				return nil, fmt.Errorf("listener %s: %w", l.name, err)
+			}
+			entry = inlined{of: of, listener: r}
+		}
+		made[l.name] = entry
+		out = append(out, entry.listener)
+	}
+	i.made = made
+	return newSet(out...), nil
+}
+
+func inlineFilters(l *resource, filters set) (*resource, error) {
+	listener := &listenerv3.Listener{}
+	if err := l.delta.GetResource().UnmarshalTo(listener); err != nil {
+		return nil, err
+	}
+	for _, chain := range listener.GetFilterChains() {
+		for _, f := range chain.GetFilters() {
+			if err := inlineNetwork(f, filters); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return newResource(kindListener, l.name, listener)
+}
+
+// inlineNetwork writes out a network filter, or the HTTP filters in it when it is a connection manager.
+func inlineNetwork(f *listenerv3.Filter, filters set) error {
+	if f.GetConfigDiscovery() != nil {
+		config, err := filterConfig(filters, f.GetName())
+		f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
+		return err
+	}
+	manager := &hcmv3.HttpConnectionManager{}
+	if !f.GetTypedConfig().MessageIs(manager) {
+		return nil
+	}
+	if err := f.GetTypedConfig().UnmarshalTo(manager); err != nil {
+		return err
+	}
+	for _, hf := range manager.GetHttpFilters() {
+		if hf.GetConfigDiscovery() == nil {
+			continue
+		}
+		config, err := filterConfig(filters, hf.GetName())
+		if err != nil {
+			return err
+		}
+		hf.ConfigType = &hcmv3.HttpFilter_TypedConfig{TypedConfig: config}
+	}
+	packed, err := pack(manager)
+	f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: packed}
+	return err
+}
+
+// filterConfig is what ECDS would serve under a name. A filter without one must not be served: it would let everybody in.
+func filterConfig(filters set, name string) (*anypb.Any, error) {
+	r := filters.get(name)
+	if r == nil {
+		return nil, fmt.Errorf("%w: there is no filter %s yet", ErrConfig, name)
+	}
+	config := &corev3.TypedExtensionConfig{}
+	if err := r.delta.GetResource().UnmarshalTo(config); err != nil {
+		return nil, err
+	}
+	return proto.CloneOf(config.GetTypedConfig()), nil
+}
+
+// needsInline reports whether a node on a stream of the state of the world wants its filters inline.
+func needsInline(node *corev3.Node) bool {
+	return !strings.EqualFold(node.GetUserAgentName(), envoyAgent) && !isGRPC(node)
+}
+
+// inlineLocked is what the stream is told of listeners; ok is false while that cannot be said.
+func (s *session) inlineLocked(listeners set) (out set, ok bool) {
+	filters, _ := s.proxy.find(kindExtension)
+	out, err := s.inliner.inline(listeners, filters)
+	if err != nil {
+		s.log.Error("listeners cannot carry their filters; the proxy keeps what it has", "error", err)
+		return nil, false
+	}
+	return out, true
+}

@@ -1,0 +1,148 @@
+package xds
+
+import (
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// maxEarlyData is how much of the client's first bytes tcp_proxy holds while the connection to the application is made.
+const maxEarlyData = 16 << 10
+
+// secretNames are the names under which a proxy asks for its identity and for whom it trusts.
+type secretNames struct {
+	identity, trust string
+}
+
+// newListener makes the listener of an inbound. Of policies, only the mark of a TCP inbound's access is in it: where it changes,
+// the inbound's connections drain.
+func newListener(in *inbound, secrets secretNames, clients access) (*resource, error) {
+	filters := tcpFilters
+	alpn := []string(nil)
+	if in.http() {
+		filters = httpFilters
+		alpn = []string{"h2", "http/1.1"}
+	}
+	chain, err := filters(in)
+	if err != nil {
+		return nil, err
+	}
+	tls, err := pack(downstreamTLS(secrets, alpn))
+	if err != nil {
+		return nil, err
+	}
+	var metadata *corev3.Metadata
+	if !in.http() {
+		metadata = clients.metadata()
+	}
+	inspector, err := pack(&inspectorv3.TlsInspector{})
+	if err != nil {
+		return nil, err
+	}
+	return newResource(kindListener, in.name(), &listenerv3.Listener{
+		Name:             in.name(),
+		StatPrefix:       in.name(),
+		Address:          in.listen.proto(),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		// The inspector tells matchers the server name of the handshake.
+		ListenerFilters: []*listenerv3.ListenerFilter{{
+			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
+		}},
+		FilterChains: []*listenerv3.FilterChain{{
+			Name:     in.name(),
+			Filters:  chain,
+			Metadata: metadata,
+			TransportSocket: &corev3.TransportSocket{
+				Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
+			},
+			TransportSocketConnectTimeout: durationpb.New(10 * time.Second),
+		}},
+	})
+}
+
+// overADS says that a resource comes on the same stream as everything else.
+func overADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	}
+}
+
+// downstreamTLS is mutual TLS: no client gets in without a certificate of an authority that the mesh trusts.
+func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsContext {
+	return &tlsv3.DownstreamTlsContext{
+		RequireClientCertificate: wrapperspb.Bool(true),
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			TlsParams: &tlsv3.TlsParameters{
+				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+			},
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: overADS()}},
+			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
+				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secrets.trust, SdsConfig: overADS()},
+			},
+			AlpnProtocols: alpn,
+		},
+	}
+}
+
+// tcpFilters judge a connection on its first bytes; only then is the application connected to, so that it cannot speak to a
+// client that was not judged (envoy-rbac, "Traps"). Where it speaks first, the connection is judged by the handshake, and then on its
+// first bytes once more, for the statistics and the log.
+func tcpFilters(in *inbound) ([]*listenerv3.Filter, error) {
+	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
+	if err != nil {
+		return nil, err
+	}
+	defaults := map[string]*anypb.Any{in.tcpDryRun(): deny, in.tcpFilter(): deny}
+	mode := tcpv3.UpstreamConnectMode_ON_DOWNSTREAM_DATA
+	if in.serverFirst {
+		mode = tcpv3.UpstreamConnectMode_ON_DOWNSTREAM_TLS_HANDSHAKE
+		if defaults[in.handshake()], err = pack(rbac.DenyAllHandshake()); err != nil {
+			return nil, err
+		}
+	}
+	proxy, err := pack(&tcpv3.TcpProxy{
+		StatPrefix:          in.name(),
+		AccessLog:           in.logs,
+		ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: in.cluster()},
+		UpstreamConnectMode: mode,
+		MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var filters []*listenerv3.Filter
+	for _, name := range in.filterNames() {
+		filters = append(filters, &listenerv3.Filter{
+			Name:       name,
+			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(defaults[name])},
+		})
+	}
+	return append(filters, &listenerv3.Filter{
+		Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy},
+	}), nil
+}
+
+func httpFilters(in *inbound) ([]*listenerv3.Filter, error) {
+	manager, err := connectionManager(in)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := pack(manager)
+	if err != nil {
+		return nil, err
+	}
+	return []*listenerv3.Filter{{
+		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
+	}}, nil
+}

@@ -1,0 +1,288 @@
+package xds
+
+import (
+	"maps"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// network is where the zone's proxies can send to: services and routes as far as somebody asks for them, and of the ports that are in use
+// the endpoints and identities, made once for all proxies. Proxies.mu guards it.
+type network struct {
+	store store.Reader
+	home  resources.Home
+
+	// destinations are those of a mesh; there is no entry where one changed since. known keeps what was read of each.
+	destinations map[string]*matching.Destinations
+	known        map[resources.Key]*matching.Destination
+	ports        map[string]*usedPort // by backend.assignment
+	members      map[resources.Key]*member
+
+	// What the commits that are being worked in concern.
+	dirtyPorts   map[*usedPort]struct{}
+	dirtyProxies map[*proxy]scope
+}
+
+// usedPort is a backend that some proxy sends to.
+type usedPort struct {
+	*backend
+	users map[*proxy]struct{}
+	// services are the MeshServices behind it.
+	services []*resources.Resource
+	// endpoints is never nil; identities is nil while the mesh trusts nobody, and for ingresses, which do not look.
+	endpoints, identities *resource
+}
+
+// scope is how much of a proxy's state is to be built anew.
+type scope uint8
+
+const (
+	onlySending scope = iota
+	everything
+)
+
+func newNetwork(reader store.Reader, home resources.Home) *network {
+	return &network{
+		store: reader, home: home, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
+		ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
+		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
+	}
+}
+
+// destinationTypes are what outbounds, routes and policies refer to.
+var destinationTypes = []resources.Type{
+	resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService,
+	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
+}
+
+// in returns the services and routes of a mesh.
+func (n *network) in(mesh string) *matching.Destinations {
+	if d := n.destinations[mesh]; d != nil {
+		return d
+	}
+	var all []*matching.Destination
+	snap := n.store.Snapshot()
+	for _, t := range destinationTypes {
+		for r := range snap.List(store.Query{Type: t, Mesh: mesh}) {
+			if d := n.destination(r); d != nil {
+				all = append(all, d)
+			}
+		}
+	}
+	d := matching.NewDestinations(matching.DestinationsConfig{Zone: n.home.Zone, SystemNamespace: n.home.SystemNamespace}, all)
+	n.destinations[mesh] = d
+	return d
+}
+
+// destination reads a resource, or returns what was read of it before; nil when it does not decode.
+func (n *network) destination(r *resources.Resource) *matching.Destination {
+	if d := n.known[r.Key]; d != nil && d.Resource == r {
+		return d
+	}
+	d, err := matching.NewDestination(r)
+	if err != nil {
+		return nil
+	}
+	n.known[r.Key] = d
+	return d
+}
+
+// forget drops what was read of a destination that changed.
+func (n *network) forget(key resources.Key) {
+	delete(n.known, key)
+	delete(n.destinations, key.Mesh)
+}
+
+// mark plans to build a proxy's state anew.
+func (n *network) mark(p *proxy, how scope) {
+	n.dirtyProxies[p] = max(n.dirtyProxies[p], how)
+}
+
+// use makes the proxy a user of exactly these backends; their ports are then the proxy's, in the same order.
+func (n *network) use(p *proxy, backends []*backend, trusted func(mesh string) *trust) {
+	next := make([]*usedPort, len(backends))
+	for i, b := range backends {
+		port := n.ports[b.assignment()]
+		switch {
+		case port == nil:
+			port = &usedPort{backend: b, users: map[*proxy]struct{}{}}
+			n.ports[b.assignment()] = port
+			n.resolve(port, trusted(b.mesh()))
+		case port.service.Resource != b.service.Resource: // another revision of the service
+			port.backend = b
+			n.dirtyPorts[port] = struct{}{}
+		}
+		port.users[p] = struct{}{}
+		next[i] = port
+	}
+	kept := map[*usedPort]bool{}
+	for _, port := range next {
+		kept[port] = true
+	}
+	for _, port := range p.ports {
+		if !kept[port] {
+			n.leave(p, port)
+		}
+	}
+	p.ports = next
+}
+
+func (n *network) leave(p *proxy, port *usedPort) {
+	delete(port.users, p)
+	if len(port.users) == 0 {
+		delete(n.ports, port.assignment())
+		delete(n.dirtyPorts, port)
+	}
+	if len(n.ports) == 0 {
+		clear(n.members)
+	}
+}
+
+// drop ends all that a proxy used.
+func (n *network) drop(p *proxy) {
+	for _, port := range p.ports {
+		n.leave(p, port)
+	}
+	p.ports = nil
+	delete(n.dirtyProxies, p)
+}
+
+// resolve finds the endpoints and identities of a port anew, and reports whether something is different. What cannot be made
+// stays as it was.
+func (n *network) resolve(port *usedPort, t *trust) bool {
+	old := *port
+	port.services = n.servicesOf(port.backend)
+	if r, err := n.endpoints(port); err == nil {
+		port.endpoints = same(old.endpoints, r)
+	}
+	if t != nil && !port.localOnly {
+		if r, err := n.identities(port, t); err == nil {
+			port.identities = same(old.identities, r)
+		}
+	}
+	return port.endpoints != old.endpoints || port.identities != old.identities
+}
+
+// same returns old where next is equal to it.
+func same(old, next *resource) *resource {
+	if old != nil && next != nil && old.version == next.version {
+		return old
+	}
+	return next
+}
+
+// servicesOf are the MeshServices behind a backend.
+func (n *network) servicesOf(b *backend) []*resources.Resource {
+	r := b.service.Resource
+	if r.Type != resources.TypeMeshMultiZoneService {
+		return []*resources.Resource{r}
+	}
+	spec, err := resources.SpecAs[resources.MeshMultiZoneService](r)
+	if err != nil {
+		return nil
+	}
+	var out []*resources.Resource
+	for s := range n.store.Snapshot().List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh, Labels: spec.Selector.MeshService.MatchLabels}) {
+		if b.localOnly && s.Zone() != n.home.Zone {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// dataplaneChanged notes the ports whose endpoints a Dataplane is, or was.
+func (n *network) dataplaneChanged(old, next *resources.Resource) {
+	if len(n.ports) == 0 {
+		return
+	}
+	var key resources.Key
+	for _, r := range []*resources.Resource{old, next} {
+		if r == nil || r.Zone() != n.home.Zone {
+			continue
+		}
+		key = r.Key
+		m := n.read(r)
+		for _, port := range n.ports {
+			if m != nil && port.mesh() == r.Mesh && m.servesAny(port.services) {
+				n.dirtyPorts[port] = struct{}{}
+			}
+		}
+	}
+	if next == nil {
+		delete(n.members, key)
+	}
+}
+
+// ingressChanged notes the ports that are reached through ingresses of a zone.
+func (n *network) ingressChanged(zone string) {
+	for _, port := range n.ports {
+		for _, s := range port.services {
+			if s.Zone() == zone && zone != n.home.Zone && !port.localOnly {
+				n.dirtyPorts[port] = struct{}{}
+			}
+		}
+	}
+}
+
+// trustChanged notes the ports of a mesh: the secrets of their identities hold whom the mesh trusts.
+func (n *network) trustChanged(mesh string) {
+	for _, port := range n.ports {
+		if port.mesh() == mesh && !port.localOnly {
+			n.dirtyPorts[port] = struct{}{}
+		}
+	}
+}
+
+// serviceChanged notes the ports that a service stands behind, or may stand behind now.
+func (n *network) serviceChanged(old, next *resources.Resource) {
+	for _, port := range n.ports {
+		for _, r := range []*resources.Resource{old, next} {
+			if r != nil && r.Mesh == port.mesh() && n.behind(port, r) {
+				n.dirtyPorts[port] = struct{}{}
+			}
+		}
+	}
+}
+
+func (n *network) behind(port *usedPort, r *resources.Resource) bool {
+	of := port.service.Resource
+	if of.Key == r.Key {
+		return true
+	}
+	if of.Type != resources.TypeMeshMultiZoneService || r.Type != resources.TypeMeshService {
+		return false
+	}
+	spec, err := resources.SpecAs[resources.MeshMultiZoneService](of)
+	return err == nil && carries(r.Labels, spec.Selector.MeshService.MatchLabels)
+}
+
+// carries reports whether all of want are among have.
+func carries(have, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// settle resolves the dirty ports and returns the proxies that have to learn of it.
+func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
+	concerned := map[*proxy]struct{}{}
+	for port := range n.dirtyPorts {
+		if now := n.known[port.service.Resource.Key]; now != nil && now != port.service {
+			if b, ok := newBackend(now, port.section); ok {
+				b.localOnly = port.localOnly
+				port.backend = b
+			}
+		}
+		if n.resolve(port, trusted(port.mesh())) {
+			maps.Copy(concerned, port.users)
+		}
+	}
+	clear(n.dirtyPorts)
+	return concerned
+}

@@ -1,0 +1,101 @@
+package xds
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/stream/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const goldenService = "kri_msvc_default_zone-1__backend_http"
+
+// watchOf asks for names of a kind, "*" for all, having the versions known.
+func watchOf(t *testing.T, s *session, k kind, names ...string) chan cache.DeltaResponse {
+	t.Helper()
+	out := make(chan cache.DeltaResponse, 10)
+	sub := stream.NewDeltaSubscription(names, nil, nil, true)
+	if _, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k]}, sub, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestRoutesWaitForClusters: a stream of all clusters gets a route only after the clusters that it names, with their endpoints and
+// secrets. One that asks for clusters by name gets the route first: it knows the names from there.
+func TestRoutesWaitForClusters(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		x := testProxies(storeOf(t, "testdata/network/http.yaml"))
+		s := newSession(x)
+		if err := s.identify(testNode("caller")); err != nil {
+			t.Fatal(err)
+		}
+		clusters := goldenService
+		if all {
+			clusters = "*"
+		}
+		<-watchOf(t, s, kindCluster, clusters)
+		endpoints := watchOf(t, s, kindEndpoint, goldenService)
+		<-endpoints
+		routes := watchOf(t, s, kindRoute, goldenService)
+		if got := len(routes); got == 1 == all {
+			t.Errorf("all clusters: %t: %d routes before the endpoints of all their clusters", all, got)
+		}
+		<-watchOf(t, s, kindEndpoint, goldenService, "kri_msvc_default_zone-2__far_80")
+		if len(routes) != 1 {
+			t.Errorf("all clusters: %t: no routes after the endpoints", all)
+		}
+		s.end()
+	}
+}
+
+// TestClustersGoLast: what is no longer used is taken away after the route that named it.
+func TestClustersGoLast(t *testing.T) {
+	x := testProxies(storeOf(t, "testdata/network/http.yaml"))
+	s := newSession(x)
+	if err := s.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	state := s.proxy.state.Load()
+	known := func(k kind) map[string]string {
+		out := map[string]string{}
+		for _, r := range state.sets[k] {
+			out[r.name] = r.version
+		}
+		return out
+	}
+	open := func(k kind, names ...string) chan cache.DeltaResponse {
+		out := make(chan cache.DeltaResponse, 10)
+		sub := stream.NewDeltaSubscription(names, nil, known(k), true)
+		if _, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k]}, sub, out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	clusters, _ := open(kindCluster, "*"), open(kindEndpoint, "*")
+	routes := open(kindRoute, goldenService)
+	dp := x.cfg.Store.Snapshot().Get(dataplaneKey("caller")).Clone()
+	spec := strings.Replace(string(dp.Spec.JSON()), `,{"backendRef":{"kind":"MeshService","labels":{"kuma.io/zone":"zone-2"}},"port":10002}`, "", 1)
+	var err error
+	if dp.Spec, err = resources.NewSpec(resources.TypeDataplane, []byte(spec)); err != nil {
+		t.Fatal(err)
+	}
+	route := resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "v2"}
+	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: dp}, {Delete: route}}}); err != nil {
+		t.Fatal(err)
+	}
+	x.catchUp()
+	if len(routes) != 1 || len(clusters) != 1 {
+		t.Fatalf("%d responses of routes, %d of clusters", len(routes), len(clusters))
+	}
+	response, _ := (<-clusters).GetDeltaDiscoveryResponse()
+	if len(response.RemovedResources) != 1 {
+		t.Errorf("removed: %v", response.RemovedResources)
+	}
+}

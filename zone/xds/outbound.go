@@ -1,0 +1,69 @@
+package xds
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// outbound is a port on which the application reaches a service.
+type outbound struct {
+	listen endpoint
+	ref    resources.BackendRef
+	field  string
+}
+
+// outboundsOf returns the outbounds of a Dataplane; problems are those that get no listener, with the reason.
+func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err error) {
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	taken := map[endpoint]bool{}
+	for i, o := range spec.GetNetworking().GetOutbound() {
+		field := fmt.Sprintf("networking.outbound[%d]", i)
+		ref := o.GetBackendRef()
+		listen := endpoint{address: cmp.Or(o.GetAddress(), "127.0.0.1"), port: o.GetPort()}
+		switch {
+		case ref == nil:
+			problems = append(problems, field+": has no backendRef: outbounds by tags are not served")
+		case !listen.dialable():
+			problems = append(problems, fmt.Sprintf("%s: address %q, port %d: want an IP address and a port", field, listen.address, listen.port))
+		case taken[listen]:
+			problems = append(problems, fmt.Sprintf("%s: another outbound listens on %s:%d too", field, listen.address, listen.port))
+		default:
+			taken[listen] = true
+			target := resources.TargetRef{Kind: ref.GetKind(), Name: ref.GetName(), Labels: ref.GetLabels()}
+			out = append(out, outbound{listen: listen, field: field, ref: resources.BackendRef{TargetRef: target, Port: ref.GetPort()}})
+		}
+	}
+	return out, problems, nil
+}
+
+// find resolves a reference to a port. One that names no port means the service's only one, or that of the given section.
+func find(dests *matching.Destinations, from matching.Referrer, ref *resources.BackendRef, section string) (*backend, string) {
+	target, problem := dests.ResolvePort(from, ref, section)
+	if problem != "" {
+		return nil, problem
+	}
+	b, ok := newBackend(target.Destination, target.Section)
+	if !ok {
+		return nil, fmt.Sprintf("%s has no port %s", target.Destination.KRI, target.Section)
+	}
+	return b, ""
+}
+
+// mayMean reports whether a reference could mean the resource, whatever its namespace.
+func mayMean(ref *resources.BackendRef, r *resources.Resource) bool {
+	if string(r.Type) != ref.Kind {
+		return false
+	}
+	if len(ref.Labels) > 0 {
+		return carries(r.Labels, ref.Labels)
+	}
+	return ref.Name == r.DisplayName() || ref.Name == r.Name || ref.Name == hashing.Name(r.Mesh, r.DisplayName(), r.Zone(), r.HomeNamespace())
+}

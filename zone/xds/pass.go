@@ -1,0 +1,200 @@
+package xds
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// What a stream may show.
+const (
+	methodNone        = ""
+	methodToken       = "token"
+	methodCertificate = "certificate"
+)
+
+// ScopeZoneIngress is the scope of tokens for the proxies of ZoneIngresses.
+const ScopeZoneIngress = "zone-ingress"
+
+// pass is what a stream showed. A nil pass allows everything: it is that of a server without an Admission.
+type pass struct {
+	admission *Admission
+	address   string
+	method    string
+	token     string
+	claims    tokens.Claims
+	chain     []*x509.Certificate // not verified before check
+	until     time.Time           // zero: for ever
+	node      atomic.Value        // string: what check was asked about last
+
+	end context.CancelCauseFunc // guarded by admission.mu
+}
+
+// ended is why a stream was ended that had been let in.
+type ended struct {
+	pass   *pass
+	reason string
+	code   codes.Code
+}
+
+func (e *ended) Error() string { return "the stream's credential is no longer good: " + e.reason }
+
+// refuse tells of a refusal and returns what the peer is told of it.
+func (p *pass) refuse(reason string, code codes.Code) error {
+	node, _ := p.node.Load().(string)
+	p.admission.cfg.Log.Warn("a stream of a proxy was refused", "address", p.address, "node", node, "method", p.method, "reason", reason)
+	if p.admission.cfg.Refused != nil {
+		p.admission.cfg.Refused(Refusal{Address: p.address, Node: node, Method: p.method, Reason: reason})
+	}
+	switch {
+	case p.method == methodNone:
+		return status.Error(code, "a dataplane token or an SVID of this zone is required: see causewayctl dataplane token --help")
+	case code == codes.PermissionDenied:
+		return status.Error(code, "the credential is not for this proxy")
+	default:
+		return status.Error(code, "the credential was refused")
+	}
+}
+
+// endedBy turns the cause of a stream's end into what its peer is told; nil where the cause is another.
+func endedBy(cause error) error {
+	var e *ended
+	if errors.As(cause, &e) {
+		return e.pass.refuse(e.reason, e.code)
+	}
+	return nil
+}
+
+// open registers the pass of a stream; end is called when it is no longer good.
+func (p *pass) open(end context.CancelCauseFunc) {
+	if p == nil || p.method == methodNone {
+		return
+	}
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.end = end
+	a.live[p] = struct{}{}
+	if a.first.IsZero() || p.until.Before(a.first) {
+		a.first = p.until
+		select {
+		case a.sooner <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *pass) close() {
+	if p == nil {
+		return
+	}
+	p.admission.mu.Lock()
+	defer p.admission.mu.Unlock()
+	delete(p.admission.live, p)
+}
+
+// over says why the credential is no longer good, or nothing.
+func (p *pass) over(now time.Time) string {
+	if p.method == methodToken {
+		if _, err := p.admission.cfg.Tokens.Verify(p.token, tokens.AudienceDataplane); err != nil {
+			return tokens.Reason(err)
+		}
+		return ""
+	}
+	if !now.Before(p.until) {
+		return tokens.Reason(tokens.ErrExpired)
+	}
+	return ""
+}
+
+// check reports whether the pass is for the proxy of the given key. The resource is the proxy's as it is now, or nil. Errors are
+// gRPC statuses.
+func (p *pass) check(key resources.Key, r *resources.Resource) error {
+	if p == nil {
+		return nil
+	}
+	p.node.Store(NodeID(key.Mesh, key.Name))
+	if !p.fits(key, r) {
+		return p.refuse("another-proxy", codes.PermissionDenied)
+	}
+	return nil
+}
+
+// recheck ends the stream when the pass is not for what the Dataplane has become. It tells nobody itself.
+func (p *pass) recheck(key resources.Key, r *resources.Resource, end context.CancelCauseFunc) {
+	if p != nil && !p.fits(key, r) {
+		end(&ended{pass: p, reason: "another-proxy", code: codes.PermissionDenied})
+	}
+}
+
+func (p *pass) fits(key resources.Key, r *resources.Resource) bool {
+	switch p.method {
+	case methodToken:
+		return bound(&p.claims, key, r)
+	case methodCertificate:
+		return p.is(r)
+	}
+	return true
+}
+
+// is compares a client certificate with the identity of the Dataplane. Only an authority of this zone is believed: another
+// zone's must not open streams here, whatever it signs.
+func (p *pass) is(r *resources.Resource) bool {
+	if r == nil || r.Type != resources.TypeDataplane {
+		return false
+	}
+	want, authorities, err := p.admission.cfg.Identity(r)
+	if err != nil {
+		return false
+	}
+	bundle := x509bundle.FromX509Authorities(want.TrustDomain(), authorities)
+	id, _, err := x509svid.Verify(p.chain, bundle, x509svid.WithTime(p.admission.cfg.Now()))
+	return err == nil && id == want
+}
+
+// bound compares a token with the proxy: everything that the token names must hold, and it must name something. The name holds
+// the namespace; without one it is the label, and a token that has neither is for Dataplanes without a namespace.
+func bound(c *tokens.Claims, key resources.Key, r *resources.Resource) bool {
+	if key.Type == resources.TypeZoneIngress {
+		return c.Mesh == "" && len(c.Scopes) == 1 && c.Scopes[0] == ScopeZoneIngress && c.Dataplane == key.Name
+	}
+	switch {
+	case c.Mesh == "" || c.Mesh != key.Mesh || len(c.Scopes) > 0:
+		return false
+	case c.Dataplane == "" && c.Workload == "" && len(c.Labels) == 0:
+		return false
+	case c.Dataplane != "" && c.Dataplane != QualifiedName(key):
+		return false
+	case c.Dataplane == "" && c.Labels[resources.LabelNamespace] != key.Namespace:
+		return false
+	case (c.Workload != "" || len(c.Labels) > 0) && r == nil:
+		return false // nobody knows yet what it will be
+	case c.Workload != "" && c.Workload != identity.WorkloadOf(r):
+		return false
+	}
+	for label, value := range c.Labels {
+		if got, ok := r.Labels[label]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// QualifiedName is how a dataplane token names a Dataplane: `<namespace>/<name>`, or the name where it has no namespace.
+func QualifiedName(key resources.Key) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}

@@ -1,0 +1,25 @@
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// percent is a number that users write as 12 or as "12.5".
+type percent float64
+
+// UnmarshalJSON takes a number or a string that holds one.
+func (p *percent) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	var quoted string
+	if json.Unmarshal(raw, &quoted) == nil {
+		text = quoted
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n != n || n < 0 {
+		return fmt.Errorf("%.40q is not a number from 0 on", text)
+	}
+	*p = percent(n)
+	return nil
+}

@@ -1,0 +1,50 @@
+package xds
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// permissions are the filters that judge an inbound's clients, as they travel by ECDS, and who gets in by them where before
+// did: the zero access on HTTP inbounds.
+func permissions(t *target, in *inbound, policies []*matching.Policy, before access) ([]*resource, access, error) {
+	rules := matching.Inbound(t.match, in.port, policies)
+	if in.http() {
+		filter, err := newExtension(in.httpFilter(), t.form.HTTPFilter(rules))
+		return []*resource{filter}, access{}, err
+	}
+	dryRun, enforced := t.form.NetworkFilters(rules, in.statPrefix())
+	first, err := newExtension(in.tcpDryRun(), dryRun)
+	if err != nil {
+		return nil, access{}, err
+	}
+	second, err := newExtension(in.tcpFilter(), enforced)
+	if err != nil {
+		return nil, access{}, err
+	}
+	next := before.next(rules, second.version)
+	if !in.serverFirst {
+		return []*resource{first, second}, next, nil
+	}
+	judge, unsaid := rbac.HandshakeFilter(rules, in.service.String())
+	if unsaid != nil {
+		next.closed = fmt.Sprintf("inbound %s is closed to everybody: %v", in.section, unsaid)
+	}
+	third, err := newExtension(in.handshake(), judge)
+	return []*resource{first, second, third}, next, err
+}
+
+// statPrefix is that of the network filters; Envoy puts `rbac.` right behind it.
+func (in *inbound) statPrefix() string { return in.name() + "." }
+
+func newExtension(name string, filter message) (*resource, error) {
+	packed, err := pack(filter)
+	if err != nil {
+		return nil, err
+	}
+	return newResource(kindExtension, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: packed})
+}

@@ -1,0 +1,203 @@
+package xds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// Config is what Proxies are made of.
+type Config struct {
+	// Store is followed; nothing is written to it.
+	Store store.Reader
+	// Status takes the DataplaneInsights.
+	Status store.Store
+	// Home is the zone.
+	Home resources.Home
+	// Authorities issue the proxies' identities.
+	Authorities *identity.Authorities
+	// RBACForm is how permissions are written for Envoy; rbac.Auto when empty.
+	RBACForm rbac.Form
+	// AccessLogs are where proxies log what their inbounds judge.
+	AccessLogs []accesslog.Sink
+	// Instance names this process in DataplaneInsights.
+	Instance string
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+	// Registerer takes the metrics; none are registered when nil.
+	Registerer prometheus.Registerer
+	// Tracer gets a span for each response with a traced change, until the proxy's answer; nil for none.
+	Tracer trace.Tracer
+}
+
+// Proxies are the connected proxies of a zone and what each of them should have.
+type Proxies struct {
+	cfg      Config
+	insights *insights
+	renewals *renewals
+	metrics  *metrics
+
+	mu      sync.Mutex
+	since   uint64             // guarded by mu: the revision up to which commits were worked in
+	proxies map[proxyID]*proxy // guarded by mu
+	meshes  map[string]*mesh   // guarded by mu
+	network *network           // guarded by mu
+	// accesses are those that a Dataplane's proxy was told last. They outlive its streams: who loses access while the proxy
+	// is away loses its connections too, and nobody does because it comes back. Guarded by mu.
+	accesses map[resources.Key]accesses
+	// cause is that of the commits that are being worked in; nil outside of that. Guarded by mu.
+	cause *store.Cause
+}
+
+// New returns Proxies without a proxy. Run must run for them to notice changes.
+func New(cfg Config) *Proxies {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	p := &Proxies{
+		cfg: cfg, metrics: newMetrics(cfg.Registerer),
+		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{},
+		network: newNetwork(cfg.Store, cfg.Home),
+	}
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(byState{p})
+	}
+	p.renewals = newRenewals(cfg.Now, p.renew)
+	p.since = cfg.Store.Snapshot().Revision()
+	return p
+}
+
+// attach makes session one of the streams of a proxy, and returns that proxy.
+func (x *Proxies) attach(id proxyID, s *session) *proxy {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.proxies[id]
+	if p == nil {
+		p = x.addLocked(id)
+	}
+	p.sessions[s] = struct{}{}
+	return p
+}
+
+func (x *Proxies) addLocked(id proxyID) *proxy {
+	key := id.Key
+	snap := x.cfg.Store.Snapshot()
+	m := x.meshes[key.Mesh]
+	if m == nil {
+		m = x.loadMeshLocked(key.Mesh, snap)
+	}
+	p := &proxy{
+		key: key, proxyless: id.proxyless, mesh: m, secrets: secretsOf(key), since: snap.Revision(), sessions: map[*session]struct{}{},
+		record: x.insights.open(key),
+	}
+	x.proxies[id] = p
+	x.metrics.proxies.Inc()
+	put(m.proxiesAt, hook{allHook, ""}, p, struct{}{})
+	x.setLocked(p, snap.Get(key))
+	return p
+}
+
+// allHook is the hook of every proxy of a mesh, those without a Dataplane too. It is no label's key.
+const allHook = "\x00all"
+
+func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
+	m := newMesh(name)
+	m.since = snap.Revision()
+	x.meshes[name] = m
+	if name != "" { // ingresses are of no mesh
+		x.loadPoliciesLocked(m, snap)
+		x.setTrustLocked(m, snap)
+	}
+	return m
+}
+
+func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
+		m.permissions.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+	}
+	x.loadTrafficLocked(m, snap)
+	for _, t := range confTypes {
+		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
+			m.confs.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+		}
+	}
+}
+
+// detach ends a stream of a proxy. Nothing is kept of a proxy without streams.
+func (x *Proxies) detach(p *proxy, s *session) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(p.sessions, s)
+	if len(p.sessions) > 0 {
+		return
+	}
+	delete(x.proxies, p.id())
+	x.metrics.proxies.Dec()
+	x.renewals.cancel(p)
+	x.insights.close(p.record)
+	if p.target != nil {
+		p.mesh.removeProxy(p)
+	}
+	x.network.drop(p)
+	drop(p.mesh.proxiesAt, hook{allHook, ""}, p)
+	if len(p.mesh.proxiesAt) == 0 {
+		delete(x.meshes, p.mesh.name)
+	}
+}
+
+// Run follows the store's changes, renews identities and writes insights until ctx ends; it then returns nil.
+func (x *Proxies) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { x.renewals.run(ctx) })
+	wg.Go(func() { x.insights.run(ctx) })
+	defer wg.Wait()
+	for {
+		_, next := x.cfg.Store.Changed()
+		x.catchUp()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		}
+	}
+}
+
+// catchUp works in all commits there are.
+func (x *Proxies) catchUp() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	commits, ok := x.cfg.Store.Changes(x.since)
+	if !ok {
+		x.reloadLocked()
+		return
+	}
+	all := &store.Cause{}
+	for _, commit := range commits {
+		cause := commit.Cause // a copy: who waits for a proxy with it does not hold the commit
+		x.cause = &cause
+		all.Join(&cause)
+		for i := range commit.Changes {
+			x.workInLocked(commit.Revision, &commit.Changes[i])
+		}
+		x.since = commit.Revision
+	}
+	x.cause = all
+	x.settleLocked()
+	x.cause = nil
+}

@@ -1,0 +1,188 @@
+package xds
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// What a gRPC server's bootstrap must say as the zone does.
+const (
+	// ServerListenerTemplate is its server_listener_resource_name_template: gRPC puts the address in that it listens on.
+	ServerListenerTemplate = "self_inbound_grpc/%s"
+	// CertificateProvider is the name of the certificate provider for its identity and for whom it trusts.
+	CertificateProvider = "causeway"
+)
+
+// buildProxyless makes the state of a gRPC server that takes its config by itself. The permissions are in the routes: a server
+// drains all its connections when its listener changes, and none when its routes do.
+func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state, error) {
+	s := &state{proxyless: true}
+	ports := map[uint32]int{}
+	for i := range t.inbounds {
+		ports[t.inbounds[i].listen.port]++
+	}
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		if !in.http() {
+			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: a gRPC server takes only http, http2 and grpc", in.section))
+			continue
+		}
+		rules := matching.Inbound(t.match, in.port, policies)
+		route, err := in.serverRoute(rules)
+		if err != nil {
+			return nil, fmt.Errorf("inbound %q: %w", in.section, err)
+		}
+		s.sets[kindRoute] = append(s.sets[kindRoute], route)
+		for _, w := range rbac.ClassicWarnings(rules) {
+			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s %s: %s", in.section, w.Policy, w.Field, w.Text))
+		}
+		for _, address := range in.listensOn(ports) {
+			listener, err := in.serverListener(address)
+			if err != nil {
+				return nil, fmt.Errorf("inbound %q: %w", in.section, err)
+			}
+			s.sets[kindListener] = append(s.sets[kindListener], listener)
+		}
+	}
+	for k := range s.sets {
+		s.sets[k] = newSet(s.sets[k]...)
+		if old != nil {
+			s.sets[k] = s.sets[k].keepOf(old.sets[k])
+		}
+	}
+	s.receiving = s.sets
+	return s, nil
+}
+
+// listensOn are the addresses under which a server may ask for the inbound: the inbound's own, and all of the machine where no
+// other inbound has the port. gRPC wants its own words back.
+func (in *inbound) listensOn(ports map[uint32]int) []string {
+	out := []string{in.listen.address}
+	for _, all := range []string{"0.0.0.0", "::"} {
+		if ports[in.listen.port] == 1 && in.listen.address != all {
+			out = append(out, all)
+		}
+	}
+	return out
+}
+
+// Names of the two filters and of the route configuration of an inbound.
+func (in *inbound) denyFilter() string  { return in.name() + "_rbac_deny" }
+func (in *inbound) allowFilter() string { return in.name() + "_rbac_allow" }
+func (in *inbound) routeName() string   { return "self_inbound_grpc_" + in.section }
+
+// serverListener is mutual TLS with files as certificates, and two filters that deny until the routes say otherwise.
+func (in *inbound) serverListener(address string) (*resource, error) {
+	deny, err := pack(rbac.DenyAllClassic())
+	if err != nil {
+		return nil, err
+	}
+	router, err := pack(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
+	manager, err := pack(&hcmv3.HttpConnectionManager{
+		StatPrefix: in.name(),
+		HttpFilters: []*hcmv3.HttpFilter{
+			{Name: in.denyFilter(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: deny}},
+			{Name: in.allowFilter(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: deny}},
+			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
+		},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.routeName()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	tls, err := pack(serverTLS())
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf(ServerListenerTemplate, net.JoinHostPort(address, strconv.Itoa(int(in.listen.port))))
+	return newResource(kindListener, name, &listenerv3.Listener{
+		Name:             name,
+		Address:          endpoint{address, in.listen.port}.proto(),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		FilterChains: []*listenerv3.FilterChain{{
+			Name: in.name(),
+			Filters: []*listenerv3.Filter{{
+				Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+			}},
+			TransportSocket: &corev3.TransportSocket{
+				Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
+			},
+		}},
+	})
+}
+
+// serverTLS is mutual TLS as gRPC can be told of it: it refuses a listener with parameters of TLS.
+func serverTLS() *tlsv3.DownstreamTlsContext {
+	provider := &tlsv3.CertificateProviderPluginInstance{InstanceName: CertificateProvider}
+	return &tlsv3.DownstreamTlsContext{
+		RequireClientCertificate: wrapperspb.Bool(true),
+		CommonTlsContext: &tlsv3.CommonTlsContext{
+			TlsCertificateProviderInstance: provider,
+			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{
+				ValidationContext: &tlsv3.CertificateValidationContext{CaCertificateProviderInstance: provider},
+			},
+		},
+	}
+}
+
+// serverRoute is where all requests go, with the rules that judge them in place of the filters' own denial.
+func (in *inbound) serverRoute(rules matching.Rules) (*resource, error) {
+	filters := rbac.ClassicFilters(rules)
+	configs := map[string]*anypb.Any{}
+	for name, filter := range map[string]*httprbac.RBAC{in.denyFilter(): filters.Deny, in.allowFilter(): filters.Allow} {
+		packed, err := pack(&httprbac.RBACPerRoute{Rbac: filter})
+		if err != nil {
+			return nil, err
+		}
+		configs[name] = packed
+	}
+	return newResource(kindRoute, in.routeName(), &routev3.RouteConfiguration{
+		Name: in.routeName(),
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name:                 in.routeName(),
+			Domains:              []string{"*"},
+			TypedPerFilterConfig: configs,
+			Routes: []*routev3.Route{{
+				Name:   in.routeName(),
+				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}},
+				Action: &routev3.Route_NonForwardingAction{NonForwardingAction: &routev3.NonForwardingAction{}},
+			}},
+		}},
+	})
+}
+
+// configProblem is the source of what keeps the proxy from its config.
+func (p *proxy) configProblem() string {
+	if p.proxyless {
+		return problemProxyless
+	}
+	return problemConfig
+}
+
+// showLimits shows what of a state does less than was written, and reports whether that is news: inbounds that stay closed, and what
+// a gRPC server cannot be told.
+func (p *proxy) showLimits(s *state) bool {
+	if p.proxyless {
+		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))
+	}
+	return p.record.setProblem(problemInbounds, s.accesses.closed())
+}

@@ -1,0 +1,214 @@
+package xds
+
+import (
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// maxSubscriptions is how many streams of a proxy its insight remembers.
+const maxSubscriptions = 5
+
+// Sources of problems, as an insight's metadata names them.
+const (
+	problemConfig   = "config"
+	problemIdentity = "identity"
+	// problemInbounds are inbounds that let nobody in, because their permissions cannot be enforced there.
+	problemInbounds = "inbounds"
+	// problemOutbounds are outbounds and policies on them without effect; the rest of the config is in place.
+	problemOutbounds = "outbounds"
+	// problemProxyless is what keeps a gRPC server from its config, problemUnsaid what it cannot be told; where that is of
+	// permissions, they are stricter there.
+	problemProxyless = "proxyless-config"
+	problemUnsaid    = "proxyless"
+)
+
+// problemRefused names the kind that the proxy refused.
+func problemRefused(k kind) string { return "refused-" + k.String() }
+
+// record is what was seen of one Dataplane's proxy.
+type record struct {
+	key  resources.Key
+	open int // guarded by insights.mu: proxies that use it
+
+	mu            sync.Mutex
+	dataplane     bool                            // guarded by mu: there is one; without, there is no insight
+	past          []*meshpb.DiscoverySubscription // guarded by mu: restored, oldest first
+	subscriptions []*subscription                 // guarded by mu, oldest first
+	mtls          *meshpb.DataplaneInsight_MTLS   // guarded by mu
+	problems      map[string]string               // guarded by mu, by source
+}
+
+// subscription is one stream; its record's mu guards it.
+type subscription struct {
+	id, instance, envoy string
+	connected, ended    time.Time
+	updated             time.Time
+	stats               [kinds]stats
+}
+
+type stats struct{ sent, acknowledged, rejected uint64 }
+
+// restore goes on from a written insight. Streams that it shows as open ended with the process that served them.
+func (r *record) restore(old *resources.Resource) {
+	if old == nil {
+		return
+	}
+	spec, err := resources.SpecAs[meshpb.DataplaneInsight](old)
+	if err != nil {
+		return
+	}
+	r.past = append(r.past, spec.GetSubscriptions()...)
+	r.mtls = spec.GetMTLS()
+}
+
+func (r *record) connect(node *corev3.Node, instance string, now time.Time) *subscription {
+	s := &subscription{id: uuid.NewString(), instance: instance, envoy: envoyVersion(node), connected: now}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscriptions = append(r.subscriptions, s)
+	for len(r.subscriptions) > maxSubscriptions && !r.subscriptions[0].ended.IsZero() {
+		r.subscriptions = r.subscriptions[1:]
+	}
+	return s
+}
+
+func (r *record) disconnect(s *subscription, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.ended = now
+}
+
+func (r *record) sent(s *subscription, k kind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.stats[k].sent++
+}
+
+// acknowledged reports whether a refusal is over with it.
+func (r *record) acknowledged(s *subscription, k kind, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.stats[k].acknowledged++
+	s.updated = now
+	_, refused := r.problems[problemRefused(k)]
+	delete(r.problems, problemRefused(k))
+	return refused
+}
+
+func (r *record) rejected(s *subscription, k kind, reason string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.stats[k].rejected++
+	s.updated = now
+	r.setProblemLocked(problemRefused(k), reason)
+}
+
+// setProblem remembers what is wrong with the proxy; an empty text says that it is not any more. It reports whether that is news.
+func (r *record) setProblem(source, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.problems[source]
+	r.setProblemLocked(source, text)
+	return r.problems[source] != before
+}
+
+func (r *record) setProblemLocked(source, text string) {
+	if text == "" {
+		delete(r.problems, source)
+		return
+	}
+	if r.problems == nil {
+		r.problems = map[string]string{}
+	}
+	r.problems[source] = text[:min(len(text), 1024)]
+}
+
+func (r *record) issued(end, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.mtls.GetCertificateRegenerations() + 1
+	r.mtls = &meshpb.DataplaneInsight_MTLS{
+		CertificateExpirationTime:   timestamppb.New(end),
+		LastCertificateRegeneration: timestamppb.New(now),
+		CertificateRegenerations:    n,
+		IssuedBackend:               "identity",
+		SupportedBackends:           []string{"identity"},
+	}
+}
+
+func (r *record) setDataplane(there bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dataplane = there
+}
+
+// write is what brings the status store up to date.
+func (r *record) write(home resources.Home) (store.Op, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dataplane {
+		return store.Op{Delete: r.key}, nil
+	}
+	insight, err := r.insightLocked(home)
+	return store.Op{Put: insight}, err
+}
+
+// insightLocked is the record as a resource.
+func (r *record) insightLocked(home resources.Home) (*resources.Resource, error) {
+	out := &meshpb.DataplaneInsight{MTLS: r.mtls}
+	keep := max(maxSubscriptions-len(r.subscriptions), 0)
+	out.Subscriptions = append(out.Subscriptions, r.past[max(len(r.past)-keep, 0):]...)
+	for _, s := range r.subscriptions {
+		out.Subscriptions = append(out.Subscriptions, s.proto())
+	}
+	if len(r.problems) > 0 {
+		fields := map[string]*structpb.Value{}
+		for source, text := range r.problems {
+			fields[source] = structpb.NewStringValue(text)
+		}
+		out.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"problems": structpb.NewStructValue(&structpb.Struct{Fields: fields})}}
+	}
+	spec, err := resources.NewSpecOf(resources.TypeDataplaneInsight, out)
+	if err != nil {
+		return nil, err
+	}
+	res := &resources.Resource{Key: r.key, Spec: spec}
+	res.Labels = home.ComputedLabels(res)
+	return res, nil
+}
+
+func (s *subscription) proto() *meshpb.DiscoverySubscription {
+	status := &meshpb.DiscoverySubscriptionStatus{
+		Total: &meshpb.DiscoveryServiceStats{}, Cds: s.stats[kindCluster].proto(), Lds: s.stats[kindListener].proto(),
+		Eds: s.stats[kindEndpoint].proto(), Rds: s.stats[kindRoute].proto(),
+	}
+	for _, n := range s.stats {
+		status.Total.ResponsesSent += n.sent
+		status.Total.ResponsesAcknowledged += n.acknowledged
+		status.Total.ResponsesRejected += n.rejected
+	}
+	out := &meshpb.DiscoverySubscription{
+		Id: s.id, ControlPlaneInstanceId: s.instance, ConnectTime: timestamppb.New(s.connected), Status: status,
+		Version: &meshpb.Version{Envoy: &meshpb.EnvoyVersion{Version: s.envoy}},
+	}
+	if !s.updated.IsZero() {
+		status.LastUpdateTime = timestamppb.New(s.updated)
+	}
+	if !s.ended.IsZero() {
+		out.DisconnectTime = timestamppb.New(s.ended)
+	}
+	return out
+}
+
+func (s stats) proto() *meshpb.DiscoveryServiceStats {
+	return &meshpb.DiscoveryServiceStats{ResponsesSent: s.sent, ResponsesAcknowledged: s.acknowledged, ResponsesRejected: s.rejected}
+}

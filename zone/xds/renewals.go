@@ -1,0 +1,120 @@
+package xds
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// renewals call back when an identity is due: one timer for all proxies.
+type renewals struct {
+	now  func() time.Time
+	due  func(*proxy)
+	wake chan struct{}
+
+	mu   sync.Mutex
+	heap renewalHeap         // guarded by mu
+	of   map[*proxy]*renewal // guarded by mu
+}
+
+type renewal struct {
+	proxy *proxy
+	at    time.Time
+	index int
+}
+
+func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
+	return &renewals{now: now, due: due, wake: make(chan struct{}, 1), of: map[*proxy]*renewal{}}
+}
+
+// plan sets when a proxy's identity is due, in place of what was planned before.
+func (r *renewals) plan(p *proxy, at time.Time) {
+	r.mu.Lock()
+	if e := r.of[p]; e != nil {
+		e.at = at
+		heap.Fix(&r.heap, e.index)
+	} else {
+		e = &renewal{proxy: p, at: at}
+		r.of[p] = e
+		heap.Push(&r.heap, e)
+	}
+	first := r.heap[0].proxy == p
+	r.mu.Unlock()
+	if first {
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// cancel forgets a proxy.
+func (r *renewals) cancel(p *proxy) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.of[p]; e != nil {
+		heap.Remove(&r.heap, e.index)
+		delete(r.of, p)
+	}
+}
+
+// next takes the earliest proxy that is due; otherwise it says how long to wait, negative for as long as nothing is planned.
+func (r *renewals) next() (p *proxy, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.heap) == 0 {
+		return nil, -1
+	}
+	if wait := r.heap[0].at.Sub(r.now()); wait > 0 {
+		return nil, wait
+	}
+	e := heap.Pop(&r.heap).(*renewal)
+	delete(r.of, e.proxy)
+	return e.proxy, 0
+}
+
+func (r *renewals) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		p, wait := r.next()
+		if p != nil {
+			r.due(p)
+			continue
+		}
+		var due <-chan time.Time
+		if wait >= 0 {
+			timer.Reset(wait)
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-due:
+		}
+	}
+}
+
+type renewalHeap []*renewal
+
+func (h renewalHeap) Len() int           { return len(h) }
+func (h renewalHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h renewalHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push and Pop are container/heap's.
+func (h *renewalHeap) Push(e any) {
+	e.(*renewal).index = len(*h)
+	*h = append(*h, e.(*renewal))
+}
+
+func (h *renewalHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return e
+}

@@ -1,0 +1,124 @@
+package xds
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// kind is a type of xDS resource that is served here, in the order in which proxies should learn of new ones.
+type kind uint8
+
+const (
+	kindSecret kind = iota
+	kindCluster
+	kindEndpoint
+	kindListener
+	kindRoute
+	kindExtension
+	kinds
+)
+
+// typeURLs are the kinds' names on the wire.
+var typeURLs = [kinds]string{
+	kindSecret:    "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+	kindCluster:   "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	kindEndpoint:  "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	kindListener:  "type.googleapis.com/envoy.config.listener.v3.Listener",
+	kindRoute:     "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+	kindExtension: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+}
+
+// kindOf finds the kind of a type URL.
+func kindOf(typeURL string) (kind, bool) {
+	i := slices.Index(typeURLs[:], typeURL)
+	return kind(max(i, 0)), i >= 0
+}
+
+// keptByName: proxies ask for these by name and drop them by themselves, with the listener or cluster that uses them. They are
+// never removed from here: connections that still drain would be denied at once.
+func (k kind) keptByName() bool { return k != kindCluster && k != kindListener }
+
+func (k kind) String() string {
+	return [...]string{kindSecret: "sds", kindCluster: "cds", kindEndpoint: "eds", kindListener: "lds", kindRoute: "rds", kindExtension: "ecds"}[k]
+}
+
+// resource is one xDS resource, marshalled once. It is immutable and shared by all streams; the version is a hash of its
+// bytes, so it is the same after a restart.
+type resource struct {
+	name, version string
+	delta         *discovery.Resource
+}
+
+// message is what Envoy's generated messages are.
+type message interface {
+	proto.Message
+	Validate() error
+}
+
+// newResource checks and marshals m. An error here keeps one bad resource from refusing a whole response.
+func newResource(k kind, name string, m message) (*resource, error) {
+	a, err := pack(m)
+	if err != nil {
+		return nil, err
+	}
+	if a.TypeUrl != typeURLs[k] {
+		return nil, fmt.Errorf("%w: %s is not a %s resource", ErrConfig, a.TypeUrl, k)
+	}
+	sum := sha256.Sum256(a.Value)
+	version := hex.EncodeToString(sum[:12])
+	return &resource{
+		name: name, version: version,
+		delta: &discovery.Resource{Name: name, Version: version, Resource: a},
+	}, nil
+}
+
+// pack validates m and puts it into an Any, always as the same bytes.
+func pack(m message) (*anypb.Any, error) {
+	if err := m.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: b}, nil
+}
+
+// set is the resources of one kind, sorted by name. It is immutable.
+type set []*resource
+
+func newSet(rs ...*resource) set {
+	slices.SortFunc(rs, func(a, b *resource) int { return strings.Compare(a.name, b.name) })
+	return rs
+}
+
+// get returns the resource of a name, or nil.
+func (s set) get(name string) *resource {
+	i, ok := slices.BinarySearchFunc(s, name, func(r *resource, n string) int { return strings.Compare(r.name, n) })
+	if !ok {
+		return nil
+	}
+	return s[i]
+}
+
+// equal reports whether both hold the same versions of the same names.
+func (s set) equal(o set) bool {
+	return slices.EqualFunc(s, o, func(a, b *resource) bool { return a.name == b.name && a.version == b.version })
+}
+
+// keepOf replaces resources by equal ones of old, so that unchanged ones stay shared and old bytes are not held twice.
+func (s set) keepOf(old set) set {
+	for i, r := range s {
+		if o := old.get(r.name); o != nil && o.version == r.version {
+			s[i] = o
+		}
+	}
+	return s
+}

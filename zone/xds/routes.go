@@ -1,0 +1,118 @@
+package xds
+
+import (
+	"encoding/json"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// httpRoute is a rule of a MeshHTTPRoute, read.
+type httpRoute struct {
+	rule   *matching.RouteRule
+	match  resources.HTTPRouteMatch
+	conf   resources.HTTPRouteConf
+	shares []weighted
+	mirror map[int]*backend // by the filter's place
+}
+
+// httpRoutes are the rules for a service, in the order in which they are tried.
+func (s *sender) httpRoutes(b *backend) []httpRoute {
+	var out []httpRoute
+	rules := s.http.For(b.key())
+	for i := range rules {
+		r := httpRoute{rule: &rules[i]}
+		at := rules[i].Origin.KRI().String()
+		if rules[i].Match != nil {
+			if err := json.Unmarshal(rules[i].Match, &r.match); err != nil {
+				s.problem(at, "a match has not the form of one: "+err.Error())
+				continue
+			}
+		}
+		if err := json.Unmarshal(rules[i].Conf, &r.conf); err != nil {
+			s.problem(at, "a rule has not the form of one: "+err.Error())
+			continue
+		}
+		r.shares = s.shares(&rules[i], r.conf.BackendRefs, b)
+		s.mirrors(&r, b)
+		out = append(out, r)
+	}
+	return out
+}
+
+// tcpRoutes are the shares of a service's connections, nil where no route says.
+func (s *sender) tcpRoutes(b *backend) []weighted {
+	rules := s.tcp.For(b.key())
+	if len(rules) == 0 {
+		return nil
+	}
+	var conf resources.TCPRouteConf
+	if err := json.Unmarshal(rules[0].Conf, &conf); err != nil {
+		s.problem(rules[0].Origin.KRI().String(), "a rule has not the form of one: "+err.Error())
+		return nil
+	}
+	return s.shares(&rules[0], conf.BackendRefs, b)
+}
+
+// routes is the table of an HTTP outbound: what MeshHTTPRoutes say, and for all other requests the service itself.
+func (s *sender) routes(d *destined) (*resource, error) {
+	host := &routev3.VirtualHost{Name: d.name, Domains: []string{"*"}}
+	for i := range d.httpRoutes {
+		r := &d.httpRoutes[i]
+		route := &routev3.Route{Name: r.rule.Origin.KRI().String(), Match: routeMatch(&r.match)}
+		limits := s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, d.key()))
+		action := action(r.shares, d.backend.name, &limits)
+		action.RetryPolicy = s.retryOf(s.retries.ForRoute(r.rule.Route, d.key()), d.backend)
+		rewriteHost(action, r.shares, d.backend)
+		route.Action = &routev3.Route_Route{Route: action}
+		if len(r.shares) > 0 && total(r.shares) == 0 {
+			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
+		}
+		s.filters(route, action, r)
+		host.Routes = append(host.Routes, route)
+	}
+	limits := s.timeoutsOf(s.timeouts.For(d.key()))
+	rest := action(nil, d.backend.name, &limits)
+	rest.RetryPolicy = s.retryOf(s.retries.For(d.key()), d.backend)
+	rewriteHost(rest, nil, d.backend)
+	host.Routes = append(host.Routes, &routev3.Route{
+		Name: d.backend.name, Match: routeMatch(&resources.HTTPRouteMatch{}), Action: &routev3.Route_Route{Route: rest},
+	})
+	return newResource(kindRoute, d.name, &routev3.RouteConfiguration{
+		Name: d.name, ValidateClusters: wrapperspb.Bool(false), VirtualHosts: []*routev3.VirtualHost{host},
+	})
+}
+
+func total(shares []weighted) (sum uint32) {
+	for _, w := range shares {
+		sum += w.weight
+	}
+	return sum
+}
+
+// action sends requests to the shares, or to the service where there are none.
+func action(shares []weighted, service string, limits *timeouts) *routev3.RouteAction {
+	out := &routev3.RouteAction{Timeout: durationpb.New(limits.request), IdleTimeout: durationpb.New(limits.streamIdle)}
+	if limits.maxStream != nil {
+		out.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: durationpb.New(*limits.maxStream)}
+	}
+	clusters := &routev3.WeightedCluster{}
+	for _, w := range shares {
+		if w.weight > 0 {
+			clusters.Clusters = append(clusters.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(w.weight)})
+		}
+	}
+	switch len(clusters.Clusters) {
+	case 0:
+		out.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: service}
+	case 1:
+		out.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: clusters.Clusters[0].Name}
+	default:
+		out.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: clusters}
+	}
+	return out
+}

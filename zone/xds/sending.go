@@ -1,0 +1,189 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// sending is what a proxy has for its outbounds. It is immutable.
+type sending struct {
+	sets [kinds]set
+	// refs are all references to services that were followed, found or not: a change of what they may mean concerns the proxy.
+	refs []resources.BackendRef
+	// problems are outbounds without a listener, and parts of policies without effect.
+	problems []string
+}
+
+// sender makes what a proxy has for its outbounds.
+type sender struct {
+	target   *target
+	secrets  secretNames
+	dests    *matching.Destinations
+	policies []*matching.Policy
+
+	http, tcp                   *matching.RouteTable
+	timeouts, retries, breakers matching.ToRules
+
+	names    map[string]bool
+	backends map[string]*backend
+	out      sending
+}
+
+// destined is an outbound whose service was found.
+type destined struct {
+	*outbound
+	*backend
+	name       string // of the listener
+	httpRoutes []httpRoute
+	tcpRoutes  []weighted
+}
+
+// build makes clusters, listeners and routes, and returns the backends that they need.
+func (s *sender) build() (*sending, []*backend, error) {
+	s.names, s.backends = map[string]bool{}, map[string]*backend{}
+	s.out.problems = slices.Clone(s.target.unserved)
+	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests}
+	input.Type = resources.TypeMeshHTTPRoute
+	s.http = matching.NewRouteTable(input)
+	input.Type = resources.TypeMeshTCPRoute
+	s.tcp = matching.NewRouteTable(input)
+
+	found := s.resolve()
+	input.Only = map[matching.ResourceKey]bool{}
+	for _, b := range s.backends {
+		input.Only[b.service.Key()] = true
+	}
+	for t, rules := range map[resources.Type]*matching.ToRules{
+		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries, resources.TypeMeshCircuitBreaker: &s.breakers,
+	} {
+		input.Type = t
+		*rules = matching.To(input)
+	}
+	if err := s.make(found); err != nil {
+		return nil, nil, err
+	}
+	var needed []*backend
+	for _, b := range s.backends {
+		if b.external == nil { // whose cluster says all
+			needed = append(needed, b)
+		}
+	}
+	slices.SortFunc(needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
+	slices.Sort(s.out.problems)
+	return &s.out, needed, nil
+}
+
+// resolve finds the services of the outbounds and of the routes that take their traffic.
+func (s *sender) resolve() []*destined {
+	var found []*destined
+	for i := range s.target.outbounds {
+		o := &s.target.outbounds[i]
+		s.out.refs = append(s.out.refs, o.ref)
+		b, problem := find(s.dests, s.target.match.Referrer(), &o.ref, "")
+		if problem != "" {
+			s.problem(o.field, problem)
+			continue
+		}
+		d := &destined{outbound: o, backend: s.needs(b), name: b.name}
+		if s.names[d.name] {
+			d.name = fmt.Sprintf("%s@%s:%d", b.name, o.listen.address, o.listen.port)
+		}
+		s.names[d.name] = true
+		if b.http() {
+			d.httpRoutes = s.httpRoutes(b)
+		} else {
+			d.tcpRoutes = s.tcpRoutes(b)
+		}
+		found = append(found, d)
+	}
+	return found
+}
+
+// needs notes a backend, and returns the one of its name.
+func (s *sender) needs(b *backend) *backend {
+	if known := s.backends[b.name]; known != nil {
+		return known
+	}
+	s.backends[b.name] = b
+	return b
+}
+
+func (s *sender) problem(at, text string) {
+	if text = at + ": " + text; !slices.Contains(s.out.problems, text) {
+		s.out.problems = append(s.out.problems, text)
+	}
+}
+
+func (s *sender) make(found []*destined) error {
+	for _, d := range found {
+		listener, route, err := s.listener(d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.field, err)
+		}
+		s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
+		if route != nil {
+			s.out.sets[kindRoute] = append(s.out.sets[kindRoute], route)
+		}
+	}
+	for _, b := range s.backends {
+		build := s.cluster
+		if b.external != nil {
+			build = s.externalCluster
+		}
+		cluster, err := build(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster)
+	}
+	for k := range s.out.sets {
+		s.out.sets[k] = newSet(s.out.sets[k]...)
+	}
+	return nil
+}
+
+// weighted is a share of the traffic. Without a backend its requests fail: what was to go there must not go elsewhere.
+type weighted struct {
+	name    string
+	weight  uint32
+	backend *backend
+}
+
+// lost is the name of a cluster that does not exist.
+const lost = "causeway_unresolved"
+
+// shares resolves the backends of a route's rule for traffic to b.
+func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b *backend) []weighted {
+	var out []weighted
+	for i := range refs {
+		ref := refs[i]
+		w := weighted{name: lost, weight: 1}
+		if ref.Weight != nil {
+			w.weight = *ref.Weight
+		}
+		s.out.refs = append(s.out.refs, ref)
+		found, problem := find(s.dests, rule.Origin.Policy.Referrer(), &ref, b.section)
+		if problem != "" {
+			s.problem(rule.Origin.KRI().String(), problem)
+		} else {
+			w.backend = s.needs(found)
+			w.name = found.name
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// concerned reports whether a change of the resource may change what was built.
+func (s *sending) concerned(r *resources.Resource) bool {
+	return slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
+}
+
+// showProblems shows what is wrong with the proxy's outbounds.
+func (p *proxy) showProblems(out *sending) {
+	p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; "))
+}

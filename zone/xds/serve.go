@@ -1,0 +1,65 @@
+package xds
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	// A proxy that does not answer a ping is taken for dead.
+	pingAfter, pingTimeout = time.Minute, 20 * time.Second
+	// leastPing is how often proxies may ping.
+	leastPing = 5 * time.Second
+	// maxRequest is more than any proxy's list of names and versions.
+	maxRequest = 4 << 20
+	// maxStreams is how many streams a connection may have; a proxy needs one, and one for the log of each inbound.
+	maxStreams = 128
+	// drainTimeout is how long streams may take to end when the server is asked to.
+	drainTimeout = 5 * time.Second
+)
+
+// Registrar is a service that adds itself to a gRPC server.
+type Registrar interface {
+	Register(grpc.ServiceRegistrar)
+}
+
+// Serve serves ADS on l until ctx ends, then ends the streams and returns nil. It closes l. Without a TLS config it is plaintext,
+// which is for loopback. Others are further services for proxies, which see to who calls them by themselves.
+func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Proxies, admission *Admission, others ...Registrar) error {
+	options := []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.WaitForHandlers(true),
+		// One connection a proxy: buffers kept for it cost more than they save (engine-notes, "Memory").
+		grpc.ReadBufferSize(0),
+	}
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	server := grpc.NewServer(options...)
+	NewService(ctx, proxies, admission).Register(server)
+	for _, o := range others {
+		o.Register(server)
+	}
+	drained := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		limit := time.AfterFunc(drainTimeout, server.Stop)
+		defer limit.Stop()
+		server.GracefulStop()
+	})
+	err := server.Serve(l)
+	if !stop() {
+		<-drained
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,260 @@
+package xds
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Limits on what one stream may ask for.
+const (
+	maxNames        = 4096 // names in one request, and subscribed to at a time
+	maxUnknownTypes = 16   // types that are not served here
+)
+
+// session is one ADS stream. It is the cache and the callbacks of a go-control-plane server of its own, so whatever is
+// asked for on the stream can only be looked up in the stream's own proxy. All methods but wake are called by the stream's
+// goroutine.
+type session struct {
+	proxies *Proxies
+	log     *slog.Logger
+
+	// Set before the first request; pass is what the stream showed.
+	pass      *pass
+	endStream context.CancelCauseFunc
+
+	// Set by the first request, before any watch exists.
+	proxy        *proxy
+	node         *corev3.Node // what is kept of the node
+	subscription *subscription
+	unknown      map[string]struct{}
+
+	mu       sync.Mutex
+	watches  [kinds]*watch       // guarded by mu
+	told     [kinds]set          // guarded by mu: what the stream was told last, of the kinds that others wait for
+	asked    [kinds]bool         // guarded by mu: the stream asks for these
+	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
+	again    map[string]struct{} // guarded by mu: endpoints that are due once more, see repeatLocked
+	suspects suspects            // guarded by mu
+	causes   causes              // guarded by mu
+	inliner  *inliner            // guarded by mu: set for clients that take no filters by ECDS
+}
+
+// watch waits until the proxy should have something else than the stream was told.
+type watch struct {
+	// respond hands over the response and reports true when there is a difference. It is called once more after each
+	// change until it does, with session.mu held.
+	respond func() bool
+}
+
+func newSession(x *Proxies) *session {
+	return &session{proxies: x, log: x.cfg.Log}
+}
+
+// identify takes the node of the stream's first request. A later one may repeat it but not change it.
+func (s *session) identify(node *corev3.Node) error {
+	if node == nil && s.proxy != nil {
+		return nil
+	}
+	key, err := DataplaneOf(node)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if s.proxy != nil {
+		if s.proxy.key != key {
+			return status.Errorf(codes.InvalidArgument, "%v: the stream is for %s: open another one for %s", ErrNode, s.proxy.key, key)
+		}
+		return nil
+	}
+	if err := s.pass.check(key, s.proxies.cfg.Store.Snapshot().Get(key)); err != nil {
+		return err
+	}
+	id := proxyID{key, isGRPC(node)}
+	if id.proxyless && key.Type != resources.TypeDataplane {
+		return status.Errorf(codes.InvalidArgument, "%v: %s is for an Envoy, not for %.64q", ErrNode, key, node.GetUserAgentName())
+	}
+	s.node = &corev3.Node{Id: node.GetId()}
+	s.log = s.log.With("mesh", key.Mesh, "name", key.Name)
+	s.proxy = s.proxies.attach(id, s)
+	if s.pass != nil { // from here on every change of it is seen; this one is for what came in between
+		s.pass.recheck(key, s.proxies.cfg.Store.Snapshot().Get(key), s.endStream)
+	}
+	s.subscription = s.proxy.record.connect(node, s.proxies.cfg.Instance, s.proxies.cfg.Now())
+	s.proxies.insights.mark(s.proxy.record, soon)
+	s.log.Debug("proxy connected", "namespace", key.Namespace, "proxyless", id.proxyless)
+	return nil
+}
+
+// end releases what the stream held.
+func (s *session) end() {
+	if s.proxy == nil {
+		return
+	}
+	s.proxy.record.disconnect(s.subscription, s.proxies.cfg.Now())
+	s.proxies.insights.mark(s.proxy.record, soon)
+	s.proxies.detach(s.proxy, s)
+	s.abandon()
+	s.log.Debug("proxy disconnected")
+}
+
+// accept checks a request's type. Types that are not served are left unanswered, up to a number.
+func (s *session) accept(typeURL string, names int) error {
+	if names > maxNames {
+		return status.Errorf(codes.InvalidArgument, "more than %d names in one request", maxNames)
+	}
+	if _, ok := kindOf(typeURL); ok {
+		return nil
+	}
+	if s.unknown == nil {
+		s.unknown = map[string]struct{}{}
+	}
+	s.unknown[typeURL] = struct{}{}
+	if len(s.unknown) > maxUnknownTypes {
+		return status.Errorf(codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
+	}
+	return nil
+}
+
+// answered takes the proxy's word on a response.
+func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
+	k, ok := kindOf(typeURL)
+	if !ok || nonce == "" {
+		return
+	}
+	if rejected {
+		s.arrived(k, "refused: "+problem)
+	} else {
+		s.arrived(k, "")
+	}
+	if !rejected {
+		s.proxies.metrics.acks.WithLabelValues(k.String()).Inc()
+		within := later
+		if s.proxy.record.acknowledged(s.subscription, k, s.proxies.cfg.Now()) {
+			within = soon
+		}
+		s.proxies.insights.mark(s.proxy.record, within)
+		return
+	}
+	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
+	s.log.Warn("the proxy refused a response and keeps what it had", "type", k.String(), "nonce", nonce, "reason", problem)
+	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
+	s.proxies.insights.mark(s.proxy.record, soon)
+}
+
+func (s *session) sent(typeURL string) {
+	if k, ok := kindOf(typeURL); ok {
+		s.proxies.metrics.responses.WithLabelValues(k.String()).Inc()
+		s.proxy.record.sent(s.subscription, k)
+	}
+}
+
+// await answers at once when there is a difference, and otherwise waits for one. It returns what ends the wait.
+func (s *session) await(k kind, respond func() bool) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[k] = true
+	done := respond()
+	s.wakeWaitingLocked(k)
+	if done {
+		return nil
+	}
+	w := &watch{respond: respond}
+	s.watches[k] = w
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.watches[k] == w {
+			s.watches[k] = nil
+		}
+	}
+}
+
+// wake tells the stream that what its proxy should have of a kind may have changed. Anyone may call it.
+func (s *session) wake(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeLocked(k)
+}
+
+func (s *session) wakeLocked(k kind) {
+	if w := s.watches[k]; w != nil && w.respond() {
+		s.watches[k] = nil
+		s.wakeWaitingLocked(k)
+	}
+	if k == kindExtension && s.inliner != nil {
+		s.wakeLocked(kindListener)
+	}
+}
+
+// repeatLocked makes the endpoints of clusters due once more. A proxy warms a changed cluster beside the one in use until it
+// has heard its endpoints, and does not ask for what it has.
+func (s *session) repeatLocked(clusters []string) {
+	if !s.asked[kindEndpoint] {
+		return
+	}
+	if s.again == nil {
+		s.again = map[string]struct{}{}
+	}
+	for _, name := range clusters {
+		s.again[name] = struct{}{}
+		s.again[localAssignment(name)] = struct{}{}
+	}
+	s.wakeLocked(kindEndpoint)
+}
+
+// prepare makes what is only made when it is asked for.
+func (s *session) prepare(k kind, sub cache.Subscription) error {
+	if len(sub.SubscribedResources()) > maxNames {
+		return status.Errorf(codes.InvalidArgument, "more than %d names subscribed to", maxNames)
+	}
+	if _, asked := sub.SubscribedResources()[s.proxy.secrets.identity]; k == kindSecret && (asked || sub.IsWildcard()) {
+		s.proxies.ensureIdentity(s.proxy)
+	}
+	return nil
+}
+
+// selectedByLocked returns the resources of a kind that a subscription covers and that can be told now; ok is false
+// while nothing can be said.
+func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok bool) {
+	if s.mustWaitLocked(k) {
+		return nil, false
+	}
+	all, ok := s.proxy.find(k)
+	if ok && k == kindListener && s.inliner != nil {
+		all, ok = s.inlineLocked(all)
+	}
+	if !ok {
+		return nil, false
+	}
+	if k == kindCluster {
+		s.ordered = sub.IsWildcard()
+	}
+	if sub.IsWildcard() {
+		s.told[k] = all
+		return all, ok
+	}
+	for name := range sub.SubscribedResources() {
+		if r := all.get(name); r != nil {
+			out = append(out, r)
+		}
+	}
+	out = newSet(out...)
+	if k != kindExtension { // nothing waits for these
+		s.told[k] = out
+	}
+	return out, true
+}
+
+// Fetch is part of cache.Cache; nothing here is polled.
+func (s *session) Fetch(context.Context, *discovery.DiscoveryRequest) (cache.Response, error) {
+	return nil, fmt.Errorf("%w: fetching is not supported, open a stream", ErrNode)
+}

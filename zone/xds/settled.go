@@ -1,0 +1,130 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Standing is how a connected proxy stands to what it should have.
+type Standing struct {
+	// Dataplane is the proxy's.
+	Dataplane resources.Key
+	// Behind: it has not acknowledged everything. Reason says why, where it is not only a matter of time.
+	Behind bool
+	Reason string
+}
+
+// Standings lists the connected proxies, ordered by key. While commits are still to be worked in, all are behind.
+func (x *Proxies) Standings() []Standing {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.standingsLocked()
+}
+
+func (x *Proxies) standingsLocked() []Standing {
+	latest := x.cfg.Store.Snapshot().Revision()
+	out := make([]Standing, 0, len(x.proxies))
+	for id, p := range x.proxies {
+		one := Standing{Dataplane: id.Key, Behind: x.since < latest}
+		if outstanding, reason := p.record.outstanding(); outstanding || reason != "" {
+			one.Behind, one.Reason = true, reason
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(a.Dataplane.Mesh, b.Dataplane.Mesh), cmp.Compare(a.Dataplane.Namespace, b.Dataplane.Namespace), cmp.Compare(a.Dataplane.Name, b.Dataplane.Name))
+	})
+	return out
+}
+
+// IssuedBy counts the connected proxies of a mesh by the authority that signed their identities.
+func (x *Proxies) IssuedBy(mesh string) map[string]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := map[string]int{}
+	for id, p := range x.proxies {
+		p.mu.Lock()
+		if id.Mesh == mesh && p.svid != nil {
+			out[p.svid.Authority]++
+		}
+		p.mu.Unlock()
+	}
+	return out
+}
+
+// outstanding reports whether a response has no answer yet, and what is wrong with the proxy for longer.
+func (r *record) outstanding() (bool, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var reasons []string
+	for source, text := range r.problems {
+		if source != problemIdentity && source != problemUnsaid {
+			reasons = append(reasons, text)
+		}
+	}
+	slices.Sort(reasons)
+	for _, s := range r.subscriptions {
+		if !s.ended.IsZero() {
+			continue
+		}
+		for _, n := range s.stats {
+			if n.sent > n.acknowledged+n.rejected {
+				return true, strings.Join(reasons, "; ")
+			}
+		}
+	}
+	return false, strings.Join(reasons, "; ")
+}
+
+// The states of a proxy, in metrics.
+const (
+	stateSettled = "settled" // it has acknowledged everything
+	stateBehind  = "behind"  // it has not yet
+	stateFailing = "failing" // it refused something, or its config cannot be built
+	stateOffline = "offline" // a Dataplane whose proxy is not connected
+)
+
+var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
+	"Proxies that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.", []string{"state"}, nil)
+
+// byState counts the proxies when metrics are asked for.
+type byState struct{ proxies *Proxies }
+
+// Describe implements prometheus.Collector.
+func (byState) Describe(out chan<- *prometheus.Desc) { out <- descByState }
+
+// Collect implements prometheus.Collector.
+func (c byState) Collect(out chan<- prometheus.Metric) {
+	if !c.proxies.mu.TryLock() {
+		return // changes are being worked in, and metrics do not wait for that
+	}
+	standings := c.proxies.standingsLocked()
+	c.proxies.mu.Unlock()
+	counts := map[string]int{stateSettled: 0, stateBehind: 0, stateFailing: 0, stateOffline: 0}
+	connected := map[resources.Key]bool{}
+	for _, one := range standings {
+		connected[one.Dataplane] = true
+		switch {
+		case one.Reason != "":
+			counts[stateFailing]++
+		case one.Behind:
+			counts[stateBehind]++
+		default:
+			counts[stateSettled]++
+		}
+	}
+	for dp := range c.proxies.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeDataplane}) {
+		if !connected[dp.Key] {
+			counts[stateOffline]++
+		}
+	}
+	for state, n := range counts {
+		out <- prometheus.MustNewConstMetric(descByState, prometheus.GaugeValue, float64(n), state)
+	}
+}

@@ -1,0 +1,203 @@
+package xds
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// state is what one proxy should have, secrets aside. It is immutable.
+type state struct {
+	sets [kinds]set
+	// receiving are the clusters and listeners of the inbounds, and their filters; sending is nil without outbounds.
+	receiving [kinds]set
+	sending   *sending
+	// accesses are those of the inbounds.
+	accesses accesses
+	// proxyless: it is a gRPC program's. unsaid is what that cannot be told of its inbounds and of the permissions on them, unsent
+	// what of its outbounds.
+	proxyless      bool
+	unsaid, unsent []string
+}
+
+// with returns s with what belongs to outbounds replaced; shared resources of old stay the same.
+func (s *state) with(out *sending, old *state) *state {
+	next := *s
+	next.sets, next.sending, next.unsent = s.receiving, out, nil
+	if out == nil {
+		return &next
+	}
+	sets := out.sets
+	if s.proxyless {
+		sets, next.unsent = forGRPC(out.sets)
+	}
+	for k := range kinds {
+		if len(sets[k]) == 0 {
+			continue
+		}
+		next.sets[k] = newSet(slices.Concat(s.receiving[k], sets[k])...)
+		if old != nil {
+			next.sets[k] = next.sets[k].keepOf(old.sets[k])
+		}
+	}
+	return &next
+}
+
+// changed lists the kinds in which s and o differ, in the order in which the proxy should learn of it: what is new before what
+// refers to it, what is gone after. A filter chain is replaced after its filters: a client who is judged in between, by the old
+// ones, would be in the new chain and stay.
+func (s *state) changed(o *state) []kind {
+	var out []kind
+	for k := range kinds {
+		if o == nil || !s.sets[k].equal(o.sets[k]) {
+			out = append(out, k)
+		}
+	}
+	if o != nil && s.accesses.replaced(o.accesses) {
+		out = append(without(out, kindListener), kindListener)
+	}
+	if o != nil && len(s.sets[kindCluster]) < len(o.sets[kindCluster]) {
+		out = append(without(out, kindCluster), kindCluster)
+	}
+	return out
+}
+
+func without(ks []kind, k kind) []kind {
+	var out []kind
+	for _, x := range ks {
+		if x != k {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// target is a Dataplane prepared for building: what only its own changes alter.
+type target struct {
+	dataplane *resources.Resource
+	match     *matching.Proxy
+	inbounds  []inbound
+	form      rbac.Form
+	outbounds []outbound
+	// unserved says which outbounds get no listener, and why.
+	unserved []string
+	// proxyless: it is built for a gRPC server.
+	proxyless bool
+}
+
+// newTarget: services may be all MeshServices of the mesh; they tell the protocols of inbounds that say none.
+func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], proxyless bool) (*target, error) {
+	match, err := matching.NewProxy(dp)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if slices.ContainsFunc(match.Inbounds, func(in matching.InboundPort) bool { return in.AppProtocol == "" }) {
+		match = match.WithServices(slices.Collect(services))
+	}
+	t := &target{dataplane: dp, match: match, proxyless: proxyless}
+	if t.inbounds, err = inboundsOf(dp, match, proxyless); err != nil {
+		return t, err
+	}
+	t.outbounds, t.unserved, err = outboundsOf(dp)
+	return t, err
+}
+
+// build makes the state of the inbounds, as buildAll does, of whatever kind the proxy is.
+func build(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
+	if t.proxyless {
+		return buildProxyless(t, policies, old)
+	}
+	return buildAll(t, policies, old, before)
+}
+
+// buildAll makes the state of the inbounds; unchanged resources are those of old, and before are the accesses that the
+// Dataplane had last.
+func buildAll(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
+	s := &state{}
+	for i := range t.inbounds {
+		cluster, err := newCluster(&t.inbounds[i])
+		if err != nil {
+			return nil, fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
+		}
+		s.receiving[kindCluster] = append(s.receiving[kindCluster], cluster)
+	}
+	s.receiving[kindCluster] = newSet(s.receiving[kindCluster]...)
+	if old != nil {
+		s.receiving[kindCluster] = s.receiving[kindCluster].keepOf(old.sets[kindCluster])
+	}
+	if err := s.buildExtensions(t, policies, old, before); err != nil {
+		return nil, err
+	}
+	if err := s.buildListeners(t, old); err != nil {
+		return nil, err
+	}
+	s.sets = s.receiving
+	return s, nil
+}
+
+// buildPermissions makes the state that follows old when only permissions changed: all but the filters is the same, and the
+// filter chains of clients who lost access.
+func buildPermissions(t *target, policies []*matching.Policy, old *state) (*state, error) {
+	if t.proxyless {
+		s, err := buildProxyless(t, policies, old)
+		if err != nil {
+			return nil, err
+		}
+		return s.with(old.sending, old), nil
+	}
+	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending}
+	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
+		return nil, err
+	}
+	s.sets[kindExtension] = s.receiving[kindExtension]
+	if !s.accesses.replaced(old.accesses) {
+		return s, nil
+	}
+	s.receiving[kindListener] = nil
+	if err := s.buildListeners(t, old); err != nil {
+		return nil, err
+	}
+	return s.with(old.sending, old), nil
+}
+
+func (s *state) buildListeners(t *target, old *state) error {
+	secrets := secretsOf(t.dataplane.Key)
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		listener, err := newListener(in, secrets, s.accesses[in.section])
+		if err != nil {
+			return fmt.Errorf("inbound %q: %w", in.section, err)
+		}
+		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
+	}
+	s.receiving[kindListener] = newSet(s.receiving[kindListener]...)
+	if old != nil {
+		s.receiving[kindListener] = s.receiving[kindListener].keepOf(old.sets[kindListener])
+	}
+	return nil
+}
+
+func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *state, before accesses) error {
+	var out []*resource
+	s.accesses = accesses{}
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		filters, clients, err := permissions(t, in, policies, before[in.section])
+		if err != nil {
+			return fmt.Errorf("inbound %q: %w", in.section, err)
+		}
+		if !in.http() {
+			s.accesses[in.section] = clients
+		}
+		out = append(out, filters...)
+	}
+	s.receiving[kindExtension] = newSet(out...)
+	if old != nil {
+		s.receiving[kindExtension] = s.receiving[kindExtension].keepOf(old.sets[kindExtension])
+	}
+	return nil
+}
