@@ -102,7 +102,7 @@ lint-go: $(golangci_lint_ready)
 # BENCH=quick: one short round, no growth, and docs/performance.md stays as it is.
 BENCH ?=
 .PHONY: bench
-bench: ## measure whole servers and the packages, write docs/performance.md; fails when a goal is missed (BENCH=quick: short)
+bench: $(envoy_ready) ## measure whole servers and the packages, write docs/performance.md; fails when a goal is missed (BENCH=quick: short)
 	$(GO) build -o bin/bench ./test/bench
 	bin/bench $(if $(filter quick,$(BENCH)),-quick,-write docs/performance.md)
 

@@ -60,6 +60,11 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(b.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
+// failed notes a part that could not be measured.
+func (b *bench) failed(part string, err error) {
+	b.failures = append(b.failures, fmt.Sprintf("%s: not measured: %v", part, err))
+}
+
 func run(ctx context.Context, o options) error {
 	if o.floor {
 		return serveFloor(ctx)
@@ -88,7 +93,8 @@ func run(ctx context.Context, o options) error {
 	return b.measure(ctx, o)
 }
 
-// measure runs the plan, prints, and writes the document.
+// measure runs the plan, prints, and writes the document. A part that cannot be measured fails the run at its end: what the
+// others found is printed and written all the same.
 func (b *bench) measure(ctx context.Context, o options) error {
 	p := fullPlan()
 	if o.quick {
@@ -116,34 +122,34 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	}
 	if p.large {
 		b.say("large global")
-		large, err := b.measureLarge(ctx)
-		if err != nil {
-			return fmt.Errorf("large global: %w", err)
+		if large, err := b.measureLarge(ctx); err != nil {
+			b.failed("large global", err)
+		} else {
+			all, sections["large"] = append(all, large), large.String()
 		}
-		all, sections["large"] = append(all, large), large.String()
 	}
 	if p.growth {
-		rows, err := b.growth(ctx)
-		if err != nil {
-			return err
+		if rows, err := b.growth(ctx); err != nil {
+			b.failed("growth", err)
+		} else {
+			sections["growth"] = rows
 		}
-		sections["growth"] = rows
 	}
 	if o.packages {
 		b.say("the packages' benchmarks")
-		rows, err := packageBenchmarks(ctx, o.quick)
-		if err != nil {
-			return err
+		if rows, err := packageBenchmarks(ctx, o.quick); err != nil {
+			b.failed("the packages' benchmarks", err)
+		} else {
+			sections["packages"] = rows
 		}
-		sections["packages"] = rows
 	}
 	if o.only == "" {
 		b.say("permissions in Envoy")
-		permissions, err := b.measurePermissions(ctx, p)
-		if err != nil {
-			return fmt.Errorf("permissions: %w", err)
+		if permissions, err := b.measurePermissions(ctx, p); err != nil {
+			b.failed("permissions in Envoy", err)
+		} else {
+			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
-		all, sections["permissions"] = append(all, permissions), permissions.String()
 	}
 	for _, name := range []string{"conditions", "figures", "large", "growth", "permissions", "packages"} {
 		fmt.Println(sections[name])
