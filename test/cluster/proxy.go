@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -28,6 +29,8 @@ type ProxyConfig struct {
 	Namespace, Dataplane string
 	// ZoneIngress, instead of a Dataplane and its mesh, is the ingress that the proxy is.
 	ZoneIngress string
+	// TokenFile is of the proxy's token, where the zone's port for proxies has left loopback.
+	TokenFile string
 }
 
 // StartProxy bootstraps an Envoy as a user would, by `causeway-zone bootstrap`, and waits until its admin interface
@@ -39,6 +42,13 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 	}
 	admin := fmt.Sprintf("127.0.0.1:%d", port)
 	args := []string{"bootstrap", "--xds-address", cfg.Zone.Address("xds"), "--admin-address", admin}
+	if cfg.TokenFile != "" {
+		_, xds, err := net.SplitHostPort(cfg.Zone.Address("xds"))
+		if err != nil {
+			return nil, err
+		}
+		args = []string{"bootstrap", "--xds-address", "grpcs://" + loopback + ":" + xds, "--xds-ca", filepath.Join(cfg.Zone.DataDir, "tls", "ca.crt"), "--token-file", cfg.TokenFile, "--admin-address", admin}
+	}
 	if cfg.ZoneIngress != "" {
 		args = append(args, "--zone-ingress", cfg.ZoneIngress)
 	} else {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ type Server struct {
 	program   string
 	settings  []string // flags other than addresses
 	ports     []string // keys of the ready file, which are the names of the address flags too
+	hosts     map[string]string
 	readyFile string
 	addresses map[string]string
 }
@@ -36,6 +38,8 @@ type Server struct {
 type GlobalConfig struct {
 	// Anonymous lets zones in that have not joined: foreign ones, and those that tests speak as.
 	Anonymous bool
+	// Hosts are addresses to listen on instead of loopback, by the name of the port.
+	Hosts map[string]string
 	// Args are more flags.
 	Args []string
 }
@@ -47,6 +51,8 @@ type ZoneConfig struct {
 	Global *Server
 	// Link, when set, is the way to Global.
 	Link *Link
+	// Hosts are addresses to listen on instead of loopback, by the name of the port.
+	Hosts map[string]string
 	// Args are more flags.
 	Args []string
 }
@@ -57,7 +63,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	if cfg.Anonymous {
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
-	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, ports: []string{"api", "kds", "diagnostics"}}, "global")
+	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "kds", "diagnostics"}}, "global")
 }
 
 // JoinString lets a zone join the global.
@@ -83,7 +89,7 @@ func (c *Cluster) StartZone(ctx context.Context, cfg ZoneConfig) (*Server, error
 			settings = append(settings, "--global", "grpcs://"+cfg.Link.Address())
 		}
 	}
-	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
+	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
 }
 
 func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Server, error) {
@@ -101,7 +107,7 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 func (s *Server) Start(ctx context.Context) error {
 	s.args = append([]string{"run", "--data-dir", s.DataDir, "--ready-file", s.readyFile}, s.settings...)
 	for _, port := range s.ports {
-		address := "127.0.0.1:0"
+		address := cmp.Or(s.hosts[port], loopback) + ":0"
 		if bound, ok := s.addresses[port]; ok {
 			address = bound
 		}
