@@ -60,13 +60,6 @@ func (a *admission) authenticate(ctx context.Context) (zone string, _ kds.Pass, 
 	return zone, pass, nil
 }
 
-// Observe implements kds.Observer: it takes down sessions that ended because the zone said that it is another.
-func (a *admission) Observe(e kds.Event) {
-	if e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed) {
-		_ = a.audit(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err}) // it was refused
-	}
-}
-
 // judge also says by what the zone tried.
 func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how access.Method, err error) {
 	if connection := connectionOf(ctx); connection != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strconv"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
@@ -19,6 +20,7 @@ const (
 	trySession = "session"
 	tryJoin    = "join"
 	tryRenew   = "renew"
+	trySend    = "send"
 	// doRetire is done by the global itself.
 	doRetire = "retire"
 )
@@ -87,6 +89,21 @@ func (e *auditEvent) entry(from string) access.Entry {
 		entry.Details["reason"] = tokens.Reason(hidden.why)
 	}
 	return entry
+}
+
+// Observe implements kds.Observer: it takes down sessions that ended because the zone said that it is another, and what a zone sends
+// that is not for zones to say. Either was refused already.
+func (a *admission) Observe(e kds.Event) {
+	switch {
+	case e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed):
+		_ = a.audit(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err})
+	case e.Kind == kds.Forbidden:
+		first := e.Refusals[0]
+		_ = a.audit(context.Background(), auditEvent{
+			Verb: trySend, Zone: e.Zone, Err: fmt.Errorf("%w: %s", kds.ErrNotAllowed, first.Reason),
+			Details: map[string]string{"type": string(e.Type), "resources": strconv.Itoa(e.Resources), "first": first.Name},
+		})
+	}
 }
 
 // unaudited is the answer to what was done and could not be taken down.

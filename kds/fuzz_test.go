@@ -130,7 +130,7 @@ func checkResponse(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 			t.Fatalf("%s is %v", untouched, held)
 		}
 	}
-	for _, d := range resources.Descriptors() {
+	for _, d := range resources.Stored() {
 		for r := range s.Snapshot().List(store.Query{Type: d.Type}) {
 			if r.Key == own.Key || r.Key == other.Key || r.Key == ZoneKey("zone-1") {
 				continue

@@ -64,7 +64,7 @@ func (m *Metrics) Observe(e Event) {
 		m.resources.WithLabelValues(direction, typ, "received").Add(float64(e.Resources))
 		m.resources.WithLabelValues(direction, typ, "written").Add(float64(e.Written))
 		m.refused.WithLabelValues(direction, typ, "self").Add(float64(len(e.Refusals)))
-	case Withheld:
+	case Withheld, Forbidden:
 		m.refused.WithLabelValues(direction, typ, "self").Add(float64(len(e.Refusals)))
 	}
 }

@@ -28,6 +28,8 @@ const (
 	UnknownType
 	// Withheld: resources that cannot be sent to this peer, with reasons in Refusals.
 	Withheld
+	// Forbidden: the peer sent resources of a type that does not travel this way, or that no server tells of; none was taken.
+	Forbidden
 	// Held: a complete list would remove too much; its removals wait for an operator.
 	Held
 )

@@ -178,14 +178,19 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 	}
 	t := resources.Type(resp.GetTypeUrl())
 	answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: v.node.GetId()}, TypeUrl: resp.GetTypeUrl(), ResponseNonce: resp.GetNonce()}
-	d, ok := resources.Lookup(t)
+	d, ok := resources.LookupStored(t)
 	if !ok {
 		v.reportUnknown(t)
 		return answer, nil
 	}
-	refused, err := v.apply(ctx, d, resp)
-	if err != nil {
-		return nil, fmt.Errorf("%s, nonce %s: %w", t, resp.GetNonce(), err)
+	var refused []Refusal
+	if v.arrival.Direction.Carries(d) {
+		var err error
+		if refused, err = v.apply(ctx, d, resp); err != nil {
+			return nil, fmt.Errorf("%s, nonce %s: %w", t, resp.GetNonce(), err)
+		}
+	} else {
+		refused = v.forbid(t, resp)
 	}
 	if len(refused) > 0 {
 		answer.ErrorDetail = &status.Status{Message: refusalMessage(refused)}
@@ -193,6 +198,22 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 		v.log.Warn("refused resources of the peer", "type", string(t), "nonce", resp.GetNonce(), "refused", len(refused), "first", refused[0].Name, "error", truncate(refused[0].Reason))
 	}
 	return answer, nil
+}
+
+// forbid refuses all that a response brings of a type that does not travel this way. What it removes is not looked at: nothing of the
+// type came from the peer.
+func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryResponse) (refused []Refusal) {
+	var names []string
+	for _, item := range resp.GetResources() {
+		name := truncate(item.GetName())
+		names = append(names, name)
+		refused = append(refused, Refusal{Direction: v.arrival.Direction, Type: t, Name: name, Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
+	}
+	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused)
+	if len(refused) > 0 {
+		v.session.observe(Event{Kind: Forbidden, Direction: v.arrival.Direction, Type: t, Resources: len(refused), Refusals: refused})
+	}
+	return refused
 }
 
 func (v *receiver) reportUnknown(t resources.Type) {

@@ -1,0 +1,96 @@
+package global_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/test/peer"
+)
+
+// typeAttempts are of a zone that has joined and asks for, or sends, what is not for zones: secrets above all.
+func typeAttempts() []attempt {
+	mesh := func(g *gated) error { return g.asksFor("zone-1", "Mesh", "*") }
+	service := func(g *gated) error { return g.sends("zone-1", "MeshService") }
+	var rows []attempt
+	for _, t := range []string{"Secret", "GlobalSecret", "Config", "AccessRole", "AccessRoleBinding", "Zone", "ZoneInsight", "Nobody"} {
+		rows = append(rows, attempt{"asking for each " + t, func(g *gated) error { return g.asksFor("zone-1", t, "*") }, mesh, codes.NotFound, nil})
+	}
+	for _, name := range []string{"zone-ca", "token-signing", "zone-member-zone-1"} {
+		rows = append(rows, attempt{"asking for the secret " + name, func(g *gated) error { return g.asksFor("zone-1", "Secret", name, name+".default") }, mesh, codes.NotFound, nil})
+	}
+	for _, t := range []string{"Secret", "AccessRole", "AccessRoleBinding", "Zone", "ZoneInsight", "Mesh", "MeshMultiZoneService"} {
+		rows = append(rows, attempt{"sending a " + t, func(g *gated) error { return g.sends("zone-1", t) }, service, codes.PermissionDenied,
+			[]string{verbSend, ofZone1, fmt.Sprintf(`"type":%q`, t)}})
+	}
+	return rows
+}
+
+// asksFor is nil when the global has resources of the type for the zone, NotFound when its first answer is empty, as peers need one.
+func (g *gated) asksFor(zone, t string, names ...string) error {
+	conn := g.dial(g.join(zone).pair)
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	g.must(err)
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: t, ResourceNamesSubscribe: names}))
+	answer := new(discovery.DeltaDiscoveryResponse)
+	if err := stream.RecvMsg(answer); err != nil {
+		return err
+	}
+	if answer.GetTypeUrl() != t {
+		return fmt.Errorf("the answer is about %q", answer.GetTypeUrl())
+	}
+	if len(answer.GetResources()) == 0 {
+		return status.Error(codes.NotFound, "there is none for zones")
+	}
+	return nil
+}
+
+// sends is nil when the global takes a resource of the type, PermissionDenied when it refuses it by name. The name is that of a secret of
+// the global, or another that would matter, hashed as the global wants it.
+func (g *gated) sends(zone, t string) error {
+	conn := g.dial(g.join(zone).pair)
+	before := g.held()
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
+	g.must(err)
+	sent := peer.Resource{Type: t, Name: "zone-ca", Labels: map[string]string{}, Spec: `{"sealed":"AAAA"}`}
+	if t == "MeshService" {
+		sent.Name, sent.Mesh, sent.Spec = hashing.Name("default", "s", zone), "default", `{"selector":{"dataplaneTags":{"app":"a"}},"ports":[{"port":80}]}`
+		sent.Labels["kuma.io/display-name"] = "s"
+	}
+	item, err := sent.Wire("1")
+	g.must(err)
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "1", Resources: []*discovery.Resource{item}, ControlPlane: &corev3.ControlPlane{Identifier: zone}}))
+	for {
+		request := new(discovery.DeltaDiscoveryRequest)
+		if err := stream.RecvMsg(request); err != nil {
+			return err
+		}
+		if request.GetResponseNonce() != "1" {
+			continue
+		}
+		if refused := request.GetErrorDetail(); refused != nil {
+			if now := g.held(); now != before {
+				g.t.Errorf("what is refused has changed something: %s, before %s", now, before)
+			}
+			return status.Error(codes.PermissionDenied, refused.GetMessage())
+		}
+		return nil
+	}
+}
+
+// held tells apart what the global keeps of the types that no zone may write.
+func (g *gated) held() string {
+	sum := sha256.New()
+	for _, path := range []string{"/accessroles", "/accessrolebindings", "/meshes", "/meshmultizoneservices", "/zones"} {
+		code, body := g.call("GET", path, "")
+		_, _ = fmt.Fprintln(sum, path, code, body)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
