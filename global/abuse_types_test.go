@@ -10,9 +10,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/hashing"
-	"github.com/causeway-mesh/causeway/test/peer"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // typeAttempts are of a zone that has joined and asks for, or sends, what is not for zones: secrets above all.
@@ -59,13 +61,14 @@ func (g *gated) sends(zone, t string) error {
 	before := g.held()
 	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
 	g.must(err)
-	sent := peer.Resource{Type: t, Name: "zone-ca", Labels: map[string]string{}, Spec: `{"sealed":"AAAA"}`}
+	meta, spec := &meshpb.KumaResource_Meta{Name: "zone-ca"}, `{"sealed":"AAAA"}`
 	if t == "MeshService" {
-		sent.Name, sent.Mesh, sent.Spec = hashing.Name("default", "s", zone), "default", `{"selector":{"dataplaneTags":{"app":"a"}},"ports":[{"port":80}]}`
-		sent.Labels["kuma.io/display-name"] = "s"
+		meta = &meshpb.KumaResource_Meta{Name: hashing.Name("default", "s", zone), Mesh: "default", Labels: map[string]string{"kuma.io/display-name": "s"}}
+		spec = `{"selector":{"dataplaneTags":{"app":"a"}},"ports":[{"port":80}]}`
 	}
-	item, err := sent.Wire("1")
+	value, err := proto.Marshal(&meshpb.KumaResource{Meta: meta, Spec: &anypb.Any{Value: []byte(spec)}})
 	g.must(err)
+	item := &discovery.Resource{Name: meta.Name + "." + meta.Mesh, Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/kuma.mesh.v1alpha1.KumaResource", Value: value}}
 	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "1", Resources: []*discovery.Resource{item}, ControlPlane: &corev3.ControlPlane{Identifier: zone}}))
 	for {
 		request := new(discovery.DeltaDiscoveryRequest)
