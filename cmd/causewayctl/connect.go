@@ -21,6 +21,7 @@ func (c *cli) connect() (*api.Client, error) {
 	if err != nil {
 		return nil, usagef("--address: %w", err)
 	}
+	client.AtLeast(c.revision)
 	return client, nil
 }
 

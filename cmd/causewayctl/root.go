@@ -28,6 +28,7 @@ type cli struct {
 	caFile     string
 	credential credentialFlags
 	timeout    time.Duration
+	revision   uint64
 	output     outputFormat
 
 	// waiting is what the running operation waits for; nil outside of one.
@@ -60,6 +61,7 @@ func newRoot(c *cli) *cobra.Command {
 		"PEM `file` of the CA that signed the server's certificate, for https addresses; also "+caEnv)
 	c.credential.add(f)
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
+	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
 	f.VarP(&c.output, "output", "o", "`format` of what is printed: table, wide, yaml or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -33,11 +35,14 @@ type ClientConfig struct {
 	UserAgent string
 }
 
-// Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error.
+// Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error. What it has written is in
+// what it reads later, also when replicas of a server answer its requests in turn.
 type Client struct {
 	config ClientConfig
 	base   *url.URL
 	http   *http.Client
+	// wrote is the revision of the last write that was answered.
+	wrote atomic.Uint64
 }
 
 const (
@@ -99,16 +104,38 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	if resp.StatusCode >= http.StatusBadRequest {
 		return nil, answeredError(resp.StatusCode, raw)
 	}
+	if revision, err := strconv.ParseUint(resp.Header.Get(RevisionHeader), 10, 64); err == nil {
+		c.AtLeast(revision)
+	}
 	return raw, nil
+}
+
+// AtLeast makes later reads wait until the server has the revision; a lower one than before changes nothing.
+func (c *Client) AtLeast(revision uint64) {
+	for {
+		before := c.wrote.Load()
+		if revision <= before || c.wrote.CompareAndSwap(before, revision) {
+			return
+		}
+	}
 }
 
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
 	if r.Method == "" {
 		r.Method = http.MethodGet
 	}
+	if revision := c.wrote.Load(); revision > 0 && !changes(r.Method) {
+		query := url.Values{revisionQuery: {strconv.FormatUint(revision, 10)}}
+		maps.Copy(query, r.Query)
+		r.Query = query
+	}
 	target := c.base.String() + r.Path
 	if len(r.Query) > 0 {
-		target += "?" + r.Query.Encode()
+		separator := "?"
+		if strings.Contains(r.Path, "?") {
+			separator = "&"
+		}
+		target += separator + r.Query.Encode()
 	}
 	var body io.Reader
 	if r.Body != nil {

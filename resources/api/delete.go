@@ -12,7 +12,7 @@ import (
 
 const titleDelete = "Could not delete a resource"
 
-// delete answers DELETE with 200 and an empty object.
+// delete answers DELETE with 200 and the revision of the deletion.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	d, err := descriptorOf(r)
 	if err != nil {
@@ -41,7 +41,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	noteCommit(r.Context(), commit)
-	return writeRaw(w, []byte("{}"))
+	return WriteJSON(w, http.StatusOK, struct {
+		Revision uint64 `json:"revision"`
+	}{commit.Revision})
 }
 
 // checkDelete runs under the write lock.

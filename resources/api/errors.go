@@ -113,6 +113,8 @@ func asError(err error) *Error {
 		return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found")
 	case errors.Is(err, store.ErrConflict):
 		return NewError(http.StatusConflict, "Conflict", err.Error())
+	case errors.Is(err, store.ErrUncertain):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; read it again before you decide, or send the same once more")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; nothing was stored, try again")
 	case errors.Is(err, resources.ErrUnknownType):

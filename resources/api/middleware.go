@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // maxURLBytes bounds the request line; headers are bounded by the listener.
@@ -44,6 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	rec := &recorder{ResponseWriter: w}
+	rec.begin = func(status int) { s.noteRevision(r, rec.Header(), status) }
 	if s.config.Tracer != nil {
 		var end func(*http.Request, int)
 		r, end = s.trace(r)
@@ -116,6 +118,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="causeway"`)
 	}
+	if errors.Is(err, store.ErrUnavailable) {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	if e.Status >= http.StatusInternalServerError && !errors.Is(err, errPanic) {
 		s.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", e.Status, "error", err)
 	}
@@ -124,15 +129,21 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+// retryAfter is how many seconds a writer should leave a store alone that cannot write.
+const retryAfter = "2"
+
 // recorder notes the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
+	// begin is called before the headers are sent.
+	begin func(status int)
 }
 
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
+		r.begin(status)
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
@@ -140,6 +151,7 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
+		r.begin(http.StatusOK)
 	}
 	return r.ResponseWriter.Write(b)
 }

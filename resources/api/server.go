@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
@@ -30,6 +31,8 @@ type Config struct {
 	Guard *access.Guard
 	// Tracer gets a span for each request, which goes on to what the request writes; nil for none.
 	Tracer trace.Tracer
+	// RevisionWait is how long a read with `?revision=` waits for it; 10 s by default.
+	RevisionWait time.Duration
 	// Version is shown by `GET /`, with ClusterID and InstanceID where they are set.
 	Version, ClusterID, InstanceID string
 }
@@ -61,6 +64,9 @@ func New(c Config) *Server {
 	}
 	if c.Home.SystemNamespace == "" {
 		c.Home.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	if c.RevisionWait <= 0 {
+		c.RevisionWait = revisionWait
 	}
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
@@ -95,7 +101,7 @@ func (s *Server) handle(pattern string, h HandlerFunc) {
 		var err error
 		if changes(r.Method) {
 			err = s.audited(w, r, h)
-		} else {
+		} else if err = s.awaitRevision(r); err == nil {
 			err = h(w, r)
 		}
 		if err != nil {

@@ -187,7 +187,7 @@ func TestItemLifecycle(t *testing.T) {
 		defer http.DefaultClient.CloseIdleConnections()
 		return resp.StatusCode, readBody(t, resp)
 	}
-	if code, body := status("PUT", permission("p"), "application/yaml"); code != 201 || body != "{}\n" {
+	if code, body := status("PUT", permission("p"), "application/yaml"); code != 201 || body != "{\n \"revision\": 2\n}\n" {
 		t.Errorf("create: got %d %q", code, body)
 	}
 	if code, _ := status("PUT", permission("p"), "application/yaml; charset=utf-8"); code != 200 {
@@ -202,7 +202,7 @@ func TestItemLifecycle(t *testing.T) {
 	if code, body := status("GET", "", ""); code != 200 || !strings.Contains(body, ` "kri": "kri_mtp_default___p_"`) || !strings.Contains(body, "\n \"spec\": {") {
 		t.Errorf("get: got %d %s", code, body)
 	}
-	if code, body := status("DELETE", "", ""); code != 200 || body != "{}\n" {
+	if code, body := status("DELETE", "", ""); code != 200 || body != "{\n \"revision\": 3\n}\n" {
 		t.Errorf("delete: got %d %q", code, body)
 	}
 	if code, _ := status("DELETE", "", ""); code != 404 {

@@ -221,8 +221,9 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	answer := struct {
+		Revision uint64   `json:"revision"`
 		Warnings []string `json:"warnings,omitempty"`
-	}{s.warningsOf(s.config.Store.Snapshot(), stored[0])}
+	}{commit.Revision, s.warningsOf(s.config.Store.Snapshot(), stored[0])}
 	return WriteJSON(w, status, answer)
 }
 
