@@ -41,7 +41,7 @@ func (s *sender) look() error {
 func (s *sender) lookAt(from *source) bool {
 	commits, ok := from.store.Changes(from.seen)
 	if !ok {
-		from.seen = from.store.Snapshot().Revision()
+		from.seen, s.judge = from.store.Snapshot().Revision(), true
 		for _, sub := range s.order {
 			if sub.source == from {
 				sub.dirty = true // its own cursor is even older, and fold will say so
@@ -50,6 +50,7 @@ func (s *sender) lookAt(from *source) bool {
 		return true
 	}
 	for _, c := range commits {
+		s.judge = s.judge || s.isOfZone(c)
 		for _, sub := range s.order {
 			if sub.source != from || sub.dirty || !s.concerns(sub, c) {
 				continue
@@ -62,6 +63,16 @@ func (s *sender) lookAt(from *source) bool {
 		from.seen = c.Revision
 	}
 	return len(commits) > 0
+}
+
+// isOfZone reports whether a commit changed what is stored of the zone itself.
+func (s *sender) isOfZone(c *store.Commit) bool {
+	for i := range c.Changes {
+		if key := c.Changes[i].Key(); key.Type == resources.TypeZone && key.Name == s.zone {
+			return true
+		}
+	}
+	return false
 }
 
 // concerns reports whether a commit can change what the peer gets of the type.
@@ -82,9 +93,10 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 
 // checkZone ends the stream of a zone that was disabled or deleted.
 func (s *sender) checkZone() error {
-	if s.direction != GlobalToZone {
+	if s.direction != GlobalToZone || !s.judge {
 		return nil
 	}
+	s.judge = false
 	zone := s.store.Snapshot().Get(ZoneKey(s.zone))
 	if zone == nil || !takesPart(zone) {
 		return ErrZoneDisabled

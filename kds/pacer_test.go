@@ -16,17 +16,19 @@ func TestWaves(t *testing.T) {
 	s := store.NewMemory()
 	p := newPacer(s)
 	var running sync.WaitGroup
+	var streams []*paced
 	for range 4 {
-		p.enter(running.Go)
+		streams = append(streams, p.enter(running.Go))
 	}
+	one := streams[0]
 	write := func(i int) uint64 {
 		key, spec := permission(fmt.Sprintf("p%d", i))
 		return put(t, s, written(t, globalHome, key, spec))
 	}
-	before, news := p.next()
+	before, news := one.next()
 	write(0)
 	<-news
-	first, _ := p.next()
+	first, _ := one.next()
 	if first != before+1 {
 		t.Fatalf("wave %d after %d", first, before)
 	}
@@ -38,7 +40,7 @@ func TestWaves(t *testing.T) {
 	}
 	took := time.Since(began)
 	eventually(t, "a wave after the last write", func() bool {
-		wave, news := p.next()
+		wave, news := one.next()
 		select {
 		case <-news:
 		case <-time.After(2 * longestPause):
@@ -46,13 +48,13 @@ func TestWaves(t *testing.T) {
 		}
 		return false
 	})
-	wave, news := p.next()
+	wave, news := one.next()
 	if most := uint64(took/shortestPause) + 3; wave-first > most {
 		t.Errorf("200 writes in %s made %d waves", took, wave-first)
 	}
 	// One stuck stream of four holds up nobody.
-	for range 3 {
-		p.settled(wave)
+	for _, s := range streams[:3] {
+		s.settled(wave)
 	}
 	began = time.Now()
 	write(999)
@@ -60,8 +62,8 @@ func TestWaves(t *testing.T) {
 	if p.busy() != true { // the new wave has just begun
 		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
 	}
-	for range 4 {
-		p.leave()
+	for _, s := range streams {
+		s.leave()
 	}
 	running.Wait()
 }

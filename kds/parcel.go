@@ -28,15 +28,15 @@ func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) =
 // pack makes one message of the transfer, or finds it where another stream made the same. It returns nil when the type
 // is too big for a peer that takes it whole.
 func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
-	v := newView(s.audience, t.snapshot)
-	key, shareable := s.parcelKey(sub, t, v)
+	key, shareable := s.parcelKey(sub, t)
 	if !shareable {
-		return s.packAlone(sub, t, v)
+		return s.packAlone(sub, t, newView(s.audience, t.snapshot))
 	}
 	unchanged := func(from uint64) bool { return s.unchanged(sub, from, t.target) }
 	if p := s.encoder.found(key, t.target, unchanged); p != nil {
 		return p, nil
 	}
+	v := newView(s.audience, t.snapshot)
 	if t.list {
 		done, others := s.encoder.parcels.begin(key)
 		defer done()
@@ -56,8 +56,8 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 }
 
 // parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
-func (s *sender) parcelKey(sub *subscription, t *transfer, v *view) (parcelKey, bool) {
-	if s.direction != GlobalToZone || sub.have != nil || !v.enabledNow(s.zone) {
+func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
+	if s.direction != GlobalToZone || sub.have != nil || !ZoneEnabled(t.snapshot, s.zone) {
 		return parcelKey{}, false
 	}
 	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}

@@ -64,6 +64,8 @@ type sender struct {
 	durable, live source
 	turn          turn
 	nonce         uint64
+	// judge: what is stored of the zone itself changed, or may have.
+	judge bool
 	// unknown counts requests for types that nobody knows.
 	unknown int
 }
@@ -134,6 +136,7 @@ func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan 
 		if err := s.sendReady(ctx, stream); err != nil {
 			return err
 		}
+		s.pace.looked()
 		if !s.listing() {
 			s.turn.end()
 		}

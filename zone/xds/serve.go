@@ -18,6 +18,8 @@ const (
 	leastPing = 5 * time.Second
 	// maxRequest is more than any proxy's list of names and versions.
 	maxRequest = 4 << 20
+	// window is how much a proxy may send before it is read, in bytes.
+	window = 256 << 10
 	// maxStreams is how many streams a connection may have; a proxy needs one, and one for the log of each inbound.
 	maxStreams = 128
 	// drainTimeout is how long streams may take to end when the server is asked to.
@@ -40,6 +42,9 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.WaitForHandlers(true),
 		// One connection a proxy: buffers kept for it cost more than they save (engine-notes, "Memory").
 		grpc.ReadBufferSize(0),
+		// Fixed windows: gRPC finds one by a ping for each request that arrives, and proxies only acknowledge.
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 	}
 	if config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))
