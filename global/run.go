@@ -89,6 +89,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	group.Go(func() error { return serveKDS(ctx, grpcServer, sync, sockets.kds) })
 	group.Go(func() error { return server.ServeHTTP(ctx, sockets.api, apiServer) })
 	group.Go(func() error { return diagnostics.Serve(ctx, sockets.diagnostics) })
+	group.Go(func() error { return diagnostics.Notify(ctx, sockets.diagnostics.Addr(), c.Log) })
 	group.Go(func() error { return ready(&c, sockets) })
 	return group.Wait()
 }

@@ -56,21 +56,29 @@ func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
 func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	addProfiles(mux, a)
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", d.ready)
+	mux.HandleFunc("GET "+LivePage, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET "+ReadyPage, d.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{Registry: d.Registry}))
 	return mux
 }
 
 func (d *Diagnostics) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := d.notReady(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}
+
+// notReady returns what the first check says that does not pass.
+func (d *Diagnostics) notReady() error {
 	d.mu.Lock()
 	checks := d.checks
 	d.mu.Unlock()
 	for _, c := range checks {
 		if err := c.fn(); err != nil {
-			http.Error(w, fmt.Sprintf("%s: %v", c.name, err), http.StatusServiceUnavailable)
-			return
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	_, _ = fmt.Fprintln(w, "ok")
+	return nil
 }

@@ -79,10 +79,15 @@ type Config struct {
 
 // member reports whether the zone joins, or has joined in this data directory.
 func (c *Config) member() bool {
-	if c.Join != "" || c.DataDir == "" {
-		return c.Join != ""
+	return c.Join != "" || HasJoined(c.DataDir)
+}
+
+// HasJoined reports whether the zone of a data directory has a credential of a global.
+func HasJoined(dataDir string) bool {
+	if dataDir == "" {
+		return false
 	}
-	_, err := os.Stat(filepath.Join(c.DataDir, membershipDir, heldFile))
+	_, err := os.Stat(filepath.Join(dataDir, membershipDir, heldFile))
 	return err == nil
 }
 

@@ -154,6 +154,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		group.Go(func() error { return link.Run(ctx) })
 		group.Go(func() error { return known.Run(ctx) })
 	}
+	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
 	group.Go(func() error { return announce(cfg, ports) })
 	return group.Wait()
 }

@@ -25,7 +25,7 @@ func newRoot() *cobra.Command {
 		Short: "The global server of a Causeway mesh",
 		Args:  cobra.NoArgs,
 	}
-	root.AddCommand(newRun(), &cobra.Command{
+	root.AddCommand(newRun(), settings.NewHealthcheck("causeway-global", newRun()), settings.NewMan("causeway-global"), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), server.Version()) },
 	})
@@ -70,6 +70,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store and the certificates (required)")
 	settings.AddStoreFlags(f, &cfg.Store, "/causeway/global")
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
+	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
 	f.StringVar(&cfg.KDSAddress, "kds-address", ":5685", "`address` that zones connect to")
 	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")

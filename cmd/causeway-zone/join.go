@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,4 +86,27 @@ func joinString(cmd *cobra.Command, args []string) (string, error) {
 		return string(raw), err
 	}
 	return args[0], nil
+}
+
+// joinOfFile is the join string of a file, or join where no file is named. A file that is gone is no error once the zone has joined.
+func joinOfFile(join, file, dataDir string) (string, error) {
+	switch {
+	case file == "":
+		return join, nil
+	case join != "":
+		return "", errors.New("--join and --join-file are both given: give one")
+	}
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) && zone.HasJoined(dataDir) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("--join-file: %w; write what causewayctl zone create prints into it", err)
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, maxJoinInput))
+	if err != nil {
+		return "", fmt.Errorf("--join-file: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
@@ -18,7 +19,7 @@ import (
 
 func newRun() *cobra.Command {
 	cfg := zone.Config{}
-	var logLevel, logFormat string
+	var logLevel, logFormat, joinFile string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the zone's proxies and the HTTP API until SIGTERM",
@@ -39,6 +40,9 @@ func newRun() *cobra.Command {
 				return err
 			}
 			cfg.Log = log
+			if cfg.Join, err = joinOfFile(cfg.Join, joinFile, cfg.DataDir); err != nil {
+				return err
+			}
 			tracing, err := server.StartTracing(cmd.Context(), "causeway-zone", log, attribute.String("zone", cfg.Zone))
 			if err != nil {
 				return err
@@ -51,13 +55,10 @@ func newRun() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Zone, "zone", "", "`name` of the zone (required, unless it joins or has joined)")
-	f.StringVar(&cfg.Join, "join", "", "join `string` of causewayctl zone create; used once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
-	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; none: the zone runs alone")
-	f.StringVar(&cfg.GlobalCA, "global-ca", "", "PEM `file` of the CA that signed the global's certificate")
-	f.StringVar(&cfg.GlobalCASHA256, "global-ca-sha256", "", "SHA-256, in `hex`, of that CA's certificate: the global prints it at start")
-	f.BoolVar(&cfg.GlobalInsecure, "global-insecure", false, "do not verify the global's certificate (for experiments)")
+	addGlobalFlags(f, &cfg, &joinFile)
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
+	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
 	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "`time` that a new authority of a mesh is known to others before it signs, see causewayctl keys rotate")
@@ -73,4 +74,15 @@ func newRun() *cobra.Command {
 	f.StringVar(&logFormat, "log-format", "text", "text or json")
 	settings.AddConfigFlag(f)
 	return cmd
+}
+
+// addGlobalFlags adds the settings of how a zone comes to its global.
+func addGlobalFlags(f *pflag.FlagSet, cfg *zone.Config, joinFile *string) {
+	f.StringVar(&cfg.Join, "join", "", "join `string` of causewayctl zone create; used once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
+	f.StringVar(joinFile, "join-file", "", "`file` with the join string, instead of --join; not needed any more once the zone has joined")
+	settings.UseCredential(f, "join-file", "causeway.join")
+	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; none: the zone runs alone")
+	f.StringVar(&cfg.GlobalCA, "global-ca", "", "PEM `file` of the CA that signed the global's certificate")
+	f.StringVar(&cfg.GlobalCASHA256, "global-ca-sha256", "", "SHA-256, in `hex`, of that CA's certificate: the global prints it at start")
+	f.BoolVar(&cfg.GlobalInsecure, "global-insecure", false, "do not verify the global's certificate (for experiments)")
 }

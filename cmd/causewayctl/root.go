@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -66,7 +67,7 @@ func newRoot(c *cli) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c),
-		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c), newMigrateStore(c), newVersion(c))
+		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c), newMigrateStore(c), newVersion(c), settings.NewMan("causewayctl"))
 	return root
 }
 

@@ -29,7 +29,8 @@ func AddConfigFlag(flags *pflag.FlagSet) {
 	flags.String(configFlag, "", "YAML `file` with settings; keys are the names of the flags")
 }
 
-// Load gives every flag that was not set on the command line its value from the environment or from the file. Errors
+// Load gives every flag that was not set on the command line its value from the environment or from the file, and last from
+// the credentials of the service manager. Errors
 // name the setting and where its value came from; a key in the file that is no setting is one.
 func Load(flags *pflag.FlagSet) error {
 	v := viper.New()
@@ -46,7 +47,14 @@ func Load(flags *pflag.FlagSet) error {
 	}
 	var failed error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || failed != nil || !v.IsSet(f.Name) || f.Name == configFlag {
+		if f.Changed || failed != nil || f.Name == configFlag {
+			return
+		}
+		if path := credentialOf(f); path != "" && v.GetString(f.Name) == "" {
+			failed = flags.Set(f.Name, path)
+			return
+		}
+		if !v.IsSet(f.Name) {
 			return
 		}
 		if err := flags.Set(f.Name, text(v, f.Name)); err != nil {

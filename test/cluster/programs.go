@@ -27,7 +27,7 @@ func Root() (string, error) {
 	}
 }
 
-// Build compiles the three programs from the repository's sources into the folder bin.
+// Build compiles the three programs from the repository's sources into the folder bin, static, as they are released.
 func Build(ctx context.Context, bin string) error {
 	root, err := Root()
 	if err != nil {
@@ -37,7 +37,7 @@ func Build(ctx context.Context, bin string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/...")
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)
 	}

@@ -1,0 +1,60 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// diagnosticsFlag is the setting that says where a server tells how it is.
+const diagnosticsFlag = "diagnostics-address"
+
+// NewHealthcheck returns the command of a program that asks the server of run, on the same machine and with the same settings, how it is.
+func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
+	var live bool
+	var address, config string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask the server that runs here whether it is ready",
+		Long: "Ask the server that runs on this machine, or in this container, whether it is ready: status 0 when it is, 1 when it is not\n" +
+			"or does not answer. Where it tells so is known from the settings of run: the environment and the --config file.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := run.Flags()
+			for name, value := range map[string]string{configFlag: config, diagnosticsFlag: address} {
+				if value == "" {
+					continue
+				}
+				if err := flags.Set(name, value); err != nil {
+					return err
+				}
+			}
+			if err := Load(flags); err != nil {
+				return err
+			}
+			page := server.ReadyPage
+			if live {
+				page = server.LivePage
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			if err := server.AskHealth(ctx, flags.Lookup(diagnosticsFlag).Value.String(), page); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "ok")
+			return err
+		},
+	}
+	cmd.Example = "  " + program + " healthcheck\n  " + program + " healthcheck --live --timeout 1s"
+	f := cmd.Flags()
+	f.StringVar(&address, diagnosticsFlag, "", "`address` that run was given; by default that of the environment, the file, or run's own")
+	f.StringVar(&config, configFlag, "", "YAML `file` with the settings of run")
+	f.BoolVar(&live, "live", false, "only ask whether it answers, which a server does that is not ready")
+	f.DurationVar(&timeout, "timeout", 5*time.Second, "`time` for the answer")
+	return cmd
+}

@@ -1,0 +1,39 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// NewMan returns the command of a program, not shown in help, that writes its manual pages: for packages. Their date is
+// that of SOURCE_DATE_EPOCH, or today.
+func NewMan(program string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "man FOLDER",
+		Short:   "Write the manual pages",
+		Example: "  " + program + " man share/man/man1",
+		Hidden:  true,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // manual pages are for everybody
+				return fmt.Errorf("folder of the manual pages: %w", err)
+			}
+			root := cmd.Root()
+			disableTag(root)
+			header := &doc.GenManHeader{Title: strings.ToUpper(root.Name()), Section: "1", Source: "Causeway", Manual: "Causeway"}
+			return doc.GenManTree(root, header, args[0])
+		},
+	}
+}
+
+// disableTag leaves out the line that says what wrote a page.
+func disableTag(cmd *cobra.Command) {
+	cmd.DisableAutoGenTag = true
+	for _, sub := range cmd.Commands() {
+		disableTag(sub)
+	}
+}

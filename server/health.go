@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Pages of the diagnostics port that say how a server is.
+const (
+	LivePage  = "/livez"
+	ReadyPage = "/readyz"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 4 << 10
+
+// ErrUnhealthy: a server answers, and says that it is not well.
+var ErrUnhealthy = errors.New("the server is not well")
+
+// AskHealth asks the diagnostics port of a server on this machine for a page, LivePage or ReadyPage. Address is what the server
+// was told to listen on, host:port: where that is every address it is asked over loopback. As the server does, it speaks TLS
+// to what can be reached from elsewhere; whose certificate that is does not matter on the same machine. Errors: ErrUnhealthy with
+// what the server says, and those of connecting.
+func AskHealth(ctx context.Context, address, page string) error {
+	where, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return fmt.Errorf("diagnostics address: %w", err)
+	}
+	if where.Port == 0 {
+		return fmt.Errorf("diagnostics address %q: with port 0 nobody knows where the server listens: give it a port", address)
+	}
+	scheme := "https"
+	if IsLoopback(where) {
+		scheme = "http"
+	}
+	if len(where.IP) == 0 || where.IP.IsUnspecified() {
+		where.IP = net.IPv4(127, 0, 0, 1)
+	}
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, //nolint:gosec // the port is this machine's own, and nothing secret is sent
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+where.String()+page, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s: %s", ErrUnhealthy, page, strings.TrimSpace(string(said)))
+	}
+	return nil
+}
+
+// alive asks the server at a itself, as a service manager would, within the given time.
+func alive(ctx context.Context, a net.Addr, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return AskHealth(ctx, a.String(), LivePage) == nil
+}
