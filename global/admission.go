@@ -35,6 +35,7 @@ type admission struct {
 	members   *members
 	authority *zoneAuthority
 	tokens    *tokens.Issuer
+	adoptions *adoptions
 	// allowTokens and allowAnonymous are the operator's flags.
 	allowTokens, allowAnonymous bool
 	now                         func() time.Time
@@ -101,7 +102,11 @@ func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.
 		return nil, fmt.Errorf("%w: its certificate is that of zone %s", kds.ErrNotAllowed, held.Zone)
 	}
 	pass := &certificatePass{admission: a, connection: connection}
-	return pass, pass.Err()
+	err = pass.Err()
+	if errors.Is(err, errUnrecorded) {
+		a.adoptions.note(held, err)
+	}
+	return pass, err
 }
 
 // certificatePass holds while the certificate that its connection lives by is one of the zone's.
@@ -121,18 +126,22 @@ func (p *certificatePass) Err() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
+	switch {
+	case a.now().After(held.expires):
+		return fmt.Errorf("%w: the zone's certificate has expired: make a new join string for it", kds.ErrUnauthenticated)
+	case !a.authority.accepts(ctx, held.authority):
+		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
+	case m.lacks(held):
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, errUnrecorded)
+	}
 	if err := a.known(m, held.Zone); err != nil {
 		return err
 	}
 	switch {
-	case a.now().After(held.expires):
-		return fmt.Errorf("%w: the zone's certificate has expired: make a new join string for it", kds.ErrUnauthenticated)
 	case m.ID != held.ID:
 		return fmt.Errorf("%w: another server has joined as this zone since", kds.ErrUnauthenticated)
 	case m.certificate(held.serial) == nil:
 		return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
-	case !a.authority.accepts(ctx, held.authority):
-		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
 	}
 	return nil
 }

@@ -24,12 +24,18 @@ type gate struct {
 	rotations *rotations
 	clones    *clones
 	issuer    *tokens.Issuer
+	// incarnation names the store.
+	incarnation string
 }
 
 // openGate opens the secrets of the store and makes those that are missing.
 func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box, guard *access.Guard) (*gate, error) {
 	keeper := secrets.NewKeeper(durable, box)
-	authority, err := openZoneAuthority(ctx, keeper, c.ZoneCredentialLifetime, c.Now)
+	authority, err := openZoneAuthority(ctx, keeper, c, box)
+	if err != nil {
+		return nil, err
+	}
+	incarnation, err := incarnationOf(ctx, keeper)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +46,9 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	return &gate{
-		config: c, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
+		config: c, incarnation: incarnation, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
 		admission: &admission{
-			store: durable, members: members, authority: authority, tokens: guard.Issuer(),
+			store: durable, members: members, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
 		},
 	}, nil

@@ -72,7 +72,14 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// conditions says who refuses a resource of this server.
+// conditions says who refuses a resource of this server, and of a Zone what it holds.
 func (o *operator) conditions(r *resources.Resource) []resources.Condition {
-	return kds.Conditions(o.sync.Refused(r.Key))
+	out := kds.Conditions(o.sync.Refused(r.Key))
+	if r.Type != resources.TypeZone {
+		return out
+	}
+	if report := o.sync.LastReport(r.Name); report != nil {
+		out = append(out, report.Conditions()...)
+	}
+	return out
 }

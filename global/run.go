@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Observer: kds.Observers{insights, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate,
+		Observer: kds.Observers{insights, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 	})
 	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones)

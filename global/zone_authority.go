@@ -42,6 +42,7 @@ type zoneAuthority struct {
 	keeper   *secrets.Keeper
 	lifetime time.Duration
 	now      func() time.Time
+	copy     *zoneCACopy
 
 	mu      sync.Mutex
 	version uint64   // guarded by mu: of ring in the store
@@ -63,11 +64,15 @@ type storedCA struct {
 	Created     time.Time `json:"created"`
 }
 
-// openZoneAuthority reads the authorities, and makes the first one.
-func openZoneAuthority(ctx context.Context, keeper *secrets.Keeper, lifetime time.Duration, now func() time.Time) (*zoneAuthority, error) {
-	a := &zoneAuthority{keeper: keeper, lifetime: lifetime, now: now}
+// openZoneAuthority reads the authorities: from the store, or from the copy beside one that has none; without both it makes the
+// first one.
+func openZoneAuthority(ctx context.Context, keeper *secrets.Keeper, c *Config, box *secrets.Box) (*zoneAuthority, error) {
+	a := &zoneAuthority{keeper: keeper, lifetime: c.ZoneCredentialLifetime, now: c.Now, copy: newZoneCACopy(c, box)}
 	ring, _, err := a.current(ctx)
 	if err != nil || len(ring) > 0 {
+		return a, err
+	}
+	if found, err := a.recover(ctx); err != nil || found {
 		return a, err
 	}
 	_, err = a.rotate(ctx)
@@ -88,19 +93,28 @@ func (a *zoneAuthority) current(ctx context.Context) (ring []zoneCA, version uin
 	if err != nil {
 		return nil, 0, err
 	}
+	if ring, err = parseZoneCAs(plain); err != nil {
+		return nil, 0, fmt.Errorf("secret %s: %w", zoneCASecret, err)
+	}
+	a.ring, a.version = ring, version
+	a.copy.write(plain)
+	return ring, version, nil
+}
+
+// parseZoneCAs reads what store writes. Errors wrap secrets.ErrDamaged.
+func parseZoneCAs(plain []byte) (ring []zoneCA, err error) {
 	var stored []storedCA
-	if err := json.Unmarshal(plain, &stored); err != nil {
-		return nil, 0, fmt.Errorf("secret %s: %w", zoneCASecret, secrets.ErrDamaged)
+	if err := json.Unmarshal(plain, &stored); err != nil || len(stored) == 0 {
+		return nil, secrets.ErrDamaged
 	}
 	for _, s := range stored {
 		ca, err := s.load()
 		if err != nil {
-			return nil, 0, fmt.Errorf("secret %s: %w", zoneCASecret, err)
+			return nil, err
 		}
 		ring = append(ring, ca)
 	}
-	a.ring, a.version = ring, version
-	return ring, version, nil
+	return ring, nil
 }
 
 func (s *storedCA) load() (zoneCA, error) {
@@ -234,7 +248,7 @@ func newSerial() (*big.Int, error) {
 type heldCertificate struct {
 	kds.Member
 	serial, authority string
-	expires           time.Time
+	issued, expires   time.Time
 }
 
 // sign makes the certificate of a member for the key of its request.
@@ -258,7 +272,7 @@ func (a *zoneAuthority) sign(ctx context.Context, m kds.Member, request *x509.Ce
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err = x509.CreateCertificate(rand.Reader, template, ca.cert, request.PublicKey, ca.key)
-	return der, heldCertificate{Member: m, serial: serial.Text(16), authority: ca.id, expires: expires}, err
+	return der, heldCertificate{Member: m, serial: serial.Text(16), authority: ca.id, issued: now, expires: expires}, err
 }
 
 // checkZoneKey takes the kinds of keys that zones of ours make.
@@ -299,6 +313,7 @@ func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (
 	if issuer < 0 {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
-	held.serial, held.authority, held.expires = leaf.SerialNumber.Text(16), ring[issuer].id, leaf.NotAfter
+	held.serial, held.authority = leaf.SerialNumber.Text(16), ring[issuer].id
+	held.issued, held.expires = leaf.NotBefore.Add(clockSkew), leaf.NotAfter
 	return held, nil
 }

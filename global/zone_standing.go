@@ -37,6 +37,8 @@ func (s *standing) register(routes *api.Server, i *issuer) {
 	routes.Handle("POST /tokens/zone", i.serveTokenOfPeers, api.Need{Verb: resources.VerbIssue, Type: resources.AccessZoneToken})
 	routes.Handle("GET /zones/{name}/_credentials", s.credentials, zone(resources.VerbRead))
 	routes.Handle("POST /zones/{name}/_revoke", s.revoke, zone(resources.VerbRevoke))
+	routes.Handle("GET /_adoptions", s.candidates, zone(resources.VerbRead))
+	routes.Handle("POST /zones/{name}/_adopt", s.serveAdopt, zone(resources.VerbCreate))
 	routes.Handle("POST /zones/{name}/_enable", s.enabler(true), zone(resources.VerbEnable))
 	routes.Handle("POST /zones/{name}/_disable", s.enabler(false), zone(resources.VerbDisable))
 	routes.Handle("POST /zones/{name}/_delete", s.delete, zone(resources.VerbDelete))

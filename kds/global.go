@@ -50,6 +50,9 @@ type GlobalConfig struct {
 	Authenticate func(ctx context.Context) (zone string, pass Pass, err error)
 	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
+	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
+	// one does not have it. Empty is not announced.
+	Incarnation string
 	// Known keeps what is known of zones' copies over restarts; nil keeps it while the process lives.
 	Known *KnownFiles
 	// Observer hears what happens; nil for none.
@@ -264,6 +267,9 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	}
 	header := metadata.MD{}
 	header.Append(metadataFeatures, g.config.Self.Features.Names()...)
+	if g.config.Incarnation != "" {
+		header.Append(metadataIncarnation, g.config.Incarnation)
+	}
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,11 @@ func (g *Global) Status(zone string, t resources.Type) (status SyncStatus, ok bo
 	if data == nil {
 		return SyncStatus{Zone: zone, Types: []TypeSync{}}, false
 	}
-	return data.ledger.status(zone, t, data.refusals, g.config.Store), true
+	status = data.ledger.status(zone, t, data.refusals, g.config.Store)
+	if report := data.report.Load(); report != nil {
+		status.HeldByZone, status.NewStore = report.Held, report.NewStore
+	}
+	return status, true
 }
 
 // Zones lists the zones that have connected since this server started.
@@ -174,12 +178,19 @@ func (g *Global) data(zone string) *zoneData {
 
 // Status tells how the sync with the global stands, for one type or, when t is empty, for all.
 func (z *Zone) Status(t resources.Type) SyncStatus {
-	return z.ledger.status(z.config.Zone, t, z.refusals, z.config.Store)
+	status := z.ledger.status(z.config.Zone, t, z.refusals, z.config.Store)
+	status.NewStore = z.met.status()
+	return status
 }
 
 // AcceptDeletes removes what the mass-deletion guard holds of what the global sent.
 func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type) ([]Accepted, error) {
-	return z.ledger.accept(ctx, z.config.Store, t)
+	accepted, err := z.ledger.accept(ctx, z.config.Store, t)
+	if err == nil {
+		err = z.met.review(ctx)
+	}
+	z.news.wake()
+	return accepted, err
 }
 
 // Refused tells whether the global does not take the resource under key, in its present version.

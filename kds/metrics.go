@@ -92,12 +92,13 @@ var (
 	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind.", []string{"zone", "type", "direction"}, nil)
 	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are refused now.", []string{"zone", "type", "direction"}, nil)
 	descHeld      = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.", []string{"zone", "type", "direction"}, nil)
+	descNewStore  = prometheus.NewDesc("causeway_kds_new_store", "1 while the global's store is not the one that the zone knew, and the zone deletes nothing for what it lacks.", []string{"zone"}, nil)
 	descEncoded   = prometheus.NewDesc("causeway_kds_encodings_total", "Resources that were encoded (miss) or found encoded (hit).", []string{"result"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descEncoded} {
+	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descNewStore, descEncoded} {
 		out <- d
 	}
 }
@@ -113,6 +114,9 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 			connected = 1
 		}
 		gauge(descConnected, connected, s.Zone)
+		if s.NewStore != nil {
+			gauge(descNewStore, 1, s.Zone)
+		}
 		for _, t := range s.Types {
 			labels := []string{s.Zone, string(t.Type), t.Direction}
 			gauge(descLag, t.LagSeconds, labels...)

@@ -21,9 +21,12 @@ type plan struct {
 	copies  map[string]knownCopy
 	written []writtenCopy
 	gone    []string
-	// held are removals that wait for an operator; total is how many copies of the type there are.
-	held  map[resources.Key]uint64
-	total int
+	// same are copies that the message names and that are known to be as it says.
+	same []resources.Key
+	// held are removals that wait for an operator, reason says why; total is how many copies of the type there are.
+	held   map[resources.Key]uint64
+	reason string
+	total  int
 	// listed and removed become the state of the type.
 	listed  map[string]bool
 	removed []string
@@ -95,18 +98,12 @@ const guardedDeletions = 10
 
 // remove adds deletions; guarded ones pass the guard or are held. Source: design, section 4, promise 3.
 func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
-	if guarded && len(gone) > guardedDeletions && !isLive(d.Type) {
-		for range v.copies(p.snapshot, d.Type) {
-			p.total++
+	if guarded && p.guard(v, d, len(gone)) {
+		p.held = make(map[resources.Key]uint64, len(gone))
+		for _, r := range gone {
+			p.held[r.Key] = r.Revision
 		}
-		accepted := v.acceptDeletes != nil && v.acceptDeletes(v.arrival.Zone, d.Type)
-		if len(gone)*2 > p.total && !accepted {
-			p.held = make(map[resources.Key]uint64, len(gone))
-			for _, r := range gone {
-				p.held[r.Key] = r.Revision
-			}
-			return
-		}
+		return
 	}
 	for _, r := range gone {
 		p.ops = append(p.ops, store.Op{Delete: r.Key, If: store.IfRevision(r.Revision)})
@@ -114,10 +111,29 @@ func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Re
 	}
 }
 
+// guard reports whether the removal of so many has to wait for an operator: of most of a type, or of any when the store of the
+// peer is not the one that was known here.
+func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
+	strange := v.met.isStrange()
+	if gone == 0 || gone <= guardedDeletions && !strange || isLive(d.Type) {
+		return false
+	}
+	for range v.copies(p.snapshot, d.Type) {
+		p.total++
+	}
+	if p.reason = "too much"; strange {
+		p.reason = "what another store of the global had"
+	} else if gone*2 <= p.total {
+		return false
+	}
+	return v.acceptDeletes == nil || !v.acceptDeletes(v.arrival.Zone, d.Type)
+}
+
 // planOne adds what one resource means, or says why it is refused.
 func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
 	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() && wire.GetVersion() != "" {
 		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision {
+			p.same = append(p.same, c.key)
 			return nil
 		}
 	}

@@ -34,6 +34,8 @@ type receiverConfig struct {
 	// status, when not nil, takes live types.
 	status store.Store
 	known  *Known
+	// met, when not nil, knows whether the peer's store is one that this side has come to terms with.
+	met *acquaintance
 	// resume: the peer understands initial_resource_versions.
 	resume bool
 	// node introduces this side; later requests carry only its id.
@@ -249,8 +251,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *dis
 			return nil, err
 		}
 		steps.End("")
-		v.settle(d, state, resp, said, p)
-		return p.refused, nil
+		return p.refused, v.settle(ctx, d, state, resp, said, p)
 	}
 }
 
@@ -300,7 +301,7 @@ func (v *receiver) check(s store.Snapshot) error {
 }
 
 // settle remembers the outcome of one response.
-func (v *receiver) settle(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) {
+func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.line(v.arrival.Direction, d.Type, false)
@@ -311,13 +312,20 @@ func (v *receiver) settle(d *resources.Descriptor, state *reception, resp *disco
 	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused)
 	v.pruneRefusals(d, state, said, p)
 	if held > 0 {
-		v.log.Error("a complete list would remove too much: nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)
+		v.log.Error("a complete list would remove "+p.reason+": nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)
 		v.session.observe(Event{Kind: Held, Direction: v.arrival.Direction, Type: d.Type, Removed: held})
 	}
 	v.session.observe(Event{
 		Kind: Received, Direction: v.arrival.Direction, Type: d.Type, Resources: len(resp.GetResources()), Removed: len(resp.GetRemovedResources()),
 		Written: len(p.ops), Revision: said.revision, Refusals: p.refused,
 	})
+	if v.met == nil {
+		return nil
+	}
+	if (said.list || said.resume) && !said.more {
+		v.met.whole(d.Type)
+	}
+	return v.met.review(ctx)
 }
 
 // settleHeld keeps the book of removals that wait for an operator: a new list replaces it, anything else takes out what came
@@ -336,5 +344,8 @@ func (v *receiver) settleHeld(line *line, said progress, p *plan) {
 	}
 	for _, c := range p.copies {
 		line.release(c.key)
+	}
+	for _, key := range p.same {
+		line.release(key)
 	}
 }

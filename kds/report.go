@@ -19,8 +19,31 @@ type Report struct {
 	Applied map[resources.Type]uint64 `json:"applied"`
 	// Behind are the connected proxies that have not acknowledged all that follows from it.
 	Behind []ProxyBehind `json:"behind"`
+	// Held counts the removals that the zone holds, by type; NewStore is there while the global's store is not the one it knew.
+	Held     map[resources.Type]int `json:"held,omitempty"`
+	NewStore *NewStore              `json:"newStore,omitempty"`
 	// Received is when the global got it.
 	Received time.Time `json:"-"`
+}
+
+// Conditions says in the words of `status.conditions` of a Zone what it holds; nil when it holds nothing.
+func (r *Report) Conditions() []resources.Condition {
+	held := 0
+	for _, n := range r.Held {
+		held += n
+	}
+	if held == 0 && r.NewStore == nil {
+		return nil
+	}
+	c := resources.Condition{
+		Type: resources.ConditionDeletionsHeld, Status: resources.ConditionTrue, Reason: "MassDeletion",
+		Message: fmt.Sprintf("the zone holds removals (%d) until an operator accepts them, asked of the zone: causewayctl zone accept-deletes", held),
+	}
+	if r.NewStore != nil {
+		c.Reason = "NewStore"
+		c.Message = fmt.Sprintf("this global's store is not the one that the zone knew: it holds removals (%d) until the store has again what is missing, or an operator accepts them, asked of the zone: causewayctl zone accept-deletes", held)
+	}
+	return []resources.Condition{c}
 }
 
 // ProxyBehind is a proxy, by the name of its Dataplane in its zone.
@@ -73,7 +96,7 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 		return nil, toStatus(err)
 	}
 	report := &Report{Received: time.Now()}
-	if err := json.Unmarshal(in.GetValue(), report); err != nil || len(report.Behind) > maxBehind {
+	if err := json.Unmarshal(in.GetValue(), report); err != nil || len(report.Behind) > maxBehind || len(report.Held) > len(resources.Descriptors()) || !report.NewStore.valid() {
 		return nil, toStatus(fmt.Errorf("%w: a report of at most %d proxies: %w", errUndecodable, maxBehind, err))
 	}
 	if data := g.data(zone); data != nil {
@@ -98,6 +121,10 @@ func (w wakeReports) Observe(e Event) {
 	if e.Kind != Received && e.Kind != Acknowledged && e.Kind != Rejected {
 		return
 	}
+	w.wake()
+}
+
+func (w wakeReports) wake() {
 	select {
 	case w <- struct{}{}:
 	default:
@@ -147,7 +174,7 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
 	applied := z.ledger.applied() // first: what the proxies answer for is at least this
 	behind := z.config.Behind()
-	report := Report{Applied: applied, Behind: behind[:min(len(behind), maxBehind)]}
+	report := Report{Applied: applied, Behind: behind[:min(len(behind), maxBehind)], Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status()}
 	raw, err := json.Marshal(report)
 	if err != nil {
 		return len(behind), err

@@ -61,6 +61,9 @@ type ZoneConfig struct {
 	// Behind lists the proxies that have not acknowledged all that follows from the store; nil when nobody knows, and then the
 	// global is told nothing of them.
 	Behind func() []ProxyBehind
+	// Incarnations keeps which incarnation of the global's store the zone has come to terms with; nil asks nothing of a global
+	// whose store is another than before.
+	Incarnations Incarnations
 	// Known keeps what is known of the global's copies over restarts; nil keeps it while the process lives.
 	Known *KnownFiles
 	// Observer hears what happens; nil for none.
@@ -79,6 +82,7 @@ type Zone struct {
 	known     *Known
 	refusals  *Refusals
 	ledger    *ledger
+	met       *acquaintance
 	current   atomic.Pointer[session]
 	news      wakeReports
 	connected atomic.Bool
@@ -121,6 +125,7 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Observer = Observers{c.Observer, news}
 	z := &Zone{config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), ledger: newLedger()}
 	z.encoder = NewEncoder(z.mapping)
+	z.met = &acquaintance{kept: c.Incarnations, ledger: z.ledger, log: c.Log}
 	return z
 }
 
@@ -184,11 +189,14 @@ func (z *Zone) session(ctx context.Context) error {
 	z.sessions++
 	s := newSession(z.outgoing(ctx), z.sessions, z.config.Zone, z.config.Observer)
 	defer s.cancel(ErrStreamEnded)
-	interval, features, err := z.checkHealth(s.ctx, conn)
+	health, err := z.checkHealth(s.ctx, conn)
 	if err != nil {
 		return err
 	}
-	s.features = features
+	s.features = health.features
+	if err := z.met.meet(s.ctx, health.incarnation); err != nil {
+		return err
+	}
 	down, err := openGlobalToZone(s.ctx, conn)
 	if err != nil {
 		return err
@@ -203,7 +211,7 @@ func (z *Zone) session(ctx context.Context) error {
 	z.opened = time.Now()
 	s.observe(Event{Kind: SessionStarted, Time: z.opened})
 	z.config.Log.Info("connected to the global", "zone", z.config.Zone, "global", z.targetNow(), "session", s.number)
-	err = z.serve(s, conn, down, up, interval)
+	err = z.serve(s, conn, down, up, health.interval)
 	z.connected.Store(false)
 	z.current.Store(nil)
 	z.ledger.session(false, time.Now())
@@ -238,7 +246,7 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
 		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
-		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known,
+		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, met: z.met,
 		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
 		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, session: s, log: z.logOf(s, GlobalToZone),
 	})
@@ -270,23 +278,30 @@ func (z *Zone) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// checkHealth calls HealthCheck and learns the global's features from its header. A global without the method is plain.
-func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (time.Duration, Features, error) {
+// health is what a global answers to HealthCheck. It is zero for one that does not know the method.
+type health struct {
+	interval    time.Duration
+	features    Features
+	incarnation string
+}
+
+// checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain.
+func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
 	defer cancel()
 	var header metadata.MD
 	resp, err := healthCheck(ctx, conn, grpc.Header(&header))
 	if status.Code(err) == codes.Unimplemented {
-		return 0, 0, nil
+		return health{}, nil
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("health check: %w", err)
+		return health{}, fmt.Errorf("health check: %w", err)
 	}
 	interval := resp.GetInterval().AsDuration()
 	if interval <= 0 {
 		interval = z.config.HealthInterval
 	}
-	return interval, ParseFeatures(header.Get(metadataFeatures)), nil
+	return health{interval, ParseFeatures(header.Get(metadataFeatures)), incarnationOf(header)}, nil
 }
 
 // keepHealthy calls HealthCheck at the interval; zero means that the global has no such method.
@@ -299,11 +314,11 @@ func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		next, _, err := z.checkHealth(ctx, conn)
+		next, err := z.checkHealth(ctx, conn)
 		if err != nil {
 			return err
 		}
-		interval = next
+		interval = next.interval
 	}
 	<-ctx.Done()
 	return errors.Join(context.Cause(ctx))

@@ -25,6 +25,8 @@ const (
 	ConditionResolvedRefs = "ResolvedRefs"
 	// ConditionSynced is False where a peer refused the resource.
 	ConditionSynced = "Synced"
+	// ConditionDeletionsHeld is True for a Zone that holds removals which the global's list would bring about.
+	ConditionDeletionsHeld = "DeletionsHeld"
 	// ConditionCloned is True for a Zone as which two servers take turns.
 	ConditionCloned = "Cloned"
 )

@@ -19,6 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
 
@@ -30,6 +31,8 @@ type linkParts struct {
 	registry prometheus.Registerer
 	behind   func() []kds.ProxyBehind
 	known    *kds.KnownFiles
+	// keeper has the secrets of the durable store.
+	keeper *secrets.Keeper
 	// memberships has the zone's credential, if it has joined.
 	memberships *memberships
 }
@@ -55,7 +58,7 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 		Others: cfg.otherGlobals, Beside: beside,
 		Zone: cfg.Zone, Target: target, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
-		Validate: resources.ValidateSpec, Behind: parts.behind, Known: parts.known, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
+		Validate: resources.ValidateSpec, Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
 	})
 	parts.registry.MustRegister(connectedGauge(link), kds.StatusCollector{Statuses: func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }})
 	return link, nil

@@ -78,6 +78,9 @@ type syncSession struct {
 	Connected bool       `json:"connected"`
 	Since     time.Time  `json:"since,omitzero"`
 	Types     []syncType `json:"types"`
+	// NewStore and HeldByZone are those of kds.SyncStatus.
+	NewStore   *newStore              `json:"newStore,omitempty"`
+	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
 }
 
 // syncType is one type in one direction.
@@ -233,7 +236,7 @@ func lagText(seconds float64) string {
 
 // details names each refused resource with its reason, and each held removal with what to do.
 func (s *syncSession) details() []string {
-	var lines []string
+	lines := s.newStoreLines()
 	for i := range s.Types {
 		t := &s.Types[i]
 		for j := range t.Refused {

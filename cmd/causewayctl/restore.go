@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
@@ -65,6 +68,10 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if err := b.Restore(f.dataDir, f.overwrite, server.WriteFile); err != nil {
 		return replacing(err)
 	}
+	// Without its name, the store gets a new one when the server starts: zones see that what it lacks was not deleted.
+	b.Resources = slices.DeleteFunc(b.Resources, func(r *resources.Resource) bool {
+		return r.Type == resources.TypeSecret && r.Name == kds.IncarnationSecret
+	})
 	aside, err := backend.Replace(ctx, place, b.Header.Revision+restoredGap, b.Resources, f.overwrite)
 	if err != nil {
 		return replacing(err)

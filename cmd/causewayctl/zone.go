@@ -14,12 +14,13 @@ import (
 
 func newZone(c *cli) *cobra.Command {
 	group := newGroup("zone", "Let zones in, and decide about them",
-		newZoneCreate(c), newZoneToken(c), newZoneRename(c),
+		newZoneCreate(c), newZoneAdopt(c), newZoneToken(c), newZoneRename(c),
 		newZoneAction(c, zoneAction{
 			verb: "accept-deletes", path: "_accept-deletes",
-			short: "Let a removal of most of a type go on that was held for an operator",
+			short: "Let removals go on that were held for an operator",
 			long: "A peer whose list would remove more than half of a type, and more than ten, may have lost its disk. Such a removal is\n" +
-				"held where it arrives, and shows in causewayctl inspect sync. Look at it there, and ask the side that holds it.",
+				"held where it arrives, and shows in causewayctl inspect sync. So is each removal, however few, for which the only reason\n" +
+				"is that the global's store was restored or begun anew. Look at it there, and ask the side that holds it.",
 			done: "accepted the removal of", nothing: "no removal is held",
 		}),
 		newZoneAction(c, zoneAction{

@@ -104,7 +104,7 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 	wide := sessions != nil
 	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
 	if wide {
-		t.header = append(t.header, "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "KRI")
+		t.header = append(t.header, "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "STORE", "KRI")
 	}
 	for _, z := range zones {
 		o := overviews[z.Name]
@@ -143,13 +143,24 @@ func count(n string) string {
 	return n
 }
 
-// summary is the sum of all types as cells: revisions behind, lag, resources refused, and removals held. They are empty
+// storeState says whether the zone has come to terms with the global's store.
+func (s *syncSession) storeState() string {
+	switch {
+	case s.NewStore != nil:
+		return "new"
+	case len(s.Types) == 0:
+		return "" // it has not connected since the global started
+	}
+	return "known"
+}
+
+// summary is the sum of all types as cells: revisions behind, lag, resources refused, removals held, and the store. They are empty
 // where nothing is known.
 func (s *syncSession) summary() []string {
 	if s == nil {
-		return make([]string, 4)
+		return make([]string, 5)
 	}
-	behind, lag, refused, held := uint64(0), 0.0, 0, 0
+	behind, lag, refused, held := uint64(0), 0.0, 0, s.heldByZone()
 	for i := range s.Types {
 		t := &s.Types[i]
 		behind, lag, refused = max(behind, t.LagRevisions), max(lag, t.LagSeconds), refused+len(t.Refused)
@@ -157,5 +168,5 @@ func (s *syncSession) summary() []string {
 			held += t.Held.Count
 		}
 	}
-	return []string{number(behind), cmp.Or(lagText(lag), "0s"), strconv.Itoa(refused), strconv.Itoa(held)}
+	return []string{number(behind), cmp.Or(lagText(lag), "0s"), strconv.Itoa(refused), strconv.Itoa(held), s.storeState()}
 }

@@ -95,6 +95,8 @@ type reader struct {
 	t         *testing.T
 	root, dir string
 	ports     *strings.Replacer
+	// jobs are what was started in the background, in order; the first is %1.
+	jobs []*exec.Cmd
 }
 
 // newReader gives a reader the files of a folder of docs.
@@ -142,6 +144,10 @@ func (r *reader) follow(c shown) {
 		return
 	}
 	command := r.ports.Replace(c.command)
+	if job, ok := strings.CutPrefix(command, "kill %"); ok {
+		r.kill(job)
+		return
+	}
 	if background, ok := strings.CutSuffix(command, " &"); ok {
 		r.background(background)
 		return
@@ -156,6 +162,18 @@ func (r *reader) follow(c shown) {
 	if err != nil {
 		r.t.Fatalf("$ %s\n%v", command, err)
 	}
+}
+
+// kill ends what runs in the background by SIGTERM, and waits.
+func (r *reader) kill(job string) {
+	r.t.Helper()
+	n, err := strconv.Atoi(job)
+	r.must(err)
+	if n < 1 || n > len(r.jobs) {
+		r.t.Fatalf("kill %%%d: there are %d", n, len(r.jobs))
+	}
+	r.must(r.jobs[n-1].Process.Signal(syscall.SIGTERM))
+	r.must(r.jobs[n-1].Wait())
 }
 
 // build compiles a program of the repository.
@@ -181,6 +199,7 @@ func (r *reader) background(command string) {
 	r.must(err)
 	cmd.Stdout, cmd.Stderr = log, log
 	r.must(cmd.Start())
+	r.jobs = append(r.jobs, cmd)
 	read := func() string {
 		raw, err := os.ReadFile(log.Name())
 		if err != nil {

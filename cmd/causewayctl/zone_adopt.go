@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// adoptable is a server that the global turned away, although its certificate is of the global's own zone CA.
+type adoptable struct {
+	Zone    string    `json:"zone"`
+	ID      string    `json:"id"`
+	Serial  string    `json:"serial"`
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expirationTime"`
+	Seen    time.Time `json:"seen"`
+	Reason  string    `json:"reason"`
+}
+
+func newZoneAdopt(c *cli) *cobra.Command {
+	id := ""
+	cmd := &cobra.Command{
+		Use:   "adopt [ZONE...]",
+		Short: "Let zones back in whose certificates a restored or rebuilt global does not know",
+		Long: "A global whose store was restored from a backup, or begun anew beside the old kds-tls folder, does not know the zones and\n" +
+			"certificates that came after. Their servers are turned away, and try again. Without a name this lists the servers that tried\n" +
+			"in the last ten minutes with a certificate of the global's own zone CA; with names it registers these zones and lets their\n" +
+			"servers in as they are, without a join string. A certificate that is older than a revocation the store knows of stays out;\n" +
+			"revocations that the store has lost are not known any more, so look at what is listed.",
+		Example: "  causewayctl zone adopt\n" +
+			"  causewayctl zone adopt zone-1 zone-2\n" +
+			"  causewayctl zone adopt zone-1 --id 5e0c3a0e-6c7e-4b6e-9d1e-8d6a5b0f5b44   # one of two servers",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if id != "" && len(args) != 1 {
+				return usagef("--id is about one zone: name it, and no other")
+			}
+			return c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+				if len(args) == 0 {
+					return c.listAdoptable(ctx, client)
+				}
+				return c.adoptZones(ctx, client, args, id)
+			})(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "the `id` of the server that is meant, where several ask or another has joined before")
+	return cmd
+}
+
+func (c *cli) listAdoptable(ctx context.Context, client *api.Client) error {
+	var answer struct {
+		Items []adoptable `json:"items"`
+	}
+	if err := client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer); err != nil {
+		return err
+	}
+	return c.printAnswer(answer, func() error {
+		if len(answer.Items) == 0 {
+			_, err := fmt.Fprintln(c.out, "no server with a certificate of the global's zone CA was turned away in the last ten minutes")
+			return err
+		}
+		t := &table{header: []string{"ZONE", "ID", "CERTIFICATE", "ISSUED", "EXPIRES", "SEEN"}}
+		now := time.Now()
+		for _, a := range answer.Items {
+			t.add(a.Zone, a.ID, a.Serial, age(a.Issued, now), a.Expires.Format(time.DateOnly), age(a.Seen, now))
+		}
+		return t.print(c.out)
+	})
+}
+
+func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string, id string) error {
+	adopted := []adoptable{}
+	for _, zone := range zones {
+		one := adoptable{}
+		if err := c.orderZone(ctx, client, zone, "_adopt", map[string]string{"id": id}, &one); err != nil {
+			return err
+		}
+		adopted = append(adopted, one)
+	}
+	return c.printAnswer(map[string]any{"items": adopted}, func() error {
+		for _, one := range adopted {
+			if _, err := fmt.Fprintf(c.out, "zone %s: adopted, with the certificate %s of server %s\n", one.Zone, one.Serial, one.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// newStore says that a zone meets another store of the global than the one that it knew.
+type newStore struct {
+	Known     string    `json:"known"`
+	Announced string    `json:"announced"`
+	Since     time.Time `json:"since,omitzero"`
+}
+
+// newStoreLines say what a zone that met another store holds, for people.
+func (s *syncSession) newStoreLines() []string {
+	if s.NewStore == nil && len(s.HeldByZone) == 0 {
+		return nil
+	}
+	held := s.heldByZone()
+	for i := range s.Types {
+		if s.Types[i].Direction == "toZone" && s.Types[i].Held != nil {
+			held += s.Types[i].Held.Count
+		}
+	}
+	why := ""
+	if s.NewStore != nil {
+		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, or begun anew: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
+	}
+	return []string{fmt.Sprintf("%s: the zone holds removals (%d)%s; give the global back what is missing, or ask the zone: causewayctl zone accept-deletes %s --address ZONE",
+		s.Zone, held, why, s.Zone)}
+}
+
+// heldByZone adds up what the zone told the global that it holds.
+func (s *syncSession) heldByZone() int {
+	n := 0
+	for _, one := range s.HeldByZone {
+		n += one
+	}
+	return n
+}

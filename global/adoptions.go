@@ -1,0 +1,206 @@
+package global
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+const (
+	// candidateMemory is how long a server that was turned away is remembered; zones try again every 30 s or sooner.
+	candidateMemory = 10 * time.Minute
+	// Limits of what is remembered: all of it is from certificates of our own CA.
+	maxCandidateZones   = 10_000
+	maxCandidatesOfZone = 8
+)
+
+// errUnrecorded: a certificate of our zone CA of which the store knows nothing. That is so of each that was made after the backup
+// that the store is from, and of all when the store was begun anew. A revocation looks the same, but for its time.
+var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or begun anew, causewayctl zone adopt lets it in; otherwise make a join string")
+
+// candidate is a server that showed a certificate of our zone CA and was turned away, because the store does not know of it.
+type candidate struct {
+	Zone    string    `json:"zone"`
+	ID      string    `json:"id"`
+	Serial  string    `json:"serial"`
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expirationTime"`
+	Seen    time.Time `json:"seen"`
+	Reason  string    `json:"reason"`
+
+	held heldCertificate
+}
+
+// withdrawn is when the zone's credentials were last taken back; zero for never.
+func (m *member) withdrawn() time.Time {
+	if m.DeletedAt.After(m.RevokedAt) {
+		return m.DeletedAt
+	}
+	return m.RevokedAt
+}
+
+// lacks reports whether a good certificate is newer than all that the store knows of the zone. m may be nil.
+func (m *member) lacks(held heldCertificate) bool {
+	if m == nil {
+		return true
+	}
+	if m.certificate(held.serial) != nil || !m.withdrawn().IsZero() && !held.issued.After(m.withdrawn()) {
+		return false
+	}
+	return !slices.ContainsFunc(m.Certificates, func(c issuedCertificate) bool {
+		return m.ID != held.ID && !held.issued.After(c.Issued)
+	})
+}
+
+// adoptions remembers candidates, and lets an operator take one in. Safe for concurrent use.
+type adoptions struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	zones map[string][]candidate // guarded by mu, by zone, at most one of a serial
+}
+
+func newAdoptions(now func() time.Time) *adoptions {
+	return &adoptions{now: now, zones: map[string][]candidate{}}
+}
+
+// note remembers a server that was turned away.
+func (a *adoptions) note(held heldCertificate, why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of := a.tidyLocked(held.Zone)
+	of = slices.DeleteFunc(of, func(c candidate) bool { return c.Serial == held.serial })
+	if len(of) >= maxCandidatesOfZone || len(of) == 0 && len(a.zones) >= maxCandidateZones {
+		return
+	}
+	a.zones[held.Zone] = append(of, candidate{
+		Zone: held.Zone, ID: held.ID, Serial: held.serial, Issued: held.issued.UTC(), Expires: held.expires.UTC(), Seen: a.now().UTC(), Reason: why.Error(), held: held,
+	})
+}
+
+func (a *adoptions) tidyLocked(zone string) []candidate {
+	of := slices.DeleteFunc(a.zones[zone], func(c candidate) bool { return a.now().Sub(c.Seen) > candidateMemory })
+	if len(of) == 0 {
+		delete(a.zones, zone)
+	}
+	return of
+}
+
+// list returns the candidates, of one zone or, when zone is empty, of all, in order of zone and serial.
+func (a *adoptions) list(zone string) []candidate {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := []candidate{}
+	for name := range a.zones {
+		if zone == "" || zone == name {
+			out = append(out, a.tidyLocked(name)...)
+		}
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Serial, b.Serial))
+	})
+	return out
+}
+
+func (a *adoptions) forget(zone string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.zones, zone)
+}
+
+// adoptOrder is the body of an adoption: which of several servers.
+type adoptOrder struct {
+	ID string `json:"id"`
+}
+
+// candidates is the answer to GET /_adoptions.
+type candidates struct {
+	Items []candidate `json:"items"`
+}
+
+func (s *standing) candidates(w http.ResponseWriter, _ *http.Request) error {
+	return api.WriteJSON(w, http.StatusOK, candidates{Items: s.adoptions.list("")})
+}
+
+// serveAdopt answers POST /zones/{name}/_adopt.
+func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
+	zone := r.PathValue("name")
+	if err := kds.CheckZoneName(zone); err != nil {
+		return api.NewError(http.StatusBadRequest, "Bad Request", err.Error())
+	}
+	var order adoptOrder
+	if err := readBody(r, &order); err != nil {
+		return err
+	}
+	chosen, err := s.choose(zone, order.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.adopt(r.Context(), chosen, order.ID != ""); err != nil {
+		return err
+	}
+	s.adoptions.forget(zone)
+	return api.WriteJSON(w, http.StatusOK, chosen)
+}
+
+// choose finds the one server that is meant: the newest certificate of the id, or of the only id that there is.
+func (s *standing) choose(zone, id string) (candidate, error) {
+	of := s.adoptions.list(zone)
+	var ids []string
+	for _, c := range of {
+		if !slices.Contains(ids, c.ID) {
+			ids = append(ids, c.ID)
+		}
+	}
+	if id == "" && len(ids) > 1 {
+		return candidate{}, api.NewError(http.StatusConflict, "Conflict",
+			fmt.Sprintf("several servers ask to be zone %s: say which one with id: %s", zone, strings.Join(ids, ", ")))
+	}
+	of = slices.DeleteFunc(of, func(c candidate) bool { return id != "" && c.ID != id })
+	if len(of) == 0 {
+		return candidate{}, api.NewError(http.StatusConflict, "Conflict",
+			fmt.Sprintf("no server with a certificate of this global's zone CA has asked to be zone %s in the last %s: wait until it tries, or make a join string with rejoin", zone, candidateMemory))
+	}
+	return slices.MaxFunc(of, func(a, b candidate) int { return a.Issued.Compare(b.Issued) }), nil
+}
+
+// adopt lets a server in by the certificate that it has, and registers its zone. What was issued before the zone's credentials
+// were last withdrawn stays out; a server that takes the place of another has to be named.
+func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
+	refused := func(why string) error {
+		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))
+	}
+	err := s.members.update(ctx, c.Zone, func(m *member) error {
+		withdrawn := m.withdrawn()
+		switch {
+		case m.Draining:
+			return refused("it is being deleted")
+		case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
+			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) + ": make a join string for it")
+		case m.joined() && m.ID != c.ID && !named:
+			return refused("another server, " + m.ID + ", has joined as this zone: name the one that shall take its place with id: " + c.ID)
+		}
+		if m.ID != c.ID {
+			m.Certificates = nil
+		}
+		m.ID, m.DeletedAt = c.ID, time.Time{}
+		m.Certificates = append(m.Certificates, issuedCertificate{
+			Serial: c.Serial, Authority: c.held.authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
+		})
+		m.tidy(s.now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.sync.EnsureZone(ctx, c.Zone)
+}

@@ -1,0 +1,82 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// zoneCAFile is the copy of the zone CA beside the global's own certificates, sealed as in the store. When the store is lost and
+// the folder is not, zones that hold certificates of this CA can be adopted.
+const zoneCAFile = "zone-ca.sealed"
+
+// zoneCACopy keeps that file.
+type zoneCACopy struct {
+	path string
+	box  *secrets.Box
+	log  *slog.Logger
+}
+
+func newZoneCACopy(c *Config, box *secrets.Box) *zoneCACopy {
+	return &zoneCACopy{path: filepath.Join(c.certificateDir(), zoneCAFile), box: box, log: c.Log}
+}
+
+// read returns what the file holds, nil when there is none. Errors: those of Box.Open, with the file's name.
+func (f *zoneCACopy) read() ([]byte, error) {
+	sealed, err := os.ReadFile(f.path) //nolint:gosec // below the data folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plain, err := f.box.Open(sealed, zoneCASecret)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: give the key that it was sealed with, or move the file away to let all zones join anew", f.path, err)
+	}
+	return plain, nil
+}
+
+// write replaces the file unless it holds the same. One that cannot be written is no reason to stop: the store has it.
+func (f *zoneCACopy) write(plain []byte) {
+	if now, err := f.read(); err == nil && string(now) == string(plain) {
+		return
+	}
+	sealed, err := f.box.Seal(plain, zoneCASecret)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(f.path), 0o700) //nolint:gosec // the data folder
+	}
+	if err == nil {
+		err = server.WriteFile(f.path, sealed, 0o600)
+	}
+	if err != nil {
+		f.log.Error("the zone CA has no copy beside the store: without the store, zones would have to join anew", "file", f.path, "error", err)
+	}
+}
+
+// recover takes the authorities from the file into a store that has none, and reports whether there were some.
+func (a *zoneAuthority) recover(ctx context.Context) (bool, error) {
+	plain, err := a.copy.read()
+	if err != nil || plain == nil {
+		return false, err
+	}
+	if _, err := parseZoneCAs(plain); err != nil {
+		return false, fmt.Errorf("%s: %w", a.copy.path, err)
+	}
+	_, err = a.keeper.Put(ctx, zoneCASecret, plain, 0)
+	if errors.Is(err, secrets.ErrChanged) {
+		return true, nil // another global of this store was first
+	}
+	if err != nil {
+		return false, err
+	}
+	a.copy.log.Warn("the store has no zone CA: took the one beside it; zones with its certificates can be let in again with causewayctl zone adopt", "file", a.copy.path)
+	return true, nil
+}

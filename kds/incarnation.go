@@ -1,0 +1,167 @@
+package kds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// IncarnationSecret is the secret in a global's store that holds the name of the store's incarnation. Whoever restores a
+// backup leaves it out, so that the server makes a new one at its next start; a store that is copied whole keeps it.
+const IncarnationSecret = "store-incarnation" //nolint:gosec // the name of a secret
+
+// metadataIncarnation is the header of HealthCheck's answer in which a global names the incarnation of its store. Peers that do
+// not know it skip it.
+const metadataIncarnation = "causeway-store-incarnation"
+
+// maxIncarnation bounds what is kept of a peer's word, in bytes.
+const maxIncarnation = 128
+
+// Incarnations keeps, durably, which incarnation of the global's store a zone has last come to terms with.
+type Incarnations interface {
+	// Accepted returns it; empty before the first meeting.
+	Accepted(ctx context.Context) (string, error)
+	// Accept replaces it. Errors are the store's.
+	Accept(ctx context.Context, incarnation string) error
+}
+
+// NewStore says that the store behind the global is not the one that the zone knew: it was restored from a backup, or begun
+// anew. Until the zone has come to terms with it, nothing is deleted because a list does not name it.
+type NewStore struct {
+	// Known is the incarnation that the zone knew, Announced the one that it meets.
+	Known     string    `json:"known"`
+	Announced string    `json:"announced"`
+	Since     time.Time `json:"since"`
+}
+
+// valid bounds a peer's word.
+func (n *NewStore) valid() bool {
+	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation
+}
+
+// acquaintance is what a zone knows of the store behind the global. It is with a strange one until every type was compared and
+// no removal is held: then the store has caught up, or an operator has accepted what it lacks. Safe for concurrent use.
+type acquaintance struct {
+	kept   Incarnations
+	ledger *ledger
+	log    *slog.Logger
+
+	mu sync.Mutex
+	// strange is not nil while the announced store is not the accepted one; guarded by mu.
+	strange *NewStore
+	// compared are the types of which this session has had a whole list or answer; guarded by mu.
+	compared map[resources.Type]bool
+}
+
+// meet begins a session with a global that announced an incarnation, empty for one that announces none.
+func (a *acquaintance) meet(ctx context.Context, announced string) error {
+	if a.kept == nil || announced == "" {
+		a.settle(nil)
+		return nil
+	}
+	known, err := a.kept.Accepted(ctx)
+	if err != nil {
+		return err
+	}
+	switch known {
+	case announced:
+		a.settle(nil)
+	case "":
+		if err := a.kept.Accept(ctx, announced); err != nil {
+			return err
+		}
+		a.settle(nil)
+	default:
+		a.settle(&NewStore{Known: known, Announced: announced, Since: time.Now()})
+		a.log.Warn("the store of the global is not the one that this zone knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
+			"known", known, "announced", announced)
+	}
+	return nil
+}
+
+// settle begins a session.
+func (a *acquaintance) settle(strange *NewStore) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if strange != nil && a.strange != nil && a.strange.Announced == strange.Announced {
+		strange.Since = a.strange.Since
+	}
+	a.strange, a.compared = strange, map[resources.Type]bool{}
+}
+
+// isStrange reports whether removals by comparison are all to be held.
+func (a *acquaintance) isStrange() bool { return a.status() != nil }
+
+// status is nil where there is nothing to say.
+func (a *acquaintance) status() *NewStore {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.strange
+}
+
+// whole notes that a type was compared in full.
+func (a *acquaintance) whole(t resources.Type) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.compared[t] = true
+}
+
+// review ends the strangeness once there is no reason for it any more.
+func (a *acquaintance) review(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.strange == nil || a.ledger.holding(GlobalToZone) {
+		return nil
+	}
+	for _, d := range resources.Descriptors() {
+		if GlobalToZone.Carries(d) && !a.compared[d.Type] {
+			return nil
+		}
+	}
+	if err := a.kept.Accept(ctx, a.strange.Announced); err != nil {
+		return err
+	}
+	a.log.Info("came to terms with the store of the global: nothing that this zone has of it is missing there", "incarnation", a.strange.Announced)
+	a.strange = nil
+	return nil
+}
+
+// holding reports whether removals of any type are held in a direction.
+func (l *ledger) holding(d Direction) bool {
+	return len(l.heldCounts(d)) > 0
+}
+
+// heldCounts is how many removals are held, by type; nil for none.
+func (l *ledger) heldCounts(d Direction) map[resources.Type]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out map[resources.Type]int
+	for key, n := range l.lines {
+		n.mu.Lock()
+		if held := len(n.held.keys); held > 0 && key.direction == d {
+			if out == nil {
+				out = map[resources.Type]int{}
+			}
+			out[key.typ] = held
+		}
+		n.mu.Unlock()
+	}
+	return out
+}
+
+// incarnationOf reads the header of HealthCheck's answer.
+func incarnationOf(header metadata.MD) string {
+	values := header.Get(metadataIncarnation)
+	if len(values) != 1 || len(values[0]) > maxIncarnation {
+		return ""
+	}
+	return values[0]
+}

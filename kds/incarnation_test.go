@@ -1,0 +1,220 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// notedIncarnation is Incarnations in memory.
+type notedIncarnation struct {
+	mu   sync.Mutex
+	name string // guarded by mu
+	err  error  // guarded by mu: what Accept returns
+}
+
+func (n *notedIncarnation) Accepted(context.Context) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.name, nil
+}
+
+func (n *notedIncarnation) Accept(_ context.Context, name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err == nil {
+		n.name = name
+	}
+	return n.err
+}
+
+func (n *notedIncarnation) now() string {
+	name, _ := n.Accepted(context.Background())
+	return name
+}
+
+// reopened is a zone with ten permissions of a first store of the global, which then meets another that has all but some.
+type reopened struct {
+	t     *testing.T
+	kept  *notedIncarnation
+	own   store.Store
+	all   []*resources.Resource
+	above store.Store
+	known *KnownFiles
+	g     *testGlobal
+	z     *testZone
+}
+
+const firstStore, otherStore = "first", "other"
+
+func reopen(t *testing.T, lacking int, incarnation string) *reopened {
+	t.Helper()
+	r := &reopened{t: t, kept: &notedIncarnation{}, own: store.NewMemory(), above: store.NewMemory()}
+	r.known = NewKnownFiles(t.TempDir(), testLog(), r.own)
+	for i := range 10 {
+		key, spec := permission(fmt.Sprintf("p%d", i))
+		r.all = append(r.all, written(t, globalHome, key, spec))
+	}
+	put(t, r.above, r.all...)
+	r.meet(firstStore)
+	eventually(t, "ten permissions", func() bool { return count(r.own, r.all[0].Type) == 10 && r.kept.now() == firstStore })
+	r.part()
+	r.above = store.NewMemory()
+	put(t, r.above, r.all[lacking:]...)
+	r.meet(incarnation)
+	r.compared()
+	return r
+}
+
+func (r *reopened) meet(incarnation string) {
+	r.t.Helper()
+	r.g = startGlobal(r.t, r.above, func(c *GlobalConfig) { c.Incarnation = incarnation })
+	r.z = startZone(r.t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) { c.Incarnations, c.Known = r.kept, r.known })
+}
+
+func (r *reopened) part() {
+	r.z.stop()
+	r.g.stop()
+}
+
+// compared waits until the zone has compared every type, in which the last are after the permissions.
+func (r *reopened) compared() {
+	r.t.Helper()
+	types := 0
+	for _, d := range resources.Descriptors() {
+		if GlobalToZone.Carries(d) {
+			types++
+		}
+	}
+	eventually(r.t, "every type compared", func() bool { return r.g.events.count(Acknowledged, "") >= types })
+}
+
+func (r *reopened) want(permissions, held int, strange bool) {
+	r.t.Helper()
+	if got := count(r.own, r.all[0].Type); got != permissions {
+		r.t.Errorf("the zone has %d permissions, want %d", got, permissions)
+	}
+	status, now := r.z.Status(""), 0
+	if h := typeOf(status, r.all[0].Type, "toZone").Held; h != nil {
+		now = h.Count
+	}
+	if now != held || (status.NewStore != nil) != strange {
+		r.t.Errorf("held are %d, want %d; the store is strange: %+v, want %v", now, held, status.NewStore, strange)
+	}
+}
+
+// TestAnotherStoreDeletesNothing: however few the removals are, a store that the zone did not know brings none of them about; the
+// one that it knew does, and one of which nothing is known goes by the guard.
+func TestAnotherStoreDeletesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		incarnation         string
+		lacking, left, held int
+	}{
+		"another, one":  {otherStore, 1, 10, 1},
+		"another, all":  {otherStore, 10, 10, 10},
+		"another, none": {otherStore, 0, 10, 0},
+		"the same":      {firstStore, 3, 7, 0},
+		"not announced": {"", 3, 7, 0},
+		"too long":      {strings.Repeat("x", maxIncarnation+1), 3, 7, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reopen(t, tt.lacking, tt.incarnation)
+			if tt.held == 0 && tt.incarnation == otherStore {
+				eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore })
+			}
+			r.want(tt.left, tt.held, tt.held > 0)
+		})
+	}
+}
+
+// TestStoreCatchesUp: what comes back is no longer held, and when all is there the store is one like any other. What somebody
+// removes from it meanwhile is removed.
+func TestStoreCatchesUp(t *testing.T) {
+	r := reopen(t, 3, otherStore)
+	r.want(10, 3, true)
+	put(t, r.above, r.all[0])
+	eventually(t, "one that came back", func() bool { return typeOf(r.z.Status(""), r.all[0].Type, "toZone").Held.Count == 2 })
+	remove(t, r.above, r.all[5].Key)
+	eventually(t, "a removal by a person", func() bool { return find(r.own, r.all[5].Type, "p5") == nil })
+	r.want(9, 2, true)
+	r.part() // and it remembers over a restart
+	r.meet(otherStore)
+	r.compared()
+	r.want(9, 2, true)
+	put(t, r.above, r.all[1], r.all[2])
+	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
+	r.want(9, 0, false)
+	r.part()
+	remove(t, r.above, r.all[1].Key)
+	r.meet(otherStore)
+	eventually(t, "an ordinary removal", func() bool { return count(r.own, r.all[0].Type) == 8 })
+}
+
+// TestOperatorAcceptsAnotherStore: an operator's word removes what is held, and the zone knows the store from then on. The global
+// hears of both.
+func TestOperatorAcceptsAnotherStore(t *testing.T) {
+	r := reopen(t, 3, otherStore)
+	if _, err := r.z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout); err != nil {
+		t.Fatal(err)
+	}
+	r.want(10, 3, true)
+	accepted, err := r.z.AcceptDeletes(t.Context(), "")
+	if err != nil || len(accepted) != 1 || accepted[0].Count != 3 {
+		t.Fatalf("accepted %+v, error %v", accepted, err)
+	}
+	r.want(7, 0, false)
+	if r.kept.now() != otherStore {
+		t.Errorf("the zone still knows the store %s", r.kept.now())
+	}
+}
+
+// TestStoreThatCannotBeRemembered: a zone whose own store does not take the name stays careful, and tries again.
+func TestStoreThatCannotBeRemembered(t *testing.T) {
+	r := reopen(t, 1, otherStore)
+	r.kept.mu.Lock()
+	r.kept.err = errors.New("the disk is full")
+	r.kept.mu.Unlock()
+	if _, err := r.z.AcceptDeletes(t.Context(), ""); err == nil {
+		t.Error("no error")
+	}
+	if r.z.Status("").NewStore == nil || r.kept.now() != firstStore {
+		t.Error("it was accepted all the same")
+	}
+}
+
+func TestGlobalHearsOfAnotherStore(t *testing.T) {
+	r := reopen(t, 2, otherStore)
+	r.part()
+	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
+	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
+		c.Incarnations, c.Behind = r.kept, func() []ProxyBehind { return nil }
+	})
+	told := func() SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
+	eventually(t, "the report", func() bool {
+		status := told()
+		return status.NewStore != nil && status.NewStore.Announced == otherStore && status.HeldByZone[r.all[0].Type] == 2
+	})
+	if _, err := r.z.AcceptDeletes(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of it", func() bool { return told().NewStore == nil && told().HeldByZone == nil })
+}
+
+func TestIncarnationOfAHeader(t *testing.T) {
+	for want, header := range map[string]metadata.MD{
+		"a": metadata.Pairs(metadataIncarnation, "a"),
+		"":  metadata.Pairs(metadataIncarnation, "a", metadataIncarnation, "b"),
+	} {
+		if got := incarnationOf(header); got != want {
+			t.Errorf("%v: %q", header, got)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package zone
+
+import (
+	"context"
+	"errors"
+
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// metSecret is the secret in the zone's store with the incarnation of the global's store that the zone has come to terms with.
+const metSecret = "global-store-incarnation" //nolint:gosec // the name of a secret
+
+// incarnations is kds.Incarnations in the zone's own store, so that a zone that was restarted, or restored, knows what it knew.
+type incarnations struct{ keeper *secrets.Keeper }
+
+// Accepted implements kds.Incarnations.
+func (i incarnations) Accepted(ctx context.Context) (string, error) {
+	name, _, err := i.keeper.Get(ctx, metSecret)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return "", nil
+	}
+	return string(name), err
+}
+
+// Accept implements kds.Incarnations.
+func (i incarnations) Accept(ctx context.Context, incarnation string) error {
+	for {
+		_, err := i.keeper.Put(ctx, metSecret, []byte(incarnation), i.keeper.Version(metSecret))
+		if !errors.Is(err, secrets.ErrChanged) {
+			return err
+		}
+	}
+}
