@@ -2,6 +2,8 @@ package access
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -50,17 +52,18 @@ func (a Action) String() string {
 }
 
 // Assignments are the identities that a change of a Dataplane newly gives it, each as the action that it needs. Labels of a
-// Dataplane decide whom it can pretend to be, and so does its name, where no label says anything else.
+// Dataplane decide whom it can pretend to be, and so does its name, where no label says anything else. by are the labels that the
+// MeshIdentities of the mesh look at (resources.IdentityLabels): each is assigned as the workload `<label>=<value>`.
 // Source: seed 003, "TrafficTarget": who assigns a service account decides who receives its traffic.
-func Assignments(old, dataplane *resources.Resource) []Action {
+func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Action {
 	had := map[Action]bool{}
 	if old != nil {
-		for _, a := range identities(old) {
+		for _, a := range identities(old, by) {
 			had[a] = true
 		}
 	}
 	var out []Action
-	for _, a := range identities(dataplane) {
+	for _, a := range identities(dataplane, by) {
 		if !had[a] {
 			out = append(out, a)
 		}
@@ -70,17 +73,22 @@ func Assignments(old, dataplane *resources.Resource) []Action {
 
 // identities are what a Dataplane's labels and name claim. A workload belongs to no namespace: whoever may assign it has to
 // be allowed to for all of the mesh.
-func identities(dp *resources.Resource) []Action {
+func identities(dp *resources.Resource, by map[string]bool) []Action {
 	var out []Action
 	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount], dp.Labels[resources.LabelWorkload]
 	if account != "" {
 		out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessServiceAccount, Mesh: dp.Mesh, Namespace: namespace, Name: account})
 	}
-	if workload == "" && (namespace == "" || account == "") {
+	if workload == "" && (namespace == "" || account == "" || by[resources.LabelWorkload]) {
 		workload = dp.DisplayName()
 	}
 	if workload != "" {
 		out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessWorkload, Mesh: dp.Mesh, Name: workload})
+	}
+	for _, label := range slices.Sorted(maps.Keys(by)) {
+		if value, there := dp.Labels[label]; there && label != resources.LabelServiceAccount && label != resources.LabelWorkload {
+			out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessWorkload, Mesh: dp.Mesh, Name: label + "=" + value})
+		}
 	}
 	return out
 }

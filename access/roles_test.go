@@ -91,19 +91,28 @@ func TestIdentitiesOfADataplane(t *testing.T) {
 	for what, c := range map[string]struct {
 		old, now *resources.Resource
 		want     []string
+		by       map[string]bool
 	}{
-		"its name is an identity":               {nil, dataplane("a", "", nil), []string{`assign Workload "a" in mesh default`}},
-		"in a namespace too":                    {nil, dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}},
-		"a service account in a namespace":      {nil, dataplane("a", "ns", account), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`}},
-		"a service account without a namespace": {nil, dataplane("a", "", account), []string{`assign ServiceAccount "backend" in mesh default`, `assign Workload "a" in mesh default`}},
-		"both":                                  {nil, dataplane("a", "ns", both), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "worker" in mesh default`}},
-		"an update that keeps it":               {dataplane("a", "ns", account), dataplane("a", "ns", account), nil},
-		"an update that takes it away":          {dataplane("a", "ns", both), dataplane("a", "ns", account), nil},
-		"an update that falls back to the name": {dataplane("a", "ns", account), dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}},
-		"an update that adds another":           {dataplane("a", "ns", account), dataplane("a", "ns", both), []string{`assign Workload "worker" in mesh default`}},
+		"its name is an identity":               {nil, dataplane("a", "", nil), []string{`assign Workload "a" in mesh default`}, nil},
+		"in a namespace too":                    {nil, dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}, nil},
+		"a service account in a namespace":      {nil, dataplane("a", "ns", account), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`}, nil},
+		"a service account without a namespace": {nil, dataplane("a", "", account), []string{`assign ServiceAccount "backend" in mesh default`, `assign Workload "a" in mesh default`}, nil},
+		"both":                                  {nil, dataplane("a", "ns", both), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "worker" in mesh default`}, nil},
+		"an update that keeps it":               {dataplane("a", "ns", account), dataplane("a", "ns", account), nil, nil},
+		"an update that takes it away":          {dataplane("a", "ns", both), dataplane("a", "ns", account), nil, nil},
+		"an update that falls back to the name": {dataplane("a", "ns", account), dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}, nil},
+		"an update that adds another":           {dataplane("a", "ns", account), dataplane("a", "ns", both), []string{`assign Workload "worker" in mesh default`}, nil},
+		"a label that MeshIdentities look at": {
+			nil, dataplane("a", "ns", map[string]string{resources.LabelServiceAccount: "backend", "team": "pay", "other": "x"}),
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "team=pay" in mesh default`}, map[string]bool{"team": true},
+		},
+		"a workload that MeshIdentities look at": {
+			nil, dataplane("a", "ns", account),
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "a" in mesh default`}, map[string]bool{resources.LabelWorkload: true},
+		},
 	} {
 		var got []string
-		for _, a := range access.Assignments(c.old, c.now) {
+		for _, a := range access.Assignments(c.old, c.now, c.by) {
 			got = append(got, a.String())
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {

@@ -160,11 +160,11 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 		if sent[m.GetTypeUrl()] = true; m.GetTypeUrl() == "MeshService" && len(m.GetResources()) != 1 {
 			t.Errorf("the zone sent %v", m)
 		}
-		if len(sent) == 26 {
+		if len(sent) == 27 {
 			break
 		}
 	}
-	if types != 26 {
+	if types != 27 {
 		t.Errorf("the zone asked for %d types", types)
 	}
 

@@ -27,6 +27,8 @@ func smallSpec(d *resources.Descriptor) string {
 		return `{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":80}]}`
 	case d.Type == resources.TypeMeshTrust:
 		return `{"trustDomain":"default.zone-1.mesh.local","caBundles":[{"type":"Pem","pem":{"value":"` + smallCA + `"}}]}`
+	case d.Type == resources.TypeMeshIdentity:
+		return `{"selector":{"dataplane":{}},"provider":{"type":"Bundled"}}`
 	case d.Type == resources.TypeMeshExternalService:
 		return `{"match":{"port":443,"protocol":"tcp"},"endpoints":[{"address":"example.org","port":443}]}`
 	case d.Type == resources.TypeMeshMultiZoneService:

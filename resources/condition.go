@@ -27,6 +27,10 @@ const (
 	ConditionSynced = "Synced"
 	// ConditionDeletionsHeld is True for a Zone that holds removals which the global's list would bring about.
 	ConditionDeletionsHeld = "DeletionsHeld"
+	// ConditionReady is True for a MeshIdentity that gives identities in this zone, ConditionMeshTrustCreated where the zone
+	// publishes who signs them.
+	ConditionReady            = "Ready"
+	ConditionMeshTrustCreated = "MeshTrustCreated"
 	// ConditionCloned is True for a Zone as which two servers take turns.
 	ConditionCloned = "Cloned"
 )

@@ -78,6 +78,7 @@ var table = []Descriptor{
 	{Type: TypeAccessRole, Path: "accessroles", AltPath: "access-roles", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRole]},
 	{Type: TypeAccessRoleBinding, Path: "accessrolebindings", AltPath: "access-role-bindings", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRoleBinding]},
 	{Type: TypeMeshTrust, Path: "meshtrusts", Short: "mtrust", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshTrust]},
+	{Type: TypeMeshIdentity, Path: "meshidentities", Short: "mid", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshIdentity]},
 	{Type: TypeDataplane, Path: "dataplanes", Short: "dp", Scope: ScopeMesh, ZoneToGlobal: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.Dataplane]},
 	{Type: TypeDataplaneInsight, Path: "dataplane-insights", Scope: ScopeMesh, ZoneToGlobal: true, Codec: Protobuf, newSpec: specOf[meshpb.DataplaneInsight]},
 	{Type: TypeZoneIngress, Path: "zoneingresses", AltPath: "zone-ingresses", Short: "zi", Scope: ScopeGlobal, ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.ZoneIngress]},

@@ -1,6 +1,10 @@
 package resources
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
 
 // MeshService is a destination made of the proxies of one zone.
 type MeshService struct {
@@ -87,6 +91,15 @@ type MeshTrust struct {
 
 // ZoneTrustName is the name of the MeshTrust that a zone publishes in each of its meshes, as long as the mesh is there.
 func ZoneTrustName(zone string) string { return "identity-" + zone }
+
+var otherDomain = regexp.MustCompile(`^-[0-9a-f]{8}$`)
+
+// IsZoneTrustName reports whether a zone publishes a MeshTrust by that name: ZoneTrustName, or that and a mark of the trust domain
+// where a MeshIdentity names another than the zone's own.
+func IsZoneTrustName(name, zone string) bool {
+	rest, ok := strings.CutPrefix(name, ZoneTrustName(zone))
+	return ok && (rest == "" || otherDomain.MatchString(rest))
+}
 
 // CABundle is a set of CA certificates; Type is always CABundlePEM.
 type CABundle struct {

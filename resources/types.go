@@ -15,6 +15,7 @@ const (
 	TypeMeshExternalService  Type = "MeshExternalService"
 	TypeMeshMultiZoneService Type = "MeshMultiZoneService"
 	TypeMeshTrust            Type = "MeshTrust"
+	TypeMeshIdentity         Type = "MeshIdentity"
 	TypeMeshGateway          Type = "MeshGateway"
 
 	// TypeSecret is known to stores only; see Secret.

@@ -170,6 +170,8 @@ func (v *validation) spec() {
 		checkTyped(v, (*validation).externalService)
 	case TypeMeshTrust:
 		checkTyped(v, (*validation).trust)
+	case TypeMeshIdentity:
+		checkTyped(v, (*validation).meshIdentity)
 	case TypeTrafficTarget:
 		checkTyped(v, (*validation).trafficTarget)
 	case TypeHTTPRouteGroup:

@@ -25,7 +25,7 @@ func (v *validation) namespaceHolds() {
 	}
 	system := v.home.systemNamespace()
 	switch {
-	case d.Type == TypeMeshExternalService || d.Type == TypeMeshGateway || d.WrittenOn == OnGlobal:
+	case d.Type == TypeMeshExternalService || d.Type == TypeMeshGateway || d.Type == TypeMeshIdentity || d.WrittenOn == OnGlobal:
 		v.fail(top("namespace"), "a %s lives in the system namespace only: use %s, or leave it out", d.Type, system)
 	case v.home.Zone == "" && !isSMI(d.Type):
 		v.fail(top("namespace"), "the global has no namespaces but %s: use that, leave it out, or write the resource to the API of the zone that has the namespace", system)

@@ -83,7 +83,7 @@ func trustWarnings(r *Resource) []string {
 	at := top("spec").field("trustDomain")
 	switch zone := r.Zone(); {
 	case zone != "" && !IsTrustDomainOf(spec.TrustDomain, zone):
-		return []string{fmt.Sprintf("%s: no proxy believes it: zone %s may speak for *.%s%s only, and not for %s: write it in that zone, or on the global",
+		return []string{fmt.Sprintf("%s: no proxy believes it: zone %s may speak for *.%s%s only, and not for %s, unless a MeshIdentity of the global gives it that: write it in that zone, or on the global",
 			at, zone, zone, TrustDomainSuffix, spec.TrustDomain)}
 	case zone == "" && strings.HasSuffix(spec.TrustDomain, TrustDomainSuffix):
 		return []string{fmt.Sprintf("%s: %s looks like the trust domain of a zone, which publishes its own authorities: whoever has the keys of these can be any workload of that zone",

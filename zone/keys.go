@@ -16,7 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// What keys are for: those of tokens, and for each mesh those of its authorities.
+// What keys are for: those of tokens, and for each mesh those of its authorities: `identity:<mesh>`, and `identity:<mesh>:<trust domain>`
+// where a MeshIdentity names another trust domain than the zone's own.
 const (
 	tokenPurpose    = "token-signing"
 	identityPurpose = "identity:"
@@ -62,10 +63,10 @@ func (h *keyHandler) list(w http.ResponseWriter, _ *http.Request) error {
 func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 	purpose := r.PathValue("purpose")
 	rotate := h.issuer.Rotate
-	if mesh, ok, err := h.mesh(purpose); err != nil {
+	if realm, ok, err := h.realm(purpose); err != nil {
 		return err
 	} else if ok {
-		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, mesh) }
+		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, realm) }
 	}
 	id, err := rotate(r.Context())
 	if err != nil {
@@ -83,12 +84,12 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(w, r, &body); err != nil {
 		return err
 	}
-	mesh, ok, err := h.mesh(purpose)
+	realm, ok, err := h.realm(purpose)
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		err = h.authorities.Retire(r.Context(), mesh, id, body.Force)
+		err = h.authorities.Retire(r.Context(), realm, id, body.Force)
 	default:
 		err = h.issuer.Retire(r.Context(), id)
 	}
@@ -99,16 +100,17 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, "", func(p string) bool { return p == purpose })
 }
 
-// mesh is the mesh whose authorities a purpose names; ok is false for tokens.
-func (h *keyHandler) mesh(purpose string) (mesh string, ok bool, err error) {
+// realm is the one whose authorities a purpose names; ok is false for tokens.
+func (h *keyHandler) realm(purpose string) (realm string, ok bool, err error) {
 	if purpose == tokenPurpose {
 		return "", false, nil
 	}
-	mesh, ok = strings.CutPrefix(purpose, identityPurpose)
-	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil {
+	realm, ok = strings.CutPrefix(purpose, identityPurpose)
+	mesh := identity.MeshOfRealm(realm)
+	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil || !slices.Contains(h.authorities.Realms(mesh), realm) {
 		return "", false, api.NotFound("keys for " + purpose)
 	}
-	return mesh, true, nil
+	return realm, true, nil
 }
 
 func keyError(err error) error {
@@ -124,19 +126,15 @@ func keyError(err error) error {
 func (h *keyHandler) answer(w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
 	out := shownKeys{New: made, Keys: []shownKey{}}
 	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-		purpose := identityPurpose + mesh.Name
-		if !wanted(purpose) {
-			continue
-		}
-		all, err := h.authorities.All(mesh.Name)
-		if err != nil {
-			return err
-		}
-		for _, one := range slices.Backward(all) {
-			expires := one.Certificate().NotAfter.UTC()
-			out.Keys = append(out.Keys, shownKey{
-				Purpose: purpose, ID: one.ID(), State: string(one.State()), Algorithm: "ECDSA", Created: one.Certificate().NotBefore.UTC(), Expires: &expires,
-			})
+		for _, realm := range h.authorities.Realms(mesh.Name) {
+			if !wanted(identityPurpose + realm) {
+				continue
+			}
+			shown, err := h.shown(realm)
+			if err != nil {
+				return err
+			}
+			out.Keys = append(out.Keys, shown...)
 		}
 	}
 	if wanted(tokenPurpose) {
@@ -149,4 +147,20 @@ func (h *keyHandler) answer(w http.ResponseWriter, made string, wanted func(purp
 		}
 	}
 	return api.WriteJSON(w, http.StatusOK, out)
+}
+
+// shown are the authorities of a realm, newest first.
+func (h *keyHandler) shown(realm string) ([]shownKey, error) {
+	all, err := h.authorities.All(realm)
+	if err != nil {
+		return nil, err
+	}
+	var out []shownKey
+	for _, one := range slices.Backward(all) {
+		expires := one.Certificate().NotAfter.UTC()
+		out = append(out, shownKey{
+			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: "ECDSA", Created: one.Certificate().NotBefore.UTC(), Expires: &expires,
+		})
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package zone
 
 import (
 	"context"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -43,19 +44,19 @@ func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 	}
 }
 
-// knownEverywhere reports whether the authorities of a mesh, as they are now, are published, have reached the global, and are
+// knownEverywhere reports whether the authorities of a realm, as they are now, are published, have reached the global, and are
 // acknowledged by the zone's own proxies. When other zones have them is not known here: Config.IdentityOverlap is for those.
-func (p *proxyParts) knownEverywhere(mesh string) bool {
-	all, err := p.authorities.All(mesh)
-	if err != nil {
+func (p *proxyParts) knownEverywhere(realm string) bool {
+	all, err := p.authorities.All(realm)
+	if err != nil || len(all) == 0 {
 		return false
 	}
-	snapshot, domain := p.durable.Snapshot(), all[0].TrustDomain()
-	published := snapshot.Get(resources.Key{Type: resources.TypeMeshTrust, Mesh: mesh, Name: resources.ZoneTrustName(p.zone)})
-	if published == nil || len(identity.BundlesOf(snapshot, mesh).Certificates(domain)) < len(all) {
+	mesh, snapshot := identity.MeshOfRealm(realm), p.durable.Snapshot()
+	if believed := identity.BundlesOf(snapshot, mesh); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
 		return false
 	}
-	if p.link != nil {
+	published := snapshot.Get(identity.TrustKey(realm, p.zone))
+	if p.link != nil && published != nil {
 		if zones := p.link.Rollout(published).Zones; zones.Acknowledged < zones.Total {
 			return false
 		}

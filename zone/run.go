@@ -107,7 +107,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 
 	keeper := secrets.NewKeeper(durable, memberships.box)
-	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone})
+	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Store: durable, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone})
 	publisher := &identity.Publisher{Store: durable, Home: home, Authorities: authorities, Log: cfg.Log}
 	if err := publishAll(ctx, publisher, durable); err != nil {
 		return err
@@ -169,7 +169,8 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities
 	if cfg.Global != "" { // first: what comes after looks at where things go
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}
-	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace})
+	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: authorities.Assigned})
+	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: authorities}).of)
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
 }
 

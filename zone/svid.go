@@ -59,6 +59,8 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.Is(err, identity.ErrRequest):
 		return api.BadField("csr", "%v", err)
+	case errors.Is(err, identity.ErrSpire):
+		return api.NewError(http.StatusConflict, "Conflict", "the zone does not sign for it: "+err.Error())
 	case errors.Is(err, identity.ErrIdentity):
 		return api.BadField("labels", "%v", err)
 	case err != nil:

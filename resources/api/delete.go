@@ -79,7 +79,7 @@ func checkMeshUnused(state store.Snapshot, mesh string) error {
 			continue
 		}
 		for r := range state.List(store.Query{Type: d.Type, Mesh: mesh}) {
-			if r.Type == resources.TypeMeshTrust && r.DisplayName() == resources.ZoneTrustName(r.Zone()) {
+			if r.Type == resources.TypeMeshTrust && resources.IsZoneTrustName(r.DisplayName(), r.Zone()) {
 				continue
 			}
 			return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete what is in it first").

@@ -56,7 +56,7 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 		}
 		needed := []access.Action{access.On(verb, doc.Key)}
 		if doc.Type == resources.TypeDataplane {
-			needed = append(needed, access.Assignments(old, doc)...)
+			needed = append(needed, access.Assignments(old, doc, identityLabels(state, doc.Mesh))...)
 		}
 		for _, a := range needed {
 			if !roles.Allows(subject, a) {
@@ -65,6 +65,17 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 		}
 	}
 	return nil
+}
+
+// identityLabels are the labels by which the MeshIdentities of a mesh tell who a Dataplane is.
+func identityLabels(state store.Snapshot, mesh string) map[string]bool {
+	var list []*resources.MeshIdentity
+	for r := range state.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}) {
+		if spec, err := resources.SpecAs[resources.MeshIdentity](r); err == nil {
+			list = append(list, spec)
+		}
+	}
+	return resources.IdentityLabels(list)
 }
 
 // isAccess reports whether resources of the type say who may do what.

@@ -108,13 +108,13 @@ func (l *linter) httpOnTCP(p *matching.Policy, r *matching.Rule) {
 func (l *linter) identities(mesh string) {
 	known := map[string]bool{}
 	domains := map[string]bool{}
+	zones := map[string]*identity.Assignments{}
 	for r := range l.world.list(resources.TypeDataplane, mesh) {
-		domain, err := identity.TrustDomainOf(mesh, r.Zone())
-		if err != nil {
-			continue
+		if zones[r.Zone()] == nil {
+			zones[r.Zone()] = identity.AssignmentsOf(l.world.list(resources.TypeMeshIdentity, mesh), mesh, r.Zone(), nil)
 		}
-		if id, err := identity.IDOf(r, domain); err == nil {
-			known[id.String()], domains[domain.Name()] = true, true
+		if who, err := zones[r.Zone()].Of(r); err == nil {
+			known[who.ID.String()], domains[who.ID.TrustDomain().Name()] = true, true
 		}
 	}
 	for _, p := range l.mesh.policies {

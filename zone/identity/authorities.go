@@ -5,14 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
@@ -20,6 +19,8 @@ import (
 type Config struct {
 	// Keeper keeps their keys, sealed. Required.
 	Keeper *secrets.Keeper
+	// Store has the MeshIdentities; nil for none.
+	Store store.Reader
 	// Dir is where earlier versions kept them, one directory for each mesh, in the clear. What is there is taken over and
 	// removed; empty for none.
 	Dir string
@@ -34,8 +35,8 @@ type Config struct {
 type Authorities struct {
 	cfg Config
 
-	mu     sync.Mutex
-	byMesh map[string]*held // guarded by mu
+	mu      sync.Mutex
+	byRealm map[string]*held // guarded by mu
 }
 
 // NewAuthorities returns the authorities in cfg.Keeper; they are read, or made, when a mesh is first asked for.
@@ -43,87 +44,103 @@ func NewAuthorities(cfg Config) *Authorities {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Authorities{cfg: cfg, byMesh: map[string]*held{}}
+	return &Authorities{cfg: cfg, byRealm: map[string]*held{}}
 }
 
-// meshName keeps what a peer calls a mesh from leaving the directory.
-var meshName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
-
-// For returns the authority of a mesh that signs, and makes it when there is none. Errors wrap ErrAuthority.
-func (a *Authorities) For(mesh string) (*Authority, error) {
-	h, err := a.hold(context.Background(), mesh)
+// For returns the authority of a realm that signs; a mesh's own realm makes its first when there is none. Errors wrap ErrAuthority.
+func (a *Authorities) For(realm string) (*Authority, error) {
+	h, err := a.hold(context.Background(), realm)
 	if err != nil {
 		return nil, err
+	}
+	if h.signing == nil {
+		return nil, fmt.Errorf("%w: %s: none signs: it is not known everywhere yet, or no MeshIdentity asks for it", ErrAuthority, realm)
 	}
 	return h.signing, nil
 }
 
-// MeshOf is the mesh whose authorities a secret of the store holds; ok is false for other secrets.
-func MeshOf(secret resources.Key) (mesh string, ok bool) {
-	return strings.CutPrefix(secret.Name, secretPrefix)
-}
-
-// All returns every authority of a mesh that is to be believed, oldest first. The caller must not change the slice.
-func (a *Authorities) All(mesh string) ([]*Authority, error) {
-	h, err := a.hold(context.Background(), mesh)
+// All returns every authority of a realm that is to be believed, oldest first. The caller must not change the slice.
+func (a *Authorities) All(realm string) ([]*Authority, error) {
+	h, err := a.hold(context.Background(), realm)
 	if err != nil {
 		return nil, err
 	}
 	return h.all, nil
 }
 
-func (a *Authorities) hold(ctx context.Context, mesh string) (*held, error) {
-	if !meshName.MatchString(mesh) {
-		return nil, fmt.Errorf("%w: %q is not the name of a mesh", ErrAuthority, mesh)
-	}
-	domain, err := TrustDomainOf(mesh, a.cfg.Zone)
+// Ready reports whether a realm has an authority that signs.
+func (a *Authorities) Ready(realm string) bool {
+	_, err := a.For(realm)
+	return err == nil
+}
+
+func (a *Authorities) hold(ctx context.Context, realm string) (*held, error) {
+	domain, err := domainOf(realm, a.cfg.Zone)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known := a.byMesh[mesh]; known != nil && known.version == a.cfg.Keeper.Version(secretName(mesh)) {
+	version := a.cfg.Keeper.Version(secretName(realm))
+	if known := a.byRealm[realm]; known != nil && known.version == version {
 		return known, nil
 	}
-	_, h, err := a.read(ctx, mesh, domain)
-	if errors.Is(err, secrets.ErrNotFound) {
-		if err = a.create(ctx, mesh, domain); err == nil {
-			_, h, err = a.read(ctx, mesh, domain)
+	_, h, err := a.read(ctx, realm, domain)
+	if errors.Is(err, secrets.ErrNotFound) && realm == MeshOfRealm(realm) {
+		if err = a.create(ctx, realm, domain); err == nil {
+			_, h, err = a.read(ctx, realm, domain)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: mesh %s: %w", ErrAuthority, mesh, err)
+	if errors.Is(err, secrets.ErrNotFound) {
+		delete(a.byRealm, realm)
+		return &held{}, nil
 	}
-	a.byMesh[mesh] = h
+	if err != nil {
+		return nil, fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
+	}
+	a.byRealm[realm] = h
 	return h, nil
+}
+
+// Assigned returns who a Dataplane of this zone is, by the MeshIdentities that are ready. Errors wrap ErrIdentity.
+func (a *Authorities) Assigned(dp *resources.Resource) (Assigned, error) {
+	return a.Assignments(dp.Mesh).Of(dp)
+}
+
+// Assignments tell who the Dataplanes of a mesh are now.
+func (a *Authorities) Assignments(mesh string) *Assignments {
+	if a.cfg.Store == nil {
+		return &Assignments{mesh: mesh, zone: a.cfg.Zone}
+	}
+	return AssignmentsIn(a.cfg.Store.Snapshot(), mesh, a.cfg.Zone, a.Ready)
 }
 
 // Issue makes a key and an SVID for a Dataplane of this zone.
 func (a *Authorities) Issue(dp *resources.Resource) (*SVID, error) {
-	authority, id, err := a.forDataplane(dp)
+	authority, who, err := a.forDataplane(dp)
 	if err != nil {
 		return nil, err
 	}
-	return authority.issueWithKey(id, a.cfg.Now())
+	return authority.issueWithKey(&who, a.cfg.Now())
 }
 
 // Sign issues a certificate for the key of a PEM certificate signing request, with the Dataplane's SPIFFE ID whatever the
 // request says. Errors wrap ErrRequest where the request is at fault.
 func (a *Authorities) Sign(dp *resources.Resource, csrPEM []byte) (*SVID, error) {
-	authority, id, err := a.forDataplane(dp)
+	authority, who, err := a.forDataplane(dp)
 	if err != nil {
 		return nil, err
 	}
-	return authority.sign(id, csrPEM, a.cfg.Now())
+	return authority.sign(&who, csrPEM, a.cfg.Now())
 }
 
-// Expect returns who a Dataplane is, and the authorities of this zone that may say so.
+// Expect returns who a Dataplane is, and the authorities of this zone that may say so: none where SPIRE does.
 func (a *Authorities) Expect(dp *resources.Resource) (spiffeid.ID, []*x509.Certificate, error) {
-	_, id, err := a.forDataplane(dp)
+	_, who, err := a.forDataplane(dp)
 	if err != nil {
 		return spiffeid.ID{}, nil, err
 	}
-	all, err := a.All(dp.Mesh)
+	all, err := a.All(who.realm)
 	if err != nil {
 		return spiffeid.ID{}, nil, err
 	}
@@ -131,14 +148,31 @@ func (a *Authorities) Expect(dp *resources.Resource) (spiffeid.ID, []*x509.Certi
 	for _, one := range all {
 		certificates = append(certificates, one.cert)
 	}
-	return id, certificates, nil
+	return who.ID, certificates, nil
 }
 
-func (a *Authorities) forDataplane(dp *resources.Resource) (*Authority, spiffeid.ID, error) {
-	authority, err := a.For(dp.Mesh)
-	if err != nil {
-		return nil, spiffeid.ID{}, err
+// Current returns who a Dataplane of this zone is now, and the id of the authority that signs that; none where SPIRE does. Errors are
+// those of Issue.
+func (a *Authorities) Current(dp *resources.Resource) (who Assigned, authority string, err error) {
+	signing, who, err := a.forDataplane(dp)
+	if err == nil {
+		authority = signing.id
 	}
-	id, err := IDOf(dp, authority.domain)
-	return authority, id, err
+	if errors.Is(err, ErrSpire) {
+		err = nil
+	}
+	return who, authority, err
+}
+
+// forDataplane: errors wrap ErrSpire where the zone does not sign.
+func (a *Authorities) forDataplane(dp *resources.Resource) (*Authority, Assigned, error) {
+	who, err := a.Assigned(dp)
+	if err != nil {
+		return nil, who, err
+	}
+	if who.Spire {
+		return nil, who, fmt.Errorf("%w: %s, by %s", ErrSpire, dp.Key, resources.KRIOf(who.By))
+	}
+	authority, err := a.For(who.realm)
+	return authority, who, err
 }

@@ -30,10 +30,12 @@ type Authority struct {
 	domain spiffeid.TrustDomain
 	cert   *x509.Certificate
 	key    crypto.Signer
-	pem    []byte
-	id     string
-	state  State
-	since  time.Time
+	// anchors are what others verify its certificates by: its own certificate, where it is a root.
+	anchors []*x509.Certificate
+	pem     []byte
+	id      string
+	state   State
+	since   time.Time
 }
 
 // TrustDomainOf returns the trust domain of a mesh in a zone: `<mesh>.<zone>.mesh.local`.
@@ -62,7 +64,7 @@ func (a *Authority) State() State { return a.state }
 // Since is when it came into its state.
 func (a *Authority) Since() time.Time { return a.since }
 
-// PEM is the authority's certificate as PEM. The caller must not change it.
+// PEM is what others verify its certificates by: its own certificate, where it is a root. The caller must not change it.
 func (a *Authority) PEM() []byte { return a.pem }
 
 // newAuthority makes a key and a self-signed certificate for a trust domain.
@@ -110,7 +112,7 @@ func authorityOf(domain spiffeid.TrustDomain, der []byte, key crypto.Signer) (*A
 		return nil, fmt.Errorf("the certificate is for %v, not for %s", cert.URIs, domain.IDString())
 	}
 	return &Authority{
-		domain: domain, cert: cert, key: key, id: idOf(der),
+		domain: domain, cert: cert, key: key, anchors: []*x509.Certificate{cert}, id: idOf(der),
 		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 	}, nil
 }

@@ -12,6 +12,9 @@ var (
 	ErrNoAuthority = errors.New("no such authority")
 	// ErrRequest: a certificate signing request was refused.
 	ErrRequest = errors.New("certificate signing request refused")
+	// ErrSpire: the identity of a Dataplane is given by SPIRE, not by the zone.
+	ErrSpire  = errors.New("identity comes from the SPIRE agent beside the proxy")
+	errNoPath = errors.New("a workload's SPIFFE ID has a path")
 	// ErrIdentity: a Dataplane's labels do not make a valid SPIFFE ID.
 	ErrIdentity = errors.New("no valid SPIFFE ID")
 )

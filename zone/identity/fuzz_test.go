@@ -37,7 +37,7 @@ func FuzzSign(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"))
 	id := spiffeid.RequireFromSegments(a.domain, "workload", "backend")
 	f.Fuzz(func(t *testing.T, csr []byte) {
-		svid, err := a.sign(id, csr, time.Now())
+		svid, err := a.sign(&Assigned{ID: id, Lifetime: Lifetime}, csr, time.Now())
 		if err != nil {
 			if !errors.Is(err, ErrRequest) {
 				t.Errorf("not the request's fault: %v", err)

@@ -19,20 +19,20 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// State is what an authority of a mesh is for. All that are kept are published, and believed.
+// State is what an authority is for. All that are kept are published, and believed.
 type State string
 
 // The states, in the order in which an authority goes through them.
 const (
 	// Next signs nothing yet: everybody is to learn of it first.
 	Next State = "next"
-	// Signing signs. There is always exactly one.
+	// Signing signs. There is at most one, and in a mesh's own realm always.
 	Signing State = "signing"
 	// Accepted has signed what may still be in use.
 	Accepted State = "accepted"
 )
 
-// maxAuthorities bounds how many a mesh has: one that comes, one that signs, and those that go.
+// maxAuthorities bounds how many a realm has: one that comes, one that signs, and those that go.
 const maxAuthorities = 8
 
 // keptAuthority is an authority as its secret holds it.
@@ -45,21 +45,18 @@ type keptAuthority struct {
 	Since time.Time `json:"since"`
 }
 
-// keptAuthorities is the secret of a mesh, oldest first.
+// keptAuthorities is the secret of a realm, oldest first.
 type keptAuthorities struct {
 	Authorities []keptAuthority `json:"authorities"`
 }
 
-// held are the authorities of a mesh at one version of their secret. It is immutable.
+// held are the authorities of a realm at one version of their secret. It is immutable.
 type held struct {
 	version uint64
 	all     []*Authority
+	// signing is nil where none signs yet, or any more.
 	signing *Authority
 }
-
-func secretName(mesh string) string { return secretPrefix + mesh }
-
-const secretPrefix = "identity-ca-"
 
 // idOf names an authority: the beginning of its certificate's SHA-256.
 func idOf(der []byte) string {
@@ -72,9 +69,9 @@ func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
 	return keptAuthority{Certificate: a.cert.Raw, Key: der, State: state, Since: now.UTC()}, err
 }
 
-// read returns what the keeper has for a mesh; errors wrap secrets.ErrNotFound where that is nothing.
-func (a *Authorities) read(ctx context.Context, mesh string, domain spiffeid.TrustDomain) (*keptAuthorities, *held, error) {
-	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(mesh))
+// read returns what the keeper has for a realm; errors wrap secrets.ErrNotFound where that is nothing.
+func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.TrustDomain) (*keptAuthorities, *held, error) {
+	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(realm))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,9 +91,9 @@ func (a *Authorities) read(ctx context.Context, mesh string, domain spiffeid.Tru
 		}
 	}
 	switch {
-	case h.signing == nil:
+	case h.signing == nil && realm == MeshOfRealm(realm):
 		return nil, nil, fmt.Errorf("its secret names none that signs")
-	case a.cfg.Now().After(h.signing.cert.NotAfter):
+	case h.signing != nil && a.cfg.Now().After(h.signing.cert.NotAfter):
 		return nil, nil, fmt.Errorf("the certificate of %s expired on %s", h.signing.id, h.signing.cert.NotAfter.Format(time.RFC3339))
 	}
 	return &kept, h, nil
@@ -153,11 +150,15 @@ func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.T
 	return nil
 }
 
-func (a *Authorities) write(ctx context.Context, mesh string, kept *keptAuthorities, version uint64) error {
+// write replaces a version of what is kept for a realm. Nothing is kept of a realm without authorities.
+func (a *Authorities) write(ctx context.Context, realm string, kept *keptAuthorities, version uint64) error {
+	if len(kept.Authorities) == 0 {
+		return a.cfg.Keeper.Delete(ctx, secretName(realm), version)
+	}
 	plain, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	_, err = a.cfg.Keeper.Put(ctx, secretName(mesh), plain, version)
+	_, err = a.cfg.Keeper.Put(ctx, secretName(realm), plain, version)
 	return err
 }

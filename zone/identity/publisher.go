@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -14,8 +16,8 @@ import (
 // retryAfter is how long a failed publication waits, unless something changes earlier.
 const retryAfter = 2 * time.Second
 
-// Publisher keeps, for each Mesh in the zone's store, one MeshTrust with the bundle of the zone's authority: made with the
-// mesh, put back when somebody changed it, removed with the mesh.
+// Publisher keeps, for each Mesh in the zone's store, one MeshTrust for each realm with the bundle of the zone's authorities: made with
+// the mesh or a MeshIdentity, put back when somebody changed it, removed when nothing that they signed is in use any more.
 type Publisher struct {
 	Store       store.Store
 	Home        resources.Home
@@ -84,15 +86,12 @@ func (p *Publisher) concerns(k resources.Key) (mesh string, ok bool) {
 	case k.Type == resources.TypeMesh:
 		return k.Name, true
 	case k.Type == resources.TypeSecret: // an authority came or went
-		return MeshOf(k)
-	case k.Type == resources.TypeMeshTrust && k == p.key(k.Mesh):
+		realm, ok := RealmOf(k)
+		return MeshOfRealm(realm), ok
+	case k.Type == resources.TypeMeshIdentity, k.Type == resources.TypeMeshTrust && strings.HasPrefix(k.Name, resources.ZoneTrustName(p.Home.Zone)):
 		return k.Mesh, true
 	}
 	return "", false
-}
-
-func (p *Publisher) key(mesh string) resources.Key {
-	return resources.Key{Type: resources.TypeMeshTrust, Mesh: mesh, Name: resources.ZoneTrustName(p.Home.Zone)}
 }
 
 // publish works through pending and leaves in it what failed.
@@ -109,48 +108,94 @@ func (p *Publisher) publish(ctx context.Context, pending map[string]bool) {
 	}
 }
 
-// Ensure makes the MeshTrust of one mesh what it should be now. It writes nothing when that is already so.
+// Ensure makes the authorities and the MeshTrusts of one mesh what they should be now. It writes nothing when that is already so.
 func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 	snap := p.Store.Snapshot()
-	old := snap.Get(p.key(mesh))
-	if snap.Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil {
-		if old == nil || !p.Home.Owns(old) {
-			return nil
+	want := map[resources.Key]*resources.Resource{}
+	if snap.Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) != nil {
+		if err := p.settleRealms(ctx, snap, mesh, want); err != nil {
+			return err
 		}
-		_, err := p.Store.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: old.Key, If: store.IfRevision(old.Revision)}}})
-		return err
 	}
-	want, err := p.trust(mesh)
-	if err != nil {
-		return err
-	}
-	condition := store.IfAbsent()
-	if old != nil {
-		if !p.Home.Owns(old) {
-			return fmt.Errorf("%s is a copy from elsewhere, under the name that this zone publishes its identity by", old.Key)
+	var errs []error
+	for old := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: mesh}) {
+		own := p.Home.Owns(old) && resources.IsZoneTrustName(old.Name, p.Home.Zone)
+		switch next := want[old.Key]; {
+		case next == nil && own:
+			errs = append(errs, p.apply(ctx, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)}))
+		case next != nil && !p.Home.Owns(old):
+			errs = append(errs, fmt.Errorf("%s is a copy from elsewhere, under the name that this zone publishes its identity by", old.Key))
+		case next != nil && !old.SameContent(next):
+			errs = append(errs, p.apply(ctx, store.Op{Put: next, If: store.IfRevision(old.Revision)}))
 		}
-		if old.SameContent(want) {
-			return nil
-		}
-		condition = store.IfRevision(old.Revision)
+		delete(want, old.Key)
 	}
-	_, err = p.Store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: want, If: condition}}})
+	for _, next := range want {
+		errs = append(errs, p.apply(ctx, store.Op{Put: next, If: store.IfAbsent()}))
+	}
+	return errors.Join(errs...)
+}
+
+// settleRealms makes what authorities MeshIdentities ask for, and collects the MeshTrusts of all there are.
+func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string, want map[resources.Key]*resources.Resource) error {
+	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).realms()
+	for realm := range asked {
+		if err := p.Authorities.want(ctx, realm); err != nil {
+			return err
+		}
+	}
+	for _, realm := range p.Authorities.Realms(mesh) {
+		if asked[realm] == nil && realm != mesh {
+			if err := p.Authorities.withdraw(ctx, realm); err != nil {
+				return err
+			}
+		}
+		if asked[realm] != nil && asked[realm].unpublished {
+			continue
+		}
+		trust, err := p.trust(realm)
+		if err != nil {
+			return err
+		}
+		if trust != nil {
+			want[trust.Key] = trust
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) apply(ctx context.Context, op store.Op) error {
+	_, err := p.Store.Apply(ctx, store.Batch{Ops: []store.Op{op}})
 	return err
 }
 
-// trust is the MeshTrust that the zone publishes in a mesh.
-func (p *Publisher) trust(mesh string) (*resources.Resource, error) {
-	all, err := p.Authorities.All(mesh)
-	if err != nil {
+// trust is the MeshTrust that the zone publishes for a realm; nil where that has no authority.
+func (p *Publisher) trust(realm string) (*resources.Resource, error) {
+	all, err := p.Authorities.All(realm)
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	trust := &resources.MeshTrust{TrustDomain: all[0].TrustDomain().Name()}
+	domain := all[0].TrustDomain().Name()
+	trust := &resources.MeshTrust{TrustDomain: domain}
 	for _, one := range all {
-		trust.CABundles = append(trust.CABundles, resources.CABundle{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: string(one.PEM())}})
+		bundle := resources.CABundle{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: string(one.PEM())}}
+		if !slices.ContainsFunc(trust.CABundles, func(b resources.CABundle) bool { return b.PEM.Value == bundle.PEM.Value }) {
+			trust.CABundles = append(trust.CABundles, bundle)
+		}
 	}
 	spec, err := resources.NewSpecOf(resources.TypeMeshTrust, trust)
 	if err != nil {
 		return nil, err
 	}
-	return p.Home.Labelled(&resources.Resource{Key: p.key(mesh), Spec: spec}), nil
+	key := TrustKey(realm, p.Home.Zone)
+	return p.Home.Labelled(&resources.Resource{Key: key, Spec: spec}), nil
+}
+
+// TrustKey is the key of the MeshTrust by which a zone publishes the authorities of a realm.
+func TrustKey(realm, zone string) resources.Key {
+	name := resources.ZoneTrustName(zone)
+	if _, domain, other := strings.Cut(realm, ":"); other {
+		name += "-" + idOf([]byte(domain))[:8]
+	}
+	return resources.Key{Type: resources.TypeMeshTrust, Mesh: MeshOfRealm(realm), Name: name}
 }

@@ -20,34 +20,37 @@ const (
 	rotationLook = 2 * time.Second
 )
 
-// edit changes the authorities of a mesh by compare-and-swap.
-func (a *Authorities) edit(ctx context.Context, mesh string, change func(*keptAuthorities, *held) error) error {
-	if _, err := a.hold(ctx, mesh); err != nil {
+// edit changes the authorities of a realm by compare-and-swap.
+func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptAuthorities, *held) error) error {
+	if _, err := a.hold(ctx, realm); err != nil {
 		return err
 	}
-	domain, err := TrustDomainOf(mesh, a.cfg.Zone)
+	domain, err := domainOf(realm, a.cfg.Zone)
 	if err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
-		kept, h, err := a.read(ctx, mesh, domain)
+		kept, h, err := a.read(ctx, realm, domain)
+		if errors.Is(err, secrets.ErrNotFound) {
+			kept, h, err = &keptAuthorities{}, &held{}, nil
+		}
 		if err != nil {
-			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, mesh, err)
+			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
 		}
 		if err := change(kept, h); err != nil {
 			return err
 		}
-		err = a.write(ctx, mesh, kept, h.version)
+		err = a.write(ctx, realm, kept, h.version)
 		if !errors.Is(err, secrets.ErrChanged) || attempt == maxEdits {
 			return err
 		}
 	}
 }
 
-// Prepare makes the next authority of a mesh and returns its id. It is published, and signs nothing before Promote. Errors:
+// Prepare makes the next authority of a realm and returns its id. It is published, and signs nothing before Promote. Errors:
 // ErrRotation where one is under way.
-func (a *Authorities) Prepare(ctx context.Context, mesh string) (id string, err error) {
-	domain, err := TrustDomainOf(mesh, a.cfg.Zone)
+func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err error) {
+	domain, err := domainOf(realm, a.cfg.Zone)
 	if err != nil {
 		return "", err
 	}
@@ -59,14 +62,14 @@ func (a *Authorities) Prepare(ctx context.Context, mesh string) (id string, err 
 	if err != nil {
 		return "", err
 	}
-	err = a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+	err = a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		for _, one := range h.all {
 			if one.state == Next {
 				return fmt.Errorf("%w: %s is to sign next: wait for it, or retire it", ErrRotation, one.id)
 			}
 		}
 		if len(kept.Authorities) >= maxAuthorities {
-			return fmt.Errorf("%w: the mesh has %d authorities: retire old ones first", ErrRotation, len(kept.Authorities))
+			return fmt.Errorf("%w: there are %d authorities: retire old ones first", ErrRotation, len(kept.Authorities))
 		}
 		kept.Authorities = append(kept.Authorities, next)
 		return nil
@@ -75,11 +78,11 @@ func (a *Authorities) Prepare(ctx context.Context, mesh string) (id string, err 
 }
 
 // Promote lets the next authority sign; the one that did is accepted from now on. Errors: ErrRotation.
-func (a *Authorities) Promote(ctx context.Context, mesh, id string) error {
-	return a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+func (a *Authorities) Promote(ctx context.Context, realm, id string) error {
+	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		if at < 0 || kept.Authorities[at].State != Next {
-			return fmt.Errorf("%w: %s is not the next authority of mesh %s", ErrRotation, id, mesh)
+			return fmt.Errorf("%w: %s is not the next authority of mesh %s", ErrRotation, id, realm)
 		}
 		now := a.cfg.Now().UTC()
 		for i := range kept.Authorities {
@@ -94,18 +97,48 @@ func (a *Authorities) Promote(ctx context.Context, mesh, id string) error {
 
 // Retire removes an authority that does not sign: what it has signed is refused from now on. Unless forced, not while that may be
 // in use. Errors: ErrRotation, ErrNoAuthority.
-func (a *Authorities) Retire(ctx context.Context, mesh, id string, force bool) error {
-	return a.edit(ctx, mesh, func(kept *keptAuthorities, h *held) error {
+func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) error {
+	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		switch {
 		case at < 0:
-			return fmt.Errorf("%w: mesh %s has none of the id %q", ErrNoAuthority, mesh, id)
+			return fmt.Errorf("%w: mesh %s has none of the id %q", ErrNoAuthority, realm, id)
 		case h.all[at].state == Signing:
 			return fmt.Errorf("%w: %s signs: rotate first", ErrRotation, id)
 		case h.all[at].state == Accepted && !force && !a.unused(h.all[at]):
 			return fmt.Errorf("%w: what %s has signed may be in use until %s", ErrRotation, id, h.all[at].since.Add(Lifetime+skew).Format(time.RFC3339))
 		}
 		kept.Authorities = slices.Delete(kept.Authorities, at, at+1)
+		return nil
+	})
+}
+
+// want sees to it that a realm other than a mesh's own has an authority that signs, or is to. It writes nothing when it has.
+func (a *Authorities) want(ctx context.Context, realm string) error {
+	all, err := a.All(realm)
+	if err != nil || slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
+		return err
+	}
+	_, err = a.Prepare(ctx, realm)
+	if errors.Is(err, ErrRotation) {
+		return nil // another server of the same store was faster
+	}
+	return err
+}
+
+// withdraw has nobody sign in a realm that no MeshIdentity asks for: what was signed is good until it expires.
+func (a *Authorities) withdraw(ctx context.Context, realm string) error {
+	all, err := a.All(realm)
+	if err != nil || !slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
+		return err
+	}
+	return a.edit(ctx, realm, func(kept *keptAuthorities, _ *held) error {
+		kept.Authorities = slices.DeleteFunc(kept.Authorities, func(k keptAuthority) bool { return k.State == Next })
+		for i := range kept.Authorities {
+			if kept.Authorities[i].State == Signing {
+				kept.Authorities[i].State, kept.Authorities[i].Since = Accepted, a.cfg.Now().UTC()
+			}
+		}
 		return nil
 	})
 }
@@ -126,8 +159,8 @@ type Rotation struct {
 	Authorities *Authorities
 	// Overlap is how long the next authority is published at least before it signs.
 	Overlap time.Duration
-	// Known reports whether all who are to believe the authorities of a mesh have acknowledged what is published now.
-	Known func(mesh string) bool
+	// Known reports whether all who are to believe the authorities of a realm have acknowledged what is published now.
+	Known func(realm string) bool
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
 	Log *slog.Logger
@@ -142,7 +175,9 @@ func (r *Rotation) Run(ctx context.Context) error {
 		_, next := r.Store.Changed()
 		pending := false
 		for mesh := range r.Store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-			pending = r.look(ctx, mesh.Name) || pending
+			for _, realm := range r.Authorities.Realms(mesh.Name) {
+				pending = r.look(ctx, realm) || pending
+			}
 		}
 		if !r.wait(ctx, next, pending) {
 			return nil
@@ -168,9 +203,9 @@ func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool)
 	return true
 }
 
-// look takes the next step of a mesh, and reports whether there are more to come.
-func (r *Rotation) look(ctx context.Context, mesh string) (pending bool) {
-	all, err := r.Authorities.All(mesh)
+// look takes the next step of a realm, and reports whether there are more to come.
+func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
+	all, err := r.Authorities.All(realm)
 	if err != nil {
 		return false // the publisher says so
 	}
@@ -178,12 +213,12 @@ func (r *Rotation) look(ctx context.Context, mesh string) (pending bool) {
 		switch {
 		case one.state == Signing:
 			continue
-		case one.state == Next && r.Now().Sub(one.since) >= r.Overlap && r.Known(mesh):
-			err = r.Authorities.Promote(ctx, mesh, one.id)
-			r.Log.Info("a new authority signs the identities of the mesh", "mesh", mesh, "authority", one.id, "error", err)
+		case one.state == Next && r.Now().Sub(one.since) >= r.Overlap && r.Known(realm):
+			err = r.Authorities.Promote(ctx, realm, one.id)
+			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id, "error", err)
 		case one.state == Accepted && r.Authorities.unused(one):
-			err = r.Authorities.Retire(ctx, mesh, one.id, false)
-			r.Log.Info("an authority of the mesh is no longer believed: all that it signed has expired", "mesh", mesh, "authority", one.id, "error", err)
+			err = r.Authorities.Retire(ctx, realm, one.id, false)
+			r.Log.Info("an authority of the mesh is no longer believed: all that it signed has expired", "mesh", realm, "authority", one.id, "error", err)
 		}
 		pending = true
 	}

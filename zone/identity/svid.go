@@ -17,8 +17,11 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Lifetime is how long an SVID is valid; it is renewed after half of it.
+// Lifetime is how long an SVID is valid, unless a MeshIdentity says less; it is renewed after half of it.
 const Lifetime = 24 * time.Hour
+
+// shortestLifetime is the least that a MeshIdentity may ask for.
+const shortestLifetime = time.Minute
 
 // SVID is an X.509-SVID. It is immutable.
 type SVID struct {
@@ -28,6 +31,8 @@ type SVID struct {
 	CertificatePEM []byte
 	// KeyPEM is the private key (PKCS #8), nil where the caller brought a key of its own.
 	KeyPEM []byte
+	// By is the MeshIdentity that gives the ID; nil where none does.
+	By *resources.Resource
 	// Authority is the id of the authority that signed it.
 	Authority string
 	// RenewAt is when the next one is due.
@@ -64,12 +69,12 @@ func WorkloadOf(dp *resources.Resource) string {
 	return dp.DisplayName()
 }
 
-func (a *Authority) issueWithKey(id spiffeid.ID, now time.Time) (*SVID, error) {
+func (a *Authority) issueWithKey(who *Assigned, now time.Time) (*SVID, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	svid, err := a.issue(id, key.Public(), now)
+	svid, err := a.issue(who, key.Public(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -82,18 +87,18 @@ func (a *Authority) issueWithKey(id spiffeid.ID, now time.Time) (*SVID, error) {
 }
 
 // issue signs a leaf certificate whose only name is the SPIFFE ID.
-func (a *Authority) issue(id spiffeid.ID, key crypto.PublicKey, now time.Time) (*SVID, error) {
+func (a *Authority) issue(who *Assigned, key crypto.PublicKey, now time.Time) (*SVID, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
-	end := now.Add(Lifetime)
+	end := now.Add(who.Lifetime)
 	if end.After(a.cert.NotAfter) {
 		end = a.cert.NotAfter
 	}
 	template := &x509.Certificate{
 		SerialNumber:          serial,
-		URIs:                  []*url.URL{id.URL()},
+		URIs:                  []*url.URL{who.ID.URL()},
 		NotBefore:             now.Add(-skew),
 		NotAfter:              end,
 		BasicConstraintsValid: true,
@@ -105,21 +110,21 @@ func (a *Authority) issue(id spiffeid.ID, key crypto.PublicKey, now time.Time) (
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key, a.key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot sign for %s: %w", id, err)
+		return nil, fmt.Errorf("cannot sign for %s: %w", who.ID, err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
 	return &SVID{
-		ID: id, Leaf: leaf, Authority: a.id,
+		ID: who.ID, By: who.By, Leaf: leaf, Authority: a.id,
 		CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		RenewAt:        now.Add(end.Sub(now) / 2),
 	}, nil
 }
 
 // sign issues a certificate for the key of a request.
-func (a *Authority) sign(id spiffeid.ID, csrPEM []byte, now time.Time) (*SVID, error) {
+func (a *Authority) sign(who *Assigned, csrPEM []byte, now time.Time) (*SVID, error) {
 	block, rest := pem.Decode(csrPEM)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
 		return nil, fmt.Errorf("%w: want one PEM block of type CERTIFICATE REQUEST", ErrRequest)
@@ -135,11 +140,11 @@ func (a *Authority) sign(id spiffeid.ID, csrPEM []byte, now time.Time) (*SVID, e
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	for _, uri := range csr.URIs {
-		if uri.String() != id.String() {
-			return nil, fmt.Errorf("%w: it asks for %s, but this Dataplane is %s", ErrRequest, uri, id)
+		if uri.String() != who.ID.String() {
+			return nil, fmt.Errorf("%w: it asks for %s, but this Dataplane is %s", ErrRequest, uri, who.ID)
 		}
 	}
-	return a.issue(id, csr.PublicKey, now)
+	return a.issue(who, csr.PublicKey, now)
 }
 
 // checkKey accepts the keys that proxies and TLS libraries of today verify.

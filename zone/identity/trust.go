@@ -26,12 +26,13 @@ type Refusal struct {
 }
 
 // BundlesOf collects the bundles of all MeshTrusts of a mesh. A MeshTrust that a zone wrote may speak only for trust
-// domains of that zone, `*.<zone>.mesh.local`: otherwise one zone could make identities of another. Those of the global may name
-// any. Several that speak for one trust domain add up.
+// domains of that zone, `*.<zone>.mesh.local`, and for those that a MeshIdentity of the global gives it: otherwise one zone could
+// make identities of another. Those of the global may name any. Several that speak for one trust domain add up.
 func BundlesOf(snap store.Snapshot, mesh string) *Bundles {
 	b := &Bundles{domains: map[spiffeid.TrustDomain][]*x509.Certificate{}}
+	given := GrantsIn(snap, mesh)
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: mesh}) {
-		domain, certs, err := readTrust(r)
+		domain, certs, err := readTrust(r, given)
 		if err != nil {
 			b.Refused = append(b.Refused, Refusal{Trust: r, Reason: err})
 			continue
@@ -61,6 +62,13 @@ func (b *Bundles) Domains() []spiffeid.TrustDomain {
 // Certificates returns the authorities of a trust domain. The caller must not change the slice.
 func (b *Bundles) Certificates(d spiffeid.TrustDomain) []*x509.Certificate { return b.domains[d] }
 
+// Has reports whether what an authority signs is believed.
+func (b *Bundles) Has(a *Authority) bool {
+	return !slices.ContainsFunc(a.anchors, func(anchor *x509.Certificate) bool {
+		return !slices.ContainsFunc(b.domains[a.domain], anchor.Equal)
+	})
+}
+
 // PEM returns the authorities of a trust domain as PEM, always in the same order.
 func (b *Bundles) PEM(d spiffeid.TrustDomain) []byte {
 	var out bytes.Buffer
@@ -70,14 +78,14 @@ func (b *Bundles) PEM(d spiffeid.TrustDomain) []byte {
 	return out.Bytes()
 }
 
-// CheckTrust says why a MeshTrust counts for nothing, or returns nil.
-func CheckTrust(r *resources.Resource) error {
-	_, _, err := readTrust(r)
+// CheckTrust says why a MeshTrust counts for nothing among what a store has, or returns nil.
+func CheckTrust(snap store.Snapshot, r *resources.Resource) error {
+	_, _, err := readTrust(r, GrantsIn(snap, r.Mesh))
 	return err
 }
 
 // readTrust returns what a MeshTrust says, if it may say so.
-func readTrust(r *resources.Resource) (spiffeid.TrustDomain, []*x509.Certificate, error) {
+func readTrust(r *resources.Resource, given Grants) (spiffeid.TrustDomain, []*x509.Certificate, error) {
 	spec, err := resources.SpecAs[resources.MeshTrust](r)
 	if err != nil {
 		return spiffeid.TrustDomain{}, nil, err
@@ -86,8 +94,9 @@ func readTrust(r *resources.Resource) (spiffeid.TrustDomain, []*x509.Certificate
 	if err != nil {
 		return domain, nil, fmt.Errorf("trustDomain: %w", err)
 	}
-	if zone := r.Zone(); zone != "" && !resources.IsTrustDomainOf(domain.Name(), zone) {
-		return domain, nil, fmt.Errorf("trustDomain: zone %q may speak for *.%s%s only, not for %s", zone, zone, trustDomainSuffix, domain.Name())
+	if zone := r.Zone(); !given.MaySpeak(zone, domain.Name()) {
+		return domain, nil, fmt.Errorf("trustDomain: zone %q may speak for *.%s%s only, not for %s, unless a MeshIdentity of the global gives it that trust domain",
+			zone, zone, trustDomainSuffix, domain.Name())
 	}
 	var certs []*x509.Certificate
 	for i, bundle := range spec.CABundles {

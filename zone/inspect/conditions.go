@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -19,7 +20,7 @@ const (
 // that do not decode, clients that cannot be told apart. Source: seed 004, "Cross-resource references".
 func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type == resources.TypeMeshTrust {
-		return trustConditions(r)
+		return trustConditions(h.views.config.Store.Snapshot(), r)
 	}
 	if r.Descriptor().Policy == nil && !isPermission(r.Type) {
 		return nil
@@ -50,8 +51,8 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 }
 
 // trustConditions: a MeshTrust that no proxy believes.
-func trustConditions(r *resources.Resource) []resources.Condition {
-	err := identity.CheckTrust(r)
+func trustConditions(snap store.Snapshot, r *resources.Resource) []resources.Condition {
+	err := identity.CheckTrust(snap, r)
 	if err == nil {
 		return nil
 	}

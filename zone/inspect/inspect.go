@@ -6,6 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -20,6 +21,15 @@ type Config struct {
 	// Crosses reports on the global whether a resource gets to a zone. Nil means that all do, which is so in a zone for
 	// what is there.
 	Crosses func(r *resources.Resource, zone string) bool
+	// Assigned tells in a zone who its Dataplanes are now. Nil: as they are when every MeshIdentity is ready.
+	Assigned func(dp *resources.Resource) (identity.Assigned, error)
+}
+
+func (c *Config) assigned(snap store.Snapshot, dp *resources.Resource) (identity.Assigned, error) {
+	if c.Assigned != nil {
+		return c.Assigned(dp)
+	}
+	return identity.AssignmentsIn(snap, dp.Mesh, dp.Zone(), nil).Of(dp)
 }
 
 func (c *Config) crosses(r *resources.Resource, zone string) bool {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
-	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -16,7 +15,9 @@ type Layout struct {
 	KRI    string            `json:"kri"`
 	Labels map[string]string `json:"labels"`
 	// SpiffeID is absent where none can be made of the Dataplane's names.
-	SpiffeID  string   `json:"spiffeId,omitempty"`
+	SpiffeID string `json:"spiffeId,omitempty"`
+	// Identity is the KRI of the MeshIdentity that gives it; absent where none does.
+	Identity  string   `json:"identity,omitempty"`
 	Inbounds  []Port   `json:"inbounds"`
 	Outbounds []Port   `json:"outbounds"`
 	Listeners []Port   `json:"listeners"`
@@ -39,9 +40,10 @@ func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
 	}
 	meta := metaOf(a.resource)
 	answer := Layout{KRI: meta.KRI, Labels: meta.Labels, Inbounds: []Port{}, Outbounds: []Port{}, Listeners: []Port{}}
-	if domain, err := identity.TrustDomainOf(a.resource.Mesh, a.proxy.Zone); err == nil {
-		if id, err := identity.IDOf(a.resource, domain); err == nil {
-			answer.SpiffeID = id.String()
+	if who, err := h.views.config.assigned(a.snap, a.resource); err == nil {
+		answer.SpiffeID = who.ID.String()
+		if who.By != nil {
+			answer.Identity = resources.KRIOf(who.By).String()
 		}
 	}
 	for i := range a.proxy.Inbounds {

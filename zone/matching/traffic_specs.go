@@ -14,7 +14,7 @@ func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*
 		return nil
 	}
 	var all []*resources.Resource
-	for _, t := range []resources.Type{resources.TypeHTTPRouteGroup, resources.TypeTCPRoute, resources.TypeMeshTrust} {
+	for _, t := range []resources.Type{resources.TypeHTTPRouteGroup, resources.TypeTCPRoute, resources.TypeMeshTrust, resources.TypeMeshIdentity} {
 		all = slices.AppendSeq(all, list(t))
 	}
 	specs := NewTrafficSpecs(systemNamespace, all)
@@ -30,8 +30,10 @@ func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*
 type TrafficSpecs struct {
 	systemNamespace string
 	found           map[trafficKey]*resources.Resource
-	// domains are those of every MeshTrust, sorted.
-	domains []string
+	// domains are those of every MeshTrust, zones those whose MeshTrusts there are; both sorted.
+	domains, zones []string
+	// identities are the MeshIdentities.
+	identities []*resources.Resource
 }
 
 // trafficKey names a spec at its home.
@@ -40,7 +42,7 @@ type trafficKey struct {
 	zone, namespace, name string
 }
 
-// NewTrafficSpecs keeps the HTTPRouteGroups, TCPRoutes and MeshTrusts of list, which are of one mesh; others are passed over.
+// NewTrafficSpecs keeps the HTTPRouteGroups, TCPRoutes, MeshTrusts and MeshIdentities of list, which are of one mesh; others are passed over.
 func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *TrafficSpecs {
 	x := &TrafficSpecs{systemNamespace: systemNamespace, found: map[trafficKey]*resources.Resource{}}
 	for _, r := range list {
@@ -51,10 +53,17 @@ func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *Traffi
 			if trust, err := resources.SpecAs[resources.MeshTrust](r); err == nil {
 				x.domains = append(x.domains, trust.TrustDomain)
 			}
+			if zone := r.Zone(); zone != "" {
+				x.zones = append(x.zones, zone)
+			}
+		case resources.TypeMeshIdentity:
+			x.identities = append(x.identities, r)
 		}
 	}
-	slices.Sort(x.domains)
-	x.domains = slices.Compact(x.domains)
+	for _, list := range []*[]string{&x.domains, &x.zones} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
 	return x
 }
 
@@ -86,4 +95,35 @@ func (x *TrafficSpecs) domainsOf(p *Policy) []string {
 		return []string{resources.ZoneTrustDomain(p.Resource.Mesh, p.zone)}
 	}
 	return x.domains
+}
+
+// accounts are the SPIFFE IDs of a service account, as a TrafficTarget means it: in each of its trust domains, and as MeshIdentities of
+// its own zone and of the global call it.
+func (x *TrafficSpecs) accounts(p *Policy, namespace, name string) []string {
+	var out []string
+	add := func(id string) {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	for _, domain := range x.domainsOf(p) {
+		add("spiffe://" + domain + "/ns/" + namespace + "/sa/" + name)
+	}
+	zones := x.zones
+	if p.zone != "" {
+		zones = []string{p.zone}
+	}
+	for _, r := range x.identities {
+		spec, err := resources.SpecAs[resources.MeshIdentity](r)
+		if err != nil {
+			continue
+		}
+		path, ok := spec.ServiceAccountPath(namespace, name)
+		for _, zone := range zones {
+			if domain, err := spec.TrustDomainIn(r.Mesh, zone); ok && err == nil && (r.Zone() == "" || r.Zone() == zone) {
+				add("spiffe://" + domain + path)
+			}
+		}
+	}
+	return out
 }

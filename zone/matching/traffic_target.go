@@ -43,7 +43,7 @@ func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 		resources.LabelNamespace:      cmp.Or(target.Destination.Namespace, p.namespace),
 	}}
 	p.order = OrderOf(p, nil)
-	sources := p.sources(target, specs.domainsOf(p))
+	sources := p.sources(target, specs)
 	list := "rules"
 	if len(target.Specs) > 0 {
 		list = "specs"
@@ -65,14 +65,13 @@ func (p *Policy) problem(field, text string) {
 }
 
 // sources are the identities of the clients.
-func (p *Policy) sources(target *resources.TrafficTarget, domains []string) []resources.SpiffeIDMatch {
-	if len(domains) == 0 {
+func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) []resources.SpiffeIDMatch {
+	if len(specs.domainsOf(p)) == 0 {
 		p.problem("sources", "no MeshTrust of the mesh is known here, so no service account has an identity and nothing is allowed")
 	}
 	var out []resources.SpiffeIDMatch
 	for _, s := range target.Sources {
-		for _, domain := range domains {
-			id := fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", domain, cmp.Or(s.Namespace, p.namespace), s.Name)
+		for _, id := range specs.accounts(p, cmp.Or(s.Namespace, p.namespace), s.Name) {
 			out = append(out, resources.SpiffeIDMatch{Type: resources.MatchExact, Value: id})
 		}
 	}

@@ -34,8 +34,16 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
 	case resources.TypeSecret:
-		if name, ok := identity.MeshOf(key); ok && x.meshes[name] != nil {
-			x.workInAuthoritiesLocked(x.meshes[name])
+		if realm, ok := identity.RealmOf(key); ok && x.meshes[identity.MeshOfRealm(realm)] != nil {
+			x.workInIdentitiesLocked(x.meshes[identity.MeshOfRealm(realm)])
+		}
+	case resources.TypeMeshIdentity:
+		if m := x.meshes[key.Mesh]; m != nil {
+			x.workInIdentitiesLocked(m)
+		}
+		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+			x.workInTrustLocked(m) // it may say for whom a zone speaks
+			x.workInTrafficLocked(m)
 		}
 	case resources.TypeMeshTrust:
 		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
@@ -72,7 +80,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	t, err := newTarget(dp, neighbours(x.cfg.Store.Snapshot(), dp), p.proxyless)
 	var next *state
 	if err == nil {
-		t.form = x.cfg.RBACForm
+		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
 	if err == nil {
@@ -90,11 +98,11 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	p.target = t
 	p.mesh.addProxy(p)
-	identityChanged := p.setDataplane(dp)
-	x.publishLocked(p, next)
-	if identityChanged {
+	p.setDataplane(dp, t.secrets)
+	if x.outdated(p) { // first: what follows refers to it
 		x.renewLocked(p)
 	}
+	x.publishLocked(p, next)
 }
 
 // removeDataplaneLocked takes away listeners and clusters: the user deleted the Dataplane.
@@ -163,7 +171,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	for _, r := range bundles.Refused {
 		x.cfg.Log.Warn("trust refused", "mesh", m.name, "type", r.Trust.Type, "name", r.Trust.Name, "zone", r.Trust.Zone(), "reason", r.Reason)
 	}
-	next, err := newTrust(secretsOf(resources.Key{Mesh: m.name}).trust, bundles)
+	next, err := newTrust(trustName(m.name), bundles)
 	if err != nil {
 		x.cfg.Log.Error("the mesh's trust bundles cannot be sent; proxies keep the last ones", "mesh", m.name, "error", err)
 		return false
@@ -223,6 +231,7 @@ func (x *Proxies) reloadLocked() {
 		m.confs.clear()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)
+		x.workInIdentitiesLocked(m)
 	}
 	x.network.reload()
 	maps.DeleteFunc(x.accesses, func(key resources.Key, _ accesses) bool { return snap.Get(key) == nil })

@@ -27,7 +27,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		p.record.setProblem(problemOutbounds, "")
 		return s.with(nil, nil), nil
 	}
-	sender := &sender{target: t, secrets: p.secrets, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
+	sender := &sender{target: t, secrets: t.secrets, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
 	out, backends, err := sender.build()
 	if err != nil {
 		return nil, err

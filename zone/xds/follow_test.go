@@ -238,7 +238,7 @@ func TestIdentitiesAreRenewedAtHalfTime(t *testing.T) {
 		sessions[3].end() // its renewal is forgotten
 		waiting := sessions[5]
 		out := make(chan cache.DeltaResponse, 10)
-		sub := stream.NewDeltaSubscription([]string{waiting.proxy.secrets.identity}, nil, map[string]string{waiting.proxy.secrets.identity: versions[5]}, true)
+		sub := stream.NewDeltaSubscription([]string{waiting.proxy.names.identity}, nil, map[string]string{waiting.proxy.names.identity: versions[5]}, true)
 		if _, err := waiting.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[kindSecret]}, sub, out); err != nil {
 			t.Fatal(err)
 		}

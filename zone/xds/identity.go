@@ -9,26 +9,52 @@ import (
 // issueRetry is how long a failed issue of an identity waits.
 const issueRetry = 5 * time.Second
 
-// setDataplane takes a Dataplane that appeared or changed, and reports whether an identity was handed out that is no longer
-// the Dataplane's.
-func (p *proxy) setDataplane(dp *resources.Resource) bool {
+// setDataplane takes a Dataplane that appeared or changed, and what its secrets are called.
+func (p *proxy) setDataplane(dp *resources.Resource, names secretNames) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.dataplane
 	p.dataplane = dp
-	return p.svid != nil && (old == nil || identityLabels(old) != identityLabels(dp))
+	if names.identity != p.names.identity {
+		p.names, p.before, p.secret = names, p.secret, nil
+	}
 }
 
-// identityLabels are what a SPIFFE ID is made from.
-func identityLabels(dp *resources.Resource) [3]string {
-	return [3]string{dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount], dp.Labels[resources.LabelWorkload]}
+// asks reports whether the proxy's identity is among the names.
+func (p *proxy) asks(names map[string]struct{}) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, asked := names[p.names.identity]
+	return asked
+}
+
+// names are what a Dataplane's secrets are called now; p's own where it is not known who it is.
+func (x *Proxies) names(p *proxy, dp *resources.Resource) secretNames {
+	who, _, err := x.cfg.Authorities.Current(dp)
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.names
+	}
+	return secretsOf(dp.Key, &who)
+}
+
+// outdated reports whether an identity was handed out that is no longer the Dataplane's, or that another authority signed than the one
+// that signs now.
+func (x *Proxies) outdated(p *proxy) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.svid == nil || p.dataplane == nil {
+		return false
+	}
+	who, authority, err := x.cfg.Authorities.Current(p.dataplane)
+	return err != nil || who.ID != p.svid.ID || authority != p.svid.Authority
 }
 
 // dropIdentity forgets the identity of a Dataplane that was deleted; the proxy is not told, its certificate ends by itself.
 func (p *proxy) dropIdentity() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dataplane, p.svid, p.secret = nil, nil, nil
+	p.dataplane, p.svid, p.secret, p.before = nil, nil, nil, nil
 }
 
 // ensureIdentity issues the proxy's first identity, when somebody asks for it.
@@ -41,22 +67,19 @@ func (x *Proxies) ensureIdentity(p *proxy) {
 	}
 }
 
-// workInAuthoritiesLocked renews the identities that another authority signed than the one that signs now, so that it can be
-// retired. The renewals' own goroutine does it, one by one.
-func (x *Proxies) workInAuthoritiesLocked(m *mesh) {
-	signing, err := x.cfg.Authorities.For(m.name)
-	if err != nil {
-		return // proxies keep what they have, and issuing says why
-	}
+// workInIdentitiesLocked follows a change of authorities, or of MeshIdentities. Who is somebody else is built anew. Identities that are
+// outdated are renewed, so that authorities that no longer sign can be retired; the renewals' own goroutine does it, one by one.
+func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 	now := x.cfg.Now()
 	for p := range m.proxiesAt[hook{allHook, ""}] {
-		p.mu.Lock()
-		stale := p.svid != nil && p.svid.Authority != signing.ID()
-		p.mu.Unlock()
-		if stale {
+		switch {
+		case p.target != nil && x.names(p, p.target.dataplane) != p.target.secrets:
+			x.network.mark(p, everything)
+		case x.outdated(p):
 			x.renewals.plan(p, now)
 		}
 	}
+	x.network.trustChanged(m.name) // as whom services may answer follows too
 }
 
 // renew issues the next identity of a proxy that is still connected.
@@ -88,7 +111,7 @@ func (x *Proxies) issue(p *proxy) bool {
 	svid, err := x.cfg.Authorities.Issue(p.dataplane)
 	var secret *resource
 	if err == nil {
-		secret, err = newIdentity(p.secrets.identity, svid)
+		secret, err = newIdentity(p.names.identity, svid)
 	}
 	if err != nil {
 		x.cfg.Log.Error("cannot issue the proxy's identity; trying again", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
@@ -100,7 +123,7 @@ func (x *Proxies) issue(p *proxy) bool {
 	}
 	p.svid, p.secret = svid, secret
 	p.record.setProblem(problemIdentity, "")
-	p.record.issued(svid.Leaf.NotAfter, x.cfg.Now())
+	p.record.issued(svid, x.cfg.Now())
 	x.insights.mark(p.record, soon)
 	x.renewals.plan(p, svid.RenewAt)
 	x.metrics.issued.Inc()

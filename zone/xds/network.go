@@ -5,6 +5,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -13,6 +14,8 @@ import (
 type network struct {
 	store store.Reader
 	home  resources.Home
+	// assignments tell who the Dataplanes of a mesh are now.
+	assignments func(mesh string) *identity.Assignments
 
 	// destinations are those of a mesh; there is no entry where one changed since. known keeps what was read of each.
 	destinations map[string]*matching.Destinations
@@ -43,9 +46,9 @@ const (
 	everything
 )
 
-func newNetwork(reader store.Reader, home resources.Home) *network {
+func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments) *network {
 	return &network{
-		store: reader, home: home, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
+		store: reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
 		ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}

@@ -73,7 +73,7 @@ func New(cfg Config) *Proxies {
 	p := &Proxies{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer),
 		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{},
-		network: newNetwork(cfg.Store, cfg.Home),
+		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments),
 	}
 	if cfg.Registerer != nil {
 		cfg.Registerer.MustRegister(byState{p})
@@ -103,7 +103,7 @@ func (x *Proxies) addLocked(id proxyID) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, mesh: m, secrets: secretsOf(key), since: snap.Revision(), sessions: map[*session]struct{}{},
+		key: key, proxyless: id.proxyless, mesh: m, names: secretsOf(key, &identity.Assigned{}), since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}
 	x.proxies[id] = p

@@ -21,7 +21,6 @@ type proxy struct {
 	// proxyless: it is the application itself, a gRPC server.
 	proxyless bool
 	mesh      *mesh
-	secrets   secretNames
 	record    *record
 
 	// The fields down to state belong to Proxies and are guarded by its mu.
@@ -37,7 +36,9 @@ type proxy struct {
 	mu        sync.Mutex
 	dataplane *resources.Resource // guarded by mu: what the identity is issued for; nil: no identity
 	svid      *identity.SVID      // guarded by mu
+	names     secretNames         // guarded by mu: what its secrets are called
 	secret    *resource           // guarded by mu: the svid as it is sent
+	before    *resource           // guarded by mu: that of another name, until the proxy asks for it no more
 	retryAt   time.Time           // guarded by mu: when issuing failed
 }
 
@@ -60,8 +61,10 @@ func (p *proxy) find(k kind) (s set, ok bool) {
 func (p *proxy) secretSet() set {
 	var out []*resource
 	p.mu.Lock()
-	if p.secret != nil {
-		out = append(out, p.secret)
+	for _, secret := range []*resource{p.secret, p.before} {
+		if secret != nil {
+			out = append(out, secret)
+		}
 	}
 	p.mu.Unlock()
 	if trust := p.mesh.trust.Load(); trust != nil && p.state.Load() != nil {

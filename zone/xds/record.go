@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
 // maxSubscriptions is how many streams of a proxy its insight remembers.
@@ -132,16 +133,20 @@ func (r *record) setProblemLocked(source, text string) {
 	r.problems[source] = text[:min(len(text), 1024)]
 }
 
-func (r *record) issued(end, now time.Time) {
+func (r *record) issued(svid *identity.SVID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	by := "identity"
+	if svid.By != nil {
+		by = resources.KRIOf(svid.By).String()
+	}
 	n := r.mtls.GetCertificateRegenerations() + 1
 	r.mtls = &meshpb.DataplaneInsight_MTLS{
-		CertificateExpirationTime:   timestamppb.New(end),
+		CertificateExpirationTime:   timestamppb.New(svid.Leaf.NotAfter),
 		LastCertificateRegeneration: timestamppb.New(now),
 		CertificateRegenerations:    n,
-		IssuedBackend:               "identity",
-		SupportedBackends:           []string{"identity"},
+		IssuedBackend:               by,
+		SupportedBackends:           []string{by},
 	}
 }
 

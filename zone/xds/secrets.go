@@ -1,6 +1,9 @@
 package xds
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
@@ -8,14 +11,23 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// secretsOf names a proxy's secrets. The identity's name holds the Dataplane, so that one proxy's never means another's.
-func secretsOf(dp resources.Key) secretNames {
+// secretsOf names a proxy's secrets. The identity's name holds the Dataplane, so that one proxy's never means another's, and a mark of the
+// SPIFFE ID where a MeshIdentity gives it: when that is another one, listeners and clusters have to be too, as Envoy would go on with
+// connections that were made as the old one.
+func secretsOf(dp resources.Key, who *identity.Assigned) secretNames {
 	k := dp.Mesh + "/" + dp.Name
 	if dp.Namespace != "" {
 		k = dp.Mesh + "/" + dp.Namespace + "/" + dp.Name
 	}
-	return secretNames{identity: "identity_cert:" + k, trust: "identity_trust:" + dp.Mesh}
+	if who.By != nil {
+		sum := sha256.Sum256([]byte(who.ID.String()))
+		k += "#" + hex.EncodeToString(sum[:4])
+	}
+	return secretNames{identity: "identity_cert:" + k, trust: trustName(dp.Mesh)}
 }
+
+// trustName names the secret that holds whom a mesh believes.
+func trustName(mesh string) string { return "identity_trust:" + mesh }
 
 // newIdentity is the secret that holds a proxy's certificate and key.
 func newIdentity(name string, svid *identity.SVID) (*resource, error) {

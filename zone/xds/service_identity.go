@@ -16,8 +16,16 @@ import (
 // service's. It is a secret and not part of the cluster, so that a new Dataplane moves no cluster.
 func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	exact, prefixes := map[string]bool{}, map[string]bool{}
+	snap, mesh := n.store.Snapshot(), port.mesh()
+	who, given := n.assignments(mesh), identity.GrantsIn(snap, mesh)
 	for _, s := range port.services {
-		n.addIdentities(s, exact, prefixes)
+		n.addIdentities(s, who, exact)
+		if s.Zone() != n.home.Zone && !names(s) {
+			prefixes["spiffe://"+resources.ZoneTrustDomain(mesh, s.Zone())+"/"] = true
+			for domain := range given.DomainsOf(snap, s.Zone()) {
+				prefixes["spiffe://"+domain+"/"] = true
+			}
+		}
 	}
 	context := &tlsv3.CertificateValidationContext{CustomValidatorConfig: t.validator}
 	for _, id := range slices.Sorted(maps.Keys(exact)) {
@@ -41,25 +49,25 @@ func uriMatcher(m *matcherv3.StringMatcher) *tlsv3.SubjectAltNameMatcher {
 	return &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: m}
 }
 
+// names reports whether a service says itself as whom it may answer.
+func names(s *resources.Resource) bool {
+	spec, err := resources.SpecAs[resources.MeshService](s)
+	return err != nil || slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
+}
+
 // addIdentities adds as whom a service may answer: the SPIFFE IDs that it names. One of this zone that names none may answer as the
-// Dataplanes that it selects, and one of another zone, whose Dataplanes are not known here, as anybody of its mesh in that zone.
-func (n *network) addIdentities(s *resources.Resource, exact, prefixes map[string]bool) {
+// Dataplanes that it selects, and one of another zone, whose Dataplanes are not known here, as anybody in the trust domains of that zone.
+func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {
 		return
 	}
-	named := false
 	for _, id := range spec.Identities {
 		if id.Type == "SpiffeID" {
-			exact[id.Value], named = true, true
+			exact[id.Value] = true
 		}
 	}
-	domain, err := identity.TrustDomainOf(s.Mesh, s.Zone())
-	if named || err != nil {
-		return
-	}
-	if s.Zone() != n.home.Zone {
-		prefixes[domain.IDString()+"/"] = true
+	if names(s) || s.Zone() != n.home.Zone {
 		return
 	}
 	for _, m := range n.candidates(s) {
@@ -67,8 +75,8 @@ func (n *network) addIdentities(s *resources.Resource, exact, prefixes map[strin
 			if !matching.Serves(s, m.match, &m.match.Inbounds[i], "") {
 				continue
 			}
-			if id, err := identity.IDOf(m.dataplane, domain); err == nil {
-				exact[id.String()] = true
+			if it, err := who.Of(m.dataplane); err == nil {
+				exact[it.ID.String()] = true
 			}
 			break
 		}

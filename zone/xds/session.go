@@ -216,7 +216,7 @@ func (s *session) prepare(k kind, sub cache.Subscription) error {
 	if len(sub.SubscribedResources()) > maxNames {
 		return status.Errorf(codes.InvalidArgument, "more than %d names subscribed to", maxNames)
 	}
-	if _, asked := sub.SubscribedResources()[s.proxy.secrets.identity]; k == kindSecret && (asked || sub.IsWildcard()) {
+	if k == kindSecret && (s.proxy.asks(sub.SubscribedResources()) || sub.IsWildcard()) {
 		s.proxies.ensureIdentity(s.proxy)
 	}
 	return nil

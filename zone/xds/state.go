@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -80,6 +81,7 @@ func without(ks []kind, k kind) []kind {
 type target struct {
 	dataplane *resources.Resource
 	match     *matching.Proxy
+	secrets   secretNames
 	inbounds  []inbound
 	form      rbac.Form
 	outbounds []outbound
@@ -98,7 +100,7 @@ func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], p
 	if slices.ContainsFunc(match.Inbounds, func(in matching.InboundPort) bool { return in.AppProtocol == "" }) {
 		match = match.WithServices(slices.Collect(services))
 	}
-	t := &target{dataplane: dp, match: match, proxyless: proxyless}
+	t := &target{dataplane: dp, match: match, proxyless: proxyless, secrets: secretsOf(dp.Key, &identity.Assigned{})}
 	if t.inbounds, err = inboundsOf(dp, match, proxyless); err != nil {
 		return t, err
 	}
@@ -165,10 +167,9 @@ func buildPermissions(t *target, policies []*matching.Policy, old *state) (*stat
 }
 
 func (s *state) buildListeners(t *target, old *state) error {
-	secrets := secretsOf(t.dataplane.Key)
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		listener, err := newListener(in, secrets, s.accesses[in.section])
+		listener, err := newListener(in, t.secrets, s.accesses[in.section])
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}

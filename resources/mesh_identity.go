@@ -1,0 +1,223 @@
+package resources
+
+import "strings"
+
+// MeshIdentity says who the Dataplanes that it selects are, and who gives them their certificates. Source: kuma-wire, section 4.
+type MeshIdentity struct {
+	// Selector is absent in one that selects nothing.
+	Selector *MeshIdentitySelector `json:"selector,omitempty"`
+	SpiffeID *SpiffeIDTemplates    `json:"spiffeID,omitempty" alias:"spiffeId"`
+	Provider IdentityProvider      `json:"provider"`
+}
+
+// MeshIdentitySelector selects Dataplanes; without Dataplane it selects none.
+type MeshIdentitySelector struct {
+	Dataplane *LabelSelector `json:"dataplane,omitempty"`
+}
+
+// SpiffeIDTemplates are the two parts of a SPIFFE ID; see IdentityTemplate. Each may be absent.
+type SpiffeIDTemplates struct {
+	TrustDomain string `json:"trustDomain,omitempty"`
+	Path        string `json:"path,omitempty"`
+}
+
+// Types of IdentityProvider.
+const (
+	// ProviderBundled is the zone itself.
+	ProviderBundled = "Bundled"
+	// ProviderSpire is the SPIRE agent beside each proxy.
+	ProviderSpire = "Spire"
+)
+
+// IdentityProvider is who makes the certificates.
+type IdentityProvider struct {
+	Type    string           `json:"type"`
+	Bundled *BundledProvider `json:"bundled,omitempty"`
+	Spire   *SpireProvider   `json:"spire,omitempty"`
+}
+
+// Values of BundledProvider.MeshTrustCreation; absent means the first.
+const (
+	MeshTrustEnabled  = "Enabled"
+	MeshTrustDisabled = "Disabled"
+)
+
+// BundledProvider has each zone sign with an authority of its own: one that it makes, or CA.
+type BundledProvider struct {
+	// MeshTrustCreation says whether zones publish their authorities by themselves.
+	MeshTrustCreation string `json:"meshTrustCreation,omitempty"`
+	// InsecureAllowSelfSigned lets CA be a root.
+	InsecureAllowSelfSigned bool                   `json:"insecureAllowSelfSigned,omitempty"`
+	Autogenerate            *IdentityAutogenerate  `json:"autogenerate,omitempty"`
+	CA                      *ProvidedCA            `json:"ca,omitempty"`
+	CertificateParameters   *CertificateParameters `json:"certificateParameters,omitempty"`
+}
+
+// IdentityAutogenerate says whether the zone makes its authority.
+type IdentityAutogenerate struct {
+	Enabled bool `json:"enabled"`
+}
+
+// ProvidedCA is an authority that the operator gives: where its chain and its key are.
+type ProvidedCA struct {
+	Certificate *SecureDataSource `json:"certificate"`
+	PrivateKey  *SecureDataSource `json:"privateKey"`
+}
+
+// Types of SecureDataSource.
+const (
+	DataSourceFile   = "File"
+	DataSourceInline = "InsecureInline"
+)
+
+// SecureDataSource is where a value comes from.
+type SecureDataSource struct {
+	Type           string           `json:"type"`
+	File           *FileSource      `json:"file,omitempty"`
+	InsecureInline *InlineSource    `json:"insecureInline,omitempty"`
+	EnvVar         *EnvVarSource    `json:"envVar,omitempty"`
+	SecretRef      *SecretReference `json:"secretRef,omitempty"`
+}
+
+// FileSource is a file of the zone's machine.
+type FileSource struct {
+	Path string `json:"path"`
+}
+
+// InlineSource is a value in the open.
+type InlineSource struct {
+	Value string `json:"value"`
+}
+
+// EnvVarSource is a variable of the zone's environment.
+type EnvVarSource struct {
+	Name string `json:"name"`
+}
+
+// SecretReference names a secret.
+type SecretReference struct {
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name"`
+}
+
+// CertificateParameters shape the certificates. Expiry is a duration.
+type CertificateParameters struct {
+	Expiry string `json:"expiry,omitempty"`
+}
+
+// SpireProvider says how proxies ask their agent.
+type SpireProvider struct {
+	Agent *SpireAgent `json:"agent,omitempty"`
+}
+
+// SpireAgent is the agent. Timeout is a duration: how long a proxy waits for its first certificate.
+type SpireAgent struct {
+	Timeout string `json:"timeout,omitempty"`
+}
+
+// Defaults of SpiffeIDTemplates. There are two of paths: the first where the Dataplane has a namespace and a service account.
+const (
+	DefaultTrustDomainTemplate  = "{{ .Mesh }}.{{ .Zone }}" + TrustDomainSuffix
+	DefaultAccountPathTemplate  = "/ns/{{ .Namespace }}/sa/{{ .ServiceAccount }}"
+	DefaultWorkloadPathTemplate = "/workload/{{ .Workload }}"
+)
+
+// Dataplanes returns what a MeshIdentity selects Dataplanes by; ok is false where it selects none.
+func (m *MeshIdentity) Dataplanes() (labels map[string]string, ok bool) {
+	if m.Selector == nil || m.Selector.Dataplane == nil {
+		return nil, false
+	}
+	return m.Selector.Dataplane.MatchLabels, true
+}
+
+// TrustDomainIn is the trust domain of what it selects in a zone. Errors name the template.
+func (m *MeshIdentity) TrustDomainIn(mesh, zone string) (string, error) {
+	if m.SpiffeID == nil || m.SpiffeID.TrustDomain == "" {
+		return ZoneTrustDomain(mesh, zone), nil
+	}
+	template, err := ParseIdentityTemplate(m.SpiffeID.TrustDomain, TrustDomainVariables())
+	if err != nil {
+		return "", err
+	}
+	return template.Render(func(variable string) string { return map[string]string{"Mesh": mesh, "Zone": zone}[variable] }, nil)
+}
+
+// PathTemplate is the text of the template of its paths, of which there are two by default.
+func (m *MeshIdentity) PathTemplate(account bool) string {
+	switch {
+	case m.SpiffeID != nil && m.SpiffeID.Path != "":
+		return m.SpiffeID.Path
+	case account:
+		return DefaultAccountPathTemplate
+	}
+	return DefaultWorkloadPathTemplate
+}
+
+// IdentityLabels are the labels by which MeshIdentities tell who a Dataplane is: those that select, and those in paths, but for what a
+// writer cannot choose. LabelWorkload stands for the Dataplane's name too, where it has no such label.
+func IdentityLabels(list []*MeshIdentity) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range list {
+		labels, ok := m.Dataplanes()
+		if !ok {
+			continue
+		}
+		for key := range labels {
+			out[key] = true
+		}
+		if m.SpiffeID == nil || m.SpiffeID.Path == "" {
+			continue // as without it
+		}
+		template, err := ParseIdentityTemplate(m.SpiffeID.Path, PathVariables())
+		if err != nil {
+			continue // it gives nobody an identity
+		}
+		for _, part := range template.parts {
+			switch {
+			case part.label != "":
+				out[part.label] = true
+			case part.variable == "Workload":
+				out[LabelWorkload] = true
+			}
+		}
+	}
+	if out[LabelDisplayName] {
+		out[LabelWorkload] = true
+	}
+	for _, computed := range []string{LabelMesh, LabelOrigin, LabelZone, LabelDisplayName, LabelEnv, LabelNamespace} {
+		delete(out, computed)
+	}
+	return out
+}
+
+// ServiceAccountPath is the path of a service account's identities, where the path that m gives depends on its namespace and its name
+// and on nothing else, each being a whole segment: otherwise it may be that of others too.
+func (m *MeshIdentity) ServiceAccountPath(namespace, account string) (path string, ok bool) {
+	if _, selects := m.Dataplanes(); !selects {
+		return "", false
+	}
+	template, err := ParseIdentityTemplate(m.PathTemplate(true), PathVariables())
+	if err != nil {
+		return "", false
+	}
+	values := map[string]string{"Namespace": namespace, "ServiceAccount": account}
+	for i, part := range template.parts {
+		if part.label != "" || part.variable == "Workload" || part.variable == "TrustDomain" {
+			return "", false
+		}
+		if part.variable == "" {
+			continue
+		}
+		before := i > 0 && strings.HasSuffix(template.parts[i-1].text, "/")
+		after := i == len(template.parts)-1 || strings.HasPrefix(template.parts[i+1].text, "/")
+		if !before || !after {
+			return "", false
+		}
+		delete(values, part.variable)
+	}
+	if len(values) > 0 {
+		return "", false
+	}
+	path, err = template.Render(func(v string) string { return map[string]string{"Namespace": namespace, "ServiceAccount": account}[v] }, nil)
+	return path, err == nil
+}

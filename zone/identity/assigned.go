@@ -1,0 +1,221 @@
+package identity
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Assigned is who a Dataplane is, and who says so.
+type Assigned struct {
+	ID spiffeid.ID
+	// By is the MeshIdentity that decided; nil where none does.
+	By *resources.Resource
+	// Spire: its certificates come from the SPIRE agent beside it, not from the zone. Wait is how long it waits for the first one;
+	// zero for as long as a proxy does by itself.
+	Spire bool
+	Wait  time.Duration
+	// Lifetime is how long a certificate is good.
+	Lifetime time.Duration
+	// realm is whose authorities sign.
+	realm string
+}
+
+// Assignments tell who the Dataplanes of a mesh in one zone are. They are immutable.
+type Assignments struct {
+	mesh, zone string
+	list       []*assignment
+	ready      func(realm string) bool
+}
+
+// assignment is a MeshIdentity that selects Dataplanes, read for one zone.
+type assignment struct {
+	resource *resources.Resource
+	spec     *resources.MeshIdentity
+	labels   map[string]string
+	domain   spiffeid.TrustDomain
+	realm    string
+	// err is why it counts for nothing.
+	err error
+}
+
+// AssignmentsOf reads the MeshIdentities among list that hold in a zone: its own, and the global's. One whose realm is not ready is
+// passed over, as if it were not there; nil means that all are. Source: kuma-wire, section 4, MeshIdentity.
+func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready func(realm string) bool) *Assignments {
+	out := &Assignments{mesh: mesh, zone: zone, ready: ready}
+	for r := range list {
+		if r.Zone() != "" && r.Zone() != zone {
+			continue
+		}
+		if one := readAssignment(r, mesh, zone); one != nil {
+			out.list = append(out.list, one)
+		}
+	}
+	slices.SortFunc(out.list, func(a, b *assignment) int {
+		return cmp.Or(cmp.Compare(len(b.labels), len(a.labels)), strings.Compare(a.resource.DisplayName(), b.resource.DisplayName()),
+			strings.Compare(b.resource.Zone(), a.resource.Zone()))
+	})
+	return out
+}
+
+// AssignmentsIn is AssignmentsOf for what a store has.
+func AssignmentsIn(snap store.Snapshot, mesh, zone string, ready func(realm string) bool) *Assignments {
+	return AssignmentsOf(snap.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}), mesh, zone, ready)
+}
+
+// readAssignment returns nil for one that selects nothing.
+func readAssignment(r *resources.Resource, mesh, zone string) *assignment {
+	spec, err := resources.SpecAs[resources.MeshIdentity](r)
+	if err != nil {
+		return nil
+	}
+	labels, ok := spec.Dataplanes()
+	if !ok {
+		return nil
+	}
+	one := &assignment{resource: r, spec: spec, labels: labels}
+	name, err := spec.TrustDomainIn(mesh, zone)
+	if err == nil {
+		one.domain, err = spiffeid.TrustDomainFromString(name)
+	}
+	switch {
+	case err != nil:
+		one.err = fmt.Errorf("spiffeID.trustDomain: %w", err)
+	case r.Zone() != "" && !resources.IsTrustDomainOf(name, zone):
+		one.err = fmt.Errorf("spiffeID.trustDomain: zone %s may speak for *.%s%s only, and not for %s", zone, zone, trustDomainSuffix, name)
+	case spec.Provider.Type != resources.ProviderBundled && spec.Provider.Type != resources.ProviderSpire:
+		one.err = fmt.Errorf("provider.type: %q is not known here", spec.Provider.Type)
+	}
+	one.realm = Realm(mesh, zone, name)
+	return one
+}
+
+func (i *assignment) bundled() bool {
+	return i.err == nil && i.spec.Provider.Type == resources.ProviderBundled
+}
+
+// Of returns who a Dataplane is: by the MeshIdentity with the most labels among those that select it, then by the smallest name, or else
+// as IDOf says in the zone's own trust domain. Errors wrap ErrIdentity.
+func (x *Assignments) Of(dp *resources.Resource) (Assigned, error) {
+	for _, one := range x.list {
+		if one.err != nil || !carries(dp.Labels, one.labels) {
+			continue
+		}
+		if one.bundled() && x.ready != nil && !x.ready(one.realm) {
+			continue
+		}
+		return one.assign(dp)
+	}
+	domain, err := TrustDomainOf(x.mesh, x.zone)
+	if err != nil {
+		return Assigned{}, err
+	}
+	id, err := IDOf(dp, domain)
+	return Assigned{ID: id, Lifetime: Lifetime, realm: x.mesh}, err
+}
+
+func (i *assignment) assign(dp *resources.Resource) (Assigned, error) {
+	out := Assigned{By: i.resource, Spire: i.spec.Provider.Type == resources.ProviderSpire, Lifetime: Lifetime, realm: i.realm}
+	if b := i.spec.Provider.Bundled; b != nil && b.CertificateParameters != nil {
+		if d, err := time.ParseDuration(b.CertificateParameters.Expiry); err == nil {
+			out.Lifetime = min(max(d, shortestLifetime), Lifetime)
+		}
+	}
+	if s := i.spec.Provider.Spire; s != nil && s.Agent != nil {
+		out.Wait, _ = time.ParseDuration(s.Agent.Timeout)
+	}
+	account := dp.HomeNamespace() != "" && dp.Labels[resources.LabelServiceAccount] != ""
+	template, err := resources.ParseIdentityTemplate(i.spec.PathTemplate(account), resources.PathVariables())
+	var path string
+	if err == nil {
+		path, err = template.Render(func(variable string) string { return i.value(dp, variable) }, func(key string) string { return dp.Labels[key] })
+	}
+	if err == nil {
+		out.ID, err = spiffeid.FromPath(i.domain, path)
+	}
+	if err == nil && out.ID.Path() == "" {
+		err = errNoPath
+	}
+	if err != nil {
+		return out, fmt.Errorf("%w: %s: %s: %w", ErrIdentity, dp.Key, resources.KRIOf(i.resource), err)
+	}
+	return out, nil
+}
+
+func (i *assignment) value(dp *resources.Resource, variable string) string {
+	switch variable {
+	case "TrustDomain":
+		return i.domain.Name()
+	case "Namespace":
+		return dp.HomeNamespace()
+	case "ServiceAccount":
+		return dp.Labels[resources.LabelServiceAccount]
+	}
+	return cmp.Or(dp.Labels[resources.LabelWorkload], dp.DisplayName())
+}
+
+// carries reports whether all of want are among have.
+func carries(have, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Standing is what a MeshIdentity means in a zone.
+type Standing struct {
+	// Problem is why it gives nobody an identity there; empty when it does.
+	Problem string
+	// Spire: certificates come from SPIRE. Otherwise authorities of Realm sign; Unpublished: by no MeshTrust of the zone.
+	Spire       bool
+	Realm       string
+	Unpublished bool
+}
+
+// StandingOf reads a MeshIdentity for a zone.
+func StandingOf(r *resources.Resource, zone string) Standing {
+	one := readAssignment(r, r.Mesh, zone)
+	switch {
+	case one == nil:
+		return Standing{Problem: "it has no selector.dataplane, so it selects nothing"}
+	case one.err != nil:
+		return Standing{Problem: one.err.Error()}
+	}
+	return Standing{Spire: !one.bundled(), Realm: one.realm, Unpublished: one.unpublished() && one.realm != r.Mesh}
+}
+
+func (i *assignment) unpublished() bool {
+	b := i.spec.Provider.Bundled
+	return b != nil && b.MeshTrustCreation == resources.MeshTrustDisabled
+}
+
+// wanted is what MeshIdentities ask of a realm.
+type wanted struct {
+	// unpublished: the zone publishes no MeshTrust for it.
+	unpublished bool
+}
+
+// realms are those, other than the zone's own, that MeshIdentities want authorities for.
+func (x *Assignments) realms() map[string]*wanted {
+	out := map[string]*wanted{}
+	for _, one := range x.list {
+		if !one.bundled() || one.realm == x.mesh {
+			continue
+		}
+		if out[one.realm] == nil {
+			out[one.realm] = &wanted{unpublished: true}
+		}
+		out[one.realm].unpublished = out[one.realm].unpublished && one.unpublished()
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package zone
+
+import (
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// identityConditions tell of a MeshIdentity whether it gives identities in this zone yet.
+type identityConditions struct {
+	store       store.Reader
+	zone        string
+	authorities *identity.Authorities
+}
+
+// of is a resource's conditions; none for other types. Source: kuma-wire, section 4, MeshIdentity.
+func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
+	if r.Type != resources.TypeMeshIdentity {
+		return nil
+	}
+	standing := identity.StandingOf(r, c.zone)
+	condition := func(kind string, holds bool, reason, message string) resources.Condition {
+		out := resources.Condition{Type: kind, Status: resources.ConditionTrue, Reason: kind, Message: message}
+		if !holds {
+			out.Status, out.Reason = resources.ConditionFalse, reason
+		}
+		return out
+	}
+	if standing.Problem != "" {
+		return []resources.Condition{condition(resources.ConditionReady, false, "NoIdentities", "it gives nobody an identity here: "+standing.Problem)}
+	}
+	if standing.Spire {
+		return []resources.Condition{condition(resources.ConditionReady, true, "", "certificates come from the SPIRE agent beside each proxy")}
+	}
+	published := c.store.Snapshot().Get(identity.TrustKey(standing.Realm, c.zone))
+	trust := condition(resources.ConditionMeshTrustCreated, published != nil, "NotPublished", "")
+	if published != nil {
+		trust.Message = resources.KRIOf(published).String()
+	} else if standing.Unpublished {
+		trust.Reason, trust.Message = "Disabled", "provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
+	}
+	signing, err := c.authorities.For(standing.Realm)
+	if err != nil {
+		return []resources.Condition{trust, condition(resources.ConditionReady, false, "NotSigning",
+			"no authority signs yet: it is published first, and signs when it is known everywhere; causewayctl keys list tells how far it is")}
+	}
+	return []resources.Condition{trust, condition(resources.ConditionReady, true, "", fmt.Sprintf("authority %s signs for %s", signing.ID(), signing.TrustDomain().Name()))}
+}
