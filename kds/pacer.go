@@ -46,8 +46,8 @@ func (unpaced) looked() {}
 
 func (unpaced) settled(uint64) {}
 
-// pacer wakes all streams of a server, in waves. The first change goes out at once. One that comes before most
-// streams are done with the wave before it waits for a pause that grows while this goes on: so in a burst each message
+// pacer wakes all streams of a server, in waves. The first change goes out at once. One that was written before most
+// streams were done with the wave before it waits for a pause that grows while this goes on: so in a burst each message
 // carries several changes, and a stream that is slow or stuck holds up nobody. Safe for concurrent use.
 type pacer struct {
 	store store.Reader
@@ -56,6 +56,7 @@ type pacer struct {
 	wave     uint64        // guarded by mu
 	streams  []*paced      // guarded by mu
 	finished int           // guarded by mu: streams that settled the current wave
+	done     time.Time     // guarded by mu: when most had; zero before
 	stop     chan struct{} // guarded by mu: ends run; nil without streams
 }
 
@@ -115,24 +116,30 @@ func (s *paced) looked() {
 }
 
 func (s *paced) settled(wave uint64) {
-	s.pacer.mu.Lock()
-	defer s.pacer.mu.Unlock()
-	if wave == s.pacer.wave {
-		s.pacer.finished++
+	p := s.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wave != p.wave {
+		return
+	}
+	if p.finished++; p.done.IsZero() && p.finished*2 >= len(p.streams) {
+		p.done = time.Now()
 	}
 }
 
-// busy reports whether most streams are still at work on the current wave.
-func (p *pacer) busy() bool {
+// busy reports whether most streams were still at work on the current wave when something was written. Whether they still are
+// says less: in a burst, storing a change takes about as long as the wave beside it.
+func (p *pacer) busy(written time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wave > 0 && len(p.streams) > 1 && p.finished*2 < len(p.streams)
+	return p.wave > 0 && len(p.streams) > 1 && (p.done.IsZero() || written.Before(p.done))
 }
 
 // run turns commits into waves until stop is closed. changed is closed by the first commit that nobody looked at yet.
 func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	var pause time.Duration
 	var streams []*paced
+	seen := p.store.Snapshot().Revision()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -141,7 +148,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 		case <-stop:
 			return
 		}
-		if !p.busy() {
+		if !p.busy(firstAfter(p.store, seen)) {
 			pause = 0
 		} else {
 			pause = min(max(2*pause, shortestPause), longestPause)
@@ -153,6 +160,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 			}
 		}
 		_, changed = p.store.Changed()
+		seen = p.store.Snapshot().Revision()
 		streams = p.begin(streams[:0])
 		for some := range slices.Chunk(streams, sendersAtOnce) {
 			turn := wake(some)
@@ -170,11 +178,19 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	}
 }
 
+// firstAfter is when the first commit after a revision was written; now, when the changelog does not reach back so far.
+func firstAfter(s store.Reader, revision uint64) time.Time {
+	if commits, ok := s.Changes(revision); ok && len(commits) > 0 && !commits[0].Cause.Written.IsZero() {
+		return commits[0].Cause.Written
+	}
+	return time.Now()
+}
+
 // begin begins a wave and appends its streams to list.
 func (p *pacer) begin(list []*paced) []*paced {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finished = 0
+	p.finished, p.done = 0, time.Time{}
 	p.wave++
 	return append(list, p.streams...)
 }

@@ -57,9 +57,15 @@ func TestWaves(t *testing.T) {
 		s.settled(wave)
 	}
 	began = time.Now()
+	if p.busy(began) {
+		t.Error("three of four streams are done, and a change written after that waits")
+	}
+	if !p.busy(began.Add(-time.Minute)) {
+		t.Error("a change that was written while they were at work does not wait")
+	}
 	write(999)
 	<-news
-	if p.busy() != true { // the new wave has just begun
+	if !p.busy(time.Now()) { // the new wave has just begun
 		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
 	}
 	for _, s := range streams {

@@ -14,7 +14,7 @@ import (
 const maxTraces = 8
 
 // Cause is where a change comes from, as it is told on the way from a write to the proxies. It is kept in memory with the
-// commit, while the changelog reaches back to it; it is never durable, and nothing but metrics and traces depends on it.
+// commit, while the changelog reaches back to it; it is never durable, and but for metrics, traces and when streams look nothing depends on it.
 type Cause struct {
 	// Written is when the oldest write in it was made, at its origin but by this process's clock. A store fills in the
 	// present; zero is not known.
@@ -23,12 +23,13 @@ type Cause struct {
 	Traces []trace.SpanContext
 }
 
-// CauseOf is the cause of what ctx does: the span under way, if there is one that is recorded.
+// CauseOf is the cause of what ctx does now: the span under way, if there is one that is recorded.
 func CauseOf(ctx context.Context) Cause {
+	c := Cause{Written: time.Now()}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() && span.IsSampled() {
-		return Cause{Traces: []trace.SpanContext{span}}
+		c.Traces = []trace.SpanContext{span}
 	}
-	return Cause{}
+	return c
 }
 
 // Join takes the other cause in: what happens next is because of both.

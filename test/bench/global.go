@@ -25,7 +25,8 @@ type globalResult struct {
 	p50, p99                      float64 // milliseconds to the last zone
 	cpuPerWrite, bothEndsPerWrite time.Duration
 	bytesPerWrite                 int // to one zone
-	burst                         time.Duration
+	burst, burstStored            time.Duration
+	burstMessages                 float64 // to one zone
 	perZone, resident             float64 // MiB
 	residentBefore                float64
 	ended                         int64 // sessions that did not last
@@ -159,6 +160,7 @@ func (r *globalResult) measureBurst(ctx context.Context, g *cluster.Server, z *z
 	if load.burst == 0 {
 		return nil
 	}
+	messages := z.messages.Load()
 	start, first := time.Now(), 0
 	for i := range load.burst {
 		n := z.marks.next(load.zones)
@@ -170,7 +172,9 @@ func (r *globalResult) measureBurst(ctx context.Context, g *cluster.Server, z *z
 			return err
 		}
 	}
+	r.burstStored = time.Since(start)
 	err := z.marks.wait(ctx, first)
 	r.burst = time.Since(start)
+	r.burstMessages = float64(z.messages.Load()-messages) / float64(load.zones)
 	return err
 }

@@ -75,6 +75,8 @@ func addGlobal(t *table, r globalResult) {
 	t.add("initial sync of all zones", "s", 1.5, r.initialSync.Seconds())
 	t.add("initial sync, CPU of the global", "s", 0, r.initialCPU.Seconds())
 	t.add("burst of 300 writes, until in every zone", "ms", 600, milliseconds(r.burst))
+	t.add("burst of 300 writes, until the last is answered", "ms", 0, milliseconds(r.burstStored))
+	t.add("burst of 300 writes, messages to one zone", "messages", 0, r.burstMessages)
 	t.add("memory per connected zone", "MiB", 0.12, r.perZone)
 	t.add("memory of the global before zones connect", "MiB", 0, r.residentBefore)
 	t.add("bytes per write and zone", "bytes", 0, float64(r.bytesPerWrite))

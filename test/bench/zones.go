@@ -27,7 +27,9 @@ type zones struct {
 	marks  *marks
 	synced []atomic.Int64 // policies that have come, by zone
 	bytes  atomic.Int64
-	ended  atomic.Int64 // sessions that did not last
+	// messages that came, of all zones.
+	messages atomic.Int64
+	ended    atomic.Int64 // sessions that did not last
 }
 
 // connectZones opens all of them at once. They run until close.
@@ -99,6 +101,7 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 			return err
 		}
 		z.bytes.Add(int64(len(frame)))
+		z.messages.Add(1)
 		r := readResponse(frame)
 		z.marks.saw(i, frame)
 		if r.typeURL == countedType {
