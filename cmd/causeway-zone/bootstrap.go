@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
 func newBootstrap() *cobra.Command {
-	cfg, grpc, identityDir, tokenFile := zone.BootstrapConfig{}, false, "", ""
+	cfg, grpc, identityDir, tokenFile, file := zone.BootstrapConfig{}, false, "", "", ""
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print the bootstrap of an Envoy, or of a gRPC program",
@@ -23,8 +24,7 @@ func newBootstrap() *cobra.Command {
 		Example: "  causeway-zone bootstrap --dataplane backend-1 --mesh default > envoy.yaml\n" +
 			"  envoy -c envoy.yaml --drain-time-s 30\n\n" +
 			"  causewayctl dataplane token backend-1 --out token\n" +
-			"  (umask 077; causeway-zone bootstrap --dataplane backend-1 --xds-address zone.example:5678 --xds-ca ca.crt \\\n" +
-			"      --token-file token > envoy.yaml)" + "\n\n" +
+			"  causeway-zone bootstrap --dataplane backend-1 --xds-address zone.example:5678 --xds-ca ca.crt --token-file token --out envoy.yaml\n\n" +
 			"  causeway-zone bootstrap --grpc --dataplane orders-1 --identity-dir /run/orders/identity > grpc.json\n" +
 			"  GRPC_XDS_BOOTSTRAP=grpc.json GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true orders",
 		Args: cobra.NoArgs,
@@ -48,6 +48,9 @@ func newBootstrap() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if file != "" {
+				return server.WriteFile(file, out, 0o600)
+			}
 			_, err = cmd.OutOrStdout().Write(out)
 			return err
 		},
@@ -55,6 +58,7 @@ func newBootstrap() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&grpc, "grpc", false, "print the bootstrap of a gRPC program without a proxy")
 	f.StringVar(&identityDir, "identity-dir", "", "with --grpc: `directory` of the identity, as causewayctl svid --out-dir")
+	f.StringVar(&file, "out", "", "`file` for the bootstrap, readable by its owner only; by default it is printed")
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
 	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "", "`name` of the ZoneIngress, for the proxy that takes connections of other zones")
 	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")

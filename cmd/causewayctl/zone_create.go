@@ -14,6 +14,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 // joinOffer is the answer to POST /zones/{name}/_join.
@@ -26,7 +27,7 @@ type joinOffer struct {
 }
 
 func newZoneCreate(c *cli) *cobra.Command {
-	ttl, rejoin := time.Duration(0), false
+	ttl, rejoin, out := time.Duration(0), false, ""
 	cmd := &cobra.Command{
 		Use:   "create ZONE",
 		Short: "Register a zone and print the join string for its server",
@@ -35,7 +36,8 @@ func newZoneCreate(c *cli) *cobra.Command {
 			"A zone that has joined is not given away again: --rejoin lets a new server take its place, when the old one is lost.",
 		Example: "  causewayctl zone create zone-3\n" +
 			"  causewayctl zone create zone-3 | ssh zone-3 causeway-zone join - --data-dir /var/lib/causeway-zone\n" +
-			"  causewayctl zone create zone-3 --rejoin --ttl 10m",
+			"  causewayctl zone create zone-3 --rejoin --ttl 10m\n" +
+			"  causewayctl zone create zone-3 --out join",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 			offer := &joinOffer{}
@@ -46,14 +48,24 @@ func newZoneCreate(c *cli) *cobra.Command {
 			if err := c.orderZone(ctx, client, args[0], "_join", order, offer); err != nil {
 				return err
 			}
+			if out != "" {
+				if err := server.WriteFile(out, []byte(offer.Join+"\n"), 0o600); err != nil {
+					return err
+				}
+				offer.Join = ""
+			}
 			return c.printAnswer(offer, func() error {
 				fmt.Fprintf(c.errOut, "join string for zone %s, good once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
 					offer.Zone, offer.Expires.Local().Format(time.DateTime))
+				if out != "" {
+					return nil
+				}
 				_, err := fmt.Fprintln(c.out, offer.Join)
 				return err
 			})
 		}),
 	}
+	cmd.Flags().StringVar(&out, "out", "", "`file` for the join string, readable by its owner only; by default it is printed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the join string is good, at most 24h; 1h by default")
 	cmd.Flags().BoolVar(&rejoin, "rejoin", false, "the server that joins takes the place of one that has joined before")
 	return cmd
