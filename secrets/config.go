@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -35,7 +36,8 @@ type Config struct {
 }
 
 // OpenBox returns the box for a server's secrets. With neither key file nor passphrase it makes Dir/secrets.key: that keeps
-// secrets out of copies of single files, not out of copies of the whole folder, and it says so in the log. Errors wrap ErrKey
+// secrets out of copies of single files, not out of copies of the whole folder, and it says so in the log. It makes none where a
+// file in a folder of Dir was sealed with one that is not there. Errors wrap ErrKey
 // and never hold the key.
 func OpenBox(c Config) (*Box, error) {
 	switch {
@@ -70,6 +72,11 @@ func (c Config) ownKey() ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
+	if sealed, err := findSealed(c.Dir); err != nil {
+		return nil, err
+	} else if sealed != "" {
+		return nil, fmt.Errorf("%s is missing, and %s was sealed with it: put the key back from where you keep it, or name it with --secrets-key-file; another key cannot open what is there", path, sealed)
+	}
 	key = make([]byte, rootKeySize)
 	if _, err := rand.Read(key); err != nil {
 		return nil, err
@@ -86,6 +93,38 @@ func (c Config) ownKey() ([]byte, error) {
 	log.Warn("made a key for the secrets in the data folder; keep it elsewhere: move the file and name it with --secrets-key-file, or give a passphrase in "+
 		PassphraseEnv+" from the first start", "file", path)
 	return key, nil
+}
+
+// findSealed returns a file in one of the folders of dir that was sealed with some key; empty when there is none.
+func findSealed(dir string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range files {
+		if sealed, err := beginsSealed(path); err != nil || sealed {
+			return path, err
+		}
+	}
+	return "", nil
+}
+
+func beginsSealed(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	begin := make([]byte, len(magic))
+	n, err := io.ReadFull(f, begin)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return IsSealed(begin[:n]), nil
 }
 
 func readKey(path string) ([]byte, error) {

@@ -176,6 +176,5 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.Default()
 	}
 	c.Store.Path, c.Store.Log = filepath.Join(c.DataDir, backend.File), c.Log
-	c.Store.Prefix = cmp.Or(c.Store.Prefix, "/causeway/zones/"+c.Zone)
 	return c
 }

@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	diagnostics := server.NewDiagnostics()
 	cfg.Store.Registerer = diagnostics.Registry
+	cfg.Store.Prefix = cmp.Or(cfg.Store.Prefix, "/causeway/zones/"+cfg.Zone) // the name may come from the membership
 	durable, err := backend.Open(ctx, cfg.Store)
 	if err != nil {
 		return err

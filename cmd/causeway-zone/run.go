@@ -11,6 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone"
@@ -49,6 +50,7 @@ func newRun() *cobra.Command {
 			}
 			defer tracing.Close()
 			cfg.Tracer = tracing.Tracer
+			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
 			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
 			return zone.Run(cmd.Context(), cfg)
 		},
@@ -57,6 +59,8 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.Zone, "zone", "", "`name` of the zone (required, unless it joins or has joined)")
 	addGlobalFlags(f, &cfg, &joinFile)
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
+	settings.AddStoreFlags(f, &cfg.Store, "")
+	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")

@@ -199,3 +199,6 @@ func (c *Cluster) StartClone(ctx context.Context, of *Server, name string) (*Ser
 	}
 	return c.startServer(ctx, &Server{program: of.program, ports: of.ports}, name)
 }
+
+// SetArgs replaces the flags, other than those of addresses and folders, that the server is started with from now on.
+func (s *Server) SetArgs(args ...string) { s.settings = args }
