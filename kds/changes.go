@@ -3,6 +3,7 @@ package kds
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -107,9 +108,16 @@ func (s *sender) checkZone() error {
 // checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.
 func (s *sender) checkAnswers() error {
 	for _, sub := range s.order {
-		if sub.inflight != nil && s.now().Sub(sub.inflight.sent) > s.answerTimeout {
+		if sub.inflight != nil && s.now().Sub(later(sub.inflight.sent, sub.inflight.heard)) > s.answerTimeout {
 			return fmt.Errorf("%w: %s, nonce %s", ErrNoAnswer, sub.descriptor.Type, sub.inflight.nonce)
 		}
 	}
 	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

@@ -14,6 +14,8 @@ type Known struct {
 	mu     sync.Mutex
 	byType map[resources.Type]map[string]knownCopy // guarded by mu; by name on the wire
 	dirty  bool                                    // guarded by mu: changed since takeDirty
+	// doubted are the types that the next session compares in full, whatever the store says.
+	doubted map[resources.Type]bool // guarded by mu
 	// changed, when not nil, is told once something changed.
 	changed chan struct{}
 }
@@ -43,7 +45,32 @@ func (k *Known) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.byType)
+	k.doubted = map[resources.Type]bool{}
+	for _, d := range resources.Descriptors() {
+		k.doubted[d.Type] = true
+	}
 	k.touchLocked()
+}
+
+// versionOf is the version that a copy has, empty when it is not known: what this process remembers, otherwise what the store says,
+// which may be by another replica.
+func (k *Known) versionOf(name string, r *resources.Resource) (version string, refused bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c, ok := k.byType[r.Type][name]; ok && (c.refused || c.revision == r.Revision) {
+		return c.version, c.refused
+	}
+	if k.doubted[r.Type] {
+		return "", false
+	}
+	return r.Version, false
+}
+
+// compared ends the doubt about a type: a complete list or answer has come.
+func (k *Known) compared(t resources.Type) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.doubted, t)
 }
 
 // update records a batch: copies as they are now, and names that are gone.

@@ -51,9 +51,13 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
+// spreadOverNames has zones begin with any of the addresses that a name stands for.
+const spreadOverNames = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`
+
 // dialOptions are the zone's counterpart.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
+		grpc.WithDefaultServiceConfig(spreadOverNames),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),

@@ -182,6 +182,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 		return fmt.Errorf("it is in the message twice")
 	}
 	p.staged[r.Key] = r
+	r.Version = wire.GetVersion()
 	p.ops = append(p.ops, store.Op{Put: r, If: condition})
 	p.written = append(p.written, writtenCopy{wire: wire.GetName(), version: wire.GetVersion(), key: r.Key})
 	return nil

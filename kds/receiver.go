@@ -53,6 +53,8 @@ type receiverConfig struct {
 type receiver struct {
 	receiverConfig
 	types map[resources.Type]*reception
+	// send answers the peer.
+	send func(context.Context, *discovery.DeltaDiscoveryRequest) error
 }
 
 // reception is the state of one type on one stream.
@@ -85,7 +87,10 @@ func newReceiver(c receiverConfig) *receiver {
 
 // run asks for every type and applies what arrives until the stream or ctx ends.
 func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
-	if err := v.ask(ctx, stream); err != nil {
+	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
+		return sendWithin(ctx, v.sendTimeout, stream.Send, m)
+	}
+	if err := v.ask(ctx); err != nil {
 		return err
 	}
 	for {
@@ -95,61 +100,13 @@ func (v *receiver) run(ctx context.Context, stream responseStream, responses <-c
 			if err != nil {
 				return err
 			}
-			if err := sendWithin(ctx, v.sendTimeout, stream.Send, answer); err != nil {
+			if err := v.send(ctx, answer); err != nil {
 				return err
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// ask subscribes to every type that travels this way, in order of dependency.
-func (v *receiver) ask(ctx context.Context, stream responseStream) error {
-	for _, d := range resources.Descriptors() {
-		if !v.arrival.Direction.Carries(d) {
-			continue
-		}
-		req := &discovery.DeltaDiscoveryRequest{Node: v.node, TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}
-		if v.resume {
-			req.InitialResourceVersions = v.have(d.Type)
-		}
-		if err := sendWithin(ctx, v.sendTimeout, stream.Send, req); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unknownVersion claims a copy whose version is not known: the peer sends it again, or says that it is gone.
-const unknownVersion = "unknown"
-
-// have returns the versions of the copies that are here, for a peer that resumes.
-func (v *receiver) have(t resources.Type) map[string]string {
-	have := map[string]string{}
-	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
-		name := WireName(r.Name, r.Mesh)
-		have[name] = unknownVersion
-		if c, ok := v.known.get(t, name); ok && (c.refused || c.revision == r.Revision) {
-			have[name] = c.version
-			if c.refused {
-				v.claim(t, name)
-			}
-		}
-	}
-	return have
-}
-
-func (v *receiver) claim(t resources.Type, name string) {
-	state := v.types[t]
-	if state == nil {
-		state = &reception{}
-		v.types[t] = state
-	}
-	if state.claimed == nil {
-		state.claimed = map[string]bool{}
-	}
-	state.claimed[name] = true
 }
 
 // pruneRefusals forgets, once a complete list or answer is here, what was refused of resources that are gone.
@@ -240,11 +197,18 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *dis
 		said = progress{list: !state.answered}
 	}
 	cause, steps := v.causeOf(d.Type, &said)
-	for attempt := 0; ; attempt++ {
+	var away outage
+	for conflicts := 0; ; {
 		p := v.plan(d, state, resp, said)
 		_, err := v.commit(ctx, d.Type, p, cause)
-		if errors.Is(err, store.ErrConflict) && attempt < maxConflicts {
+		if errors.Is(err, store.ErrConflict) && conflicts < maxConflicts {
+			conflicts++
 			continue
+		}
+		if errors.Is(err, store.ErrUnavailable) {
+			if err = v.waitOut(ctx, &away, d.Type, err); err == nil {
+				continue
+			}
 		}
 		if err != nil {
 			steps.End(err.Error())
@@ -309,6 +273,9 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	held := len(p.held) // before the ledger has it, and others change it
 	v.settleHeld(line, said, p)
 	v.known.update(d.Type, p.copies, p.gone)
+	if (said.list || said.resume) && !said.more {
+		v.known.compared(d.Type)
+	}
 	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused)
 	v.pruneRefusals(d, state, said, p)
 	if held > 0 {

@@ -26,7 +26,11 @@ func (s *sender) handle(ctx context.Context, stream requestStream, req *discover
 		s.answered(sub, req)
 		return nil
 	case sub != nil:
-		return nil // asked twice; the first list is on its way
+		// Asked twice: the first list is on its way. From a peer that is at work on a message it is a sign of life.
+		if sub.inflight != nil {
+			sub.inflight.heard = s.now()
+		}
+		return nil
 	}
 	d, known := resources.Lookup(t)
 	if !known || !s.direction.Carries(d) {

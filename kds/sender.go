@@ -99,6 +99,8 @@ type inflight struct {
 	// next is where the type stands once the peer has answered.
 	next *transfer
 	sent time.Time
+	// heard is when the peer last said that it has the message, zero when it did not.
+	heard time.Time
 	// steps end with the answer.
 	steps store.Steps
 }

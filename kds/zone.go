@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
@@ -27,7 +26,8 @@ import (
 type ZoneConfig struct {
 	// Zone is this zone's name; required.
 	Zone string
-	// Target is the global's host:port; required. Others are more addresses of it: each is tried in turn until one serves.
+	// Target is the global's host:port; required. Others are the addresses of its other replicas, or more of its own. Zones begin with
+	// any of them, so that they spread, and go to the next at once when a session ends; only when none serves do they wait.
 	Target string
 	Others []string
 	// Credentials secure the connection; nil is plaintext, for loopback.
@@ -134,50 +134,6 @@ func (z *Zone) Connected() bool { return z.connected.Load() }
 
 // Refusals lists what is refused between this zone and the global now, in both directions.
 func (z *Zone) Refusals() []Refusal { return z.refusals.List() }
-
-// Run keeps a session open until ctx ends, and then returns nil. It fails at once only when it can never succeed.
-func (z *Zone) Run(ctx context.Context) error {
-	if err := CheckZoneName(z.config.Zone); err != nil {
-		return err
-	}
-	pause := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(z.config.BackoffMin), backoff.WithMaxInterval(z.config.BackoffMax),
-		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
-	var wait time.Duration
-	for ctx.Err() == nil {
-		z.opened = time.Time{}
-		err := z.session(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		// One that outlasted the wait before it was worth waiting for; one that ends as soon as it begins is left alone longer
-		// each time.
-		if !z.opened.IsZero() && time.Since(z.opened) > wait || errors.Is(err, ErrResync) {
-			pause.Reset()
-		}
-		wait = pause.NextBackOff()
-		global := z.targetNow()
-		if z.opened.IsZero() {
-			z.target++ // one that has served is asked again first
-		}
-		z.config.Log.Warn("no session with the global: trying again", "zone", z.config.Zone, "global", global, "wait", wait.Round(time.Millisecond), "error", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
-	}
-	return nil
-}
-
-// targetNow is the address of the global whose turn it is.
-func (z *Zone) targetNow() string {
-	if i := z.target % (len(z.config.Others) + 1); i > 0 {
-		return z.config.Others[i-1]
-	}
-	return z.config.Target
-}
 
 // session dials, runs both streams and the health checks, and returns why the first of them ended.
 func (z *Zone) session(ctx context.Context) error {

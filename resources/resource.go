@@ -41,6 +41,9 @@ type Resource struct {
 	// Revision is the store's revision of the last write that changed the resource; zero before it is stored.
 	Revision                       uint64
 	CreationTime, ModificationTime time.Time
+	// Version is the version on the wire that a copy came in, so that every server with the store can say what it has of a peer;
+	// empty for what was written here.
+	Version string
 }
 
 // Clone returns a copy whose labels may be changed. Spec and Status are shared: replace them, never write into them.
@@ -63,7 +66,7 @@ func (r *Resource) Descriptor() *Descriptor {
 	return d
 }
 
-// SameContent reports whether labels, spec and status are equal; revision and times do not count.
+// SameContent reports whether labels, spec and status are equal; revision, version and times do not count.
 func (r *Resource) SameContent(o *Resource) bool {
 	return r.Spec.Equal(o.Spec) && maps.Equal(r.Labels, o.Labels) && string(r.Status) == string(o.Status)
 }

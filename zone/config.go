@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +27,8 @@ type Config struct {
 	Zone string
 	// Join is a join string: the zone joins by it before it serves, if it has not yet. Then Zone and Global are known by it.
 	Join string
-	// Global is the global's URL, grpcs://host:port, or grpc://host:port on loopback. Empty: the zone runs alone.
+	// Global is the global's URL, grpcs://host:port, or grpc://host:port on loopback; several replicas are separated by commas, the
+	// scheme is that of the first. Empty: the zone runs alone.
 	Global string
 	// GlobalCA is a PEM file of the CA that signed the global's certificate; GlobalCASHA256 is the SHA-256, in hex, of a certificate
 	// in the chain that the global presents; GlobalInsecure believes anybody. With grpcs://, exactly one of the three.
@@ -73,7 +73,7 @@ type Config struct {
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// otherGlobals are more addresses of the global, host:port.
+	// otherGlobals are more addresses of a global that the zone has joined, host:port.
 	otherGlobals []string
 }
 
@@ -143,18 +143,20 @@ func (c *Config) validateGlobal(member bool) []error {
 		return nil
 	}
 	var errs []error
-	u, err := url.Parse(c.Global)
-	switch {
-	case err != nil || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil:
-		errs = append(errs, fmt.Errorf("global %q: want grpcs://host:port", c.Global))
-	case u.Scheme == "grpc" && !isLoopbackHost(u.Hostname()):
-		errs = append(errs, fmt.Errorf("global %q: plaintext is for loopback only: use grpcs://", c.Global))
-	case u.Scheme == "grpc" && trust > 0:
-		errs = append(errs, fmt.Errorf("global %q is plaintext: the trust settings need grpcs://", c.Global))
-	case u.Scheme == "grpcs" && trust != 1 && !member:
-		errs = append(errs, errors.New("global: want exactly one of its CA file, the SHA-256 of its CA, and insecure"))
-	case u.Scheme != "grpc" && u.Scheme != "grpcs":
-		errs = append(errs, fmt.Errorf("global %q: want the scheme grpcs (or grpc on loopback)", c.Global))
+	urls, err := c.globals()
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, u := range urls {
+		switch {
+		case u.Scheme == "grpc" && !isLoopbackHost(u.Hostname()):
+			errs = append(errs, fmt.Errorf("global %q: plaintext is for loopback only: use grpcs://", u))
+		case u.Scheme == "grpc" && trust > 0:
+			errs = append(errs, fmt.Errorf("global %q is plaintext: the trust settings need grpcs://", u))
+		case u.Scheme == "grpcs" && trust != 1 && !member:
+			errs = append(errs, errors.New("global: want exactly one of its CA file, the SHA-256 of its CA, and insecure"))
+			return errs
+		}
 	}
 	if pin, err := hex.DecodeString(c.GlobalCASHA256); c.GlobalCASHA256 != "" && (err != nil || len(pin) != 32) {
 		errs = append(errs, errors.New("global CA SHA-256: want 64 hex digits, as the global prints them at start"))

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"time"
 
@@ -125,8 +124,14 @@ func (s *memberships) joinOnce(ctx context.Context, cfg *Config) error {
 		return nil
 	}
 	var addresses []string
-	if u, err := url.Parse(cfg.Global); err == nil && u.Host != "" {
-		addresses = []string{u.Host}
+	if cfg.Global != "" {
+		urls, err := cfg.globals()
+		if err != nil {
+			return err
+		}
+		for _, u := range urls {
+			addresses = append(addresses, u.Host)
+		}
 	}
 	joined, err := s.join(ctx, offer, addresses, cfg.Log)
 	switch {

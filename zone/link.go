@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"time"
@@ -42,21 +43,25 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 	if cfg.Global == "" {
 		return nil, nil
 	}
-	config, target, err := globalTLS(cfg, parts.memberships)
+	urls, err := cfg.globals()
 	if err != nil {
 		return nil, err
 	}
-	var secure credentials.TransportCredentials
-	if config != nil {
-		secure = credentials.NewTLS(config)
+	secure, err := globalCredentials(cfg, urls, parts.memberships)
+	if err != nil {
+		return nil, err
+	}
+	others := cfg.otherGlobals
+	for _, u := range urls[1:] {
+		others = append(others, u.Host)
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if parts.memberships.current.Load() != nil {
 		beside = (&renewal{memberships: parts.memberships, zone: cfg.Zone, now: time.Now, log: cfg.Log}).run
 	}
 	link := kds.NewZone(kds.ZoneConfig{
-		Others: cfg.otherGlobals, Beside: beside,
-		Zone: cfg.Zone, Target: target, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
+		Others: others, Beside: beside,
+		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.ValidateSpec, Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
 	})
@@ -75,24 +80,48 @@ func connectedGauge(link *kds.Zone) prometheus.Collector {
 	})
 }
 
-// globalTLS returns the global's host:port and how to verify it, nil for plaintext. cfg was validated.
-func globalTLS(cfg *Config, m *memberships) (config *tls.Config, target string, err error) {
-	u, err := url.Parse(cfg.Global)
-	if err != nil {
-		return nil, "", err
-	}
-	if u.Scheme == "grpc" {
-		return nil, u.Host, nil
+// globalCredentials verify each replica of the global by its own name; nil for plaintext. cfg was validated.
+func globalCredentials(cfg *Config, urls []*url.URL, m *memberships) (credentials.TransportCredentials, error) {
+	if urls[0].Scheme == "grpc" {
+		return nil, nil
 	}
 	if m != nil && m.current.Load() != nil {
-		return m.tlsConfig(), u.Host, nil
+		return credentials.NewTLS(m.tlsConfig()), nil
 	}
-	config, err = verifyGlobal(cfg, u)
-	return config, u.Host, err
+	byHost := &hostCredentials{TransportCredentials: credentials.NewTLS(nil), byHost: map[string]*tls.Config{}}
+	for _, u := range urls {
+		config, err := verifyGlobal(cfg, u.Hostname())
+		if err != nil {
+			return nil, err
+		}
+		byHost.byHost[u.Host] = config
+	}
+	return byHost, nil
 }
 
-func verifyGlobal(cfg *Config, u *url.URL) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
+// hostCredentials have a configuration for each host:port. A pin is checked together with the name, which a TLS configuration of
+// its own has to know.
+type hostCredentials struct {
+	credentials.TransportCredentials
+	byHost map[string]*tls.Config
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *hostCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config := c.byHost[authority]
+	if config == nil {
+		return nil, nil, fmt.Errorf("%s is no address of the global", authority)
+	}
+	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *hostCredentials) Clone() credentials.TransportCredentials {
+	return &hostCredentials{TransportCredentials: c.TransportCredentials.Clone(), byHost: c.byHost}
+}
+
+func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
 	switch {
 	case cfg.GlobalInsecure:
 		config.InsecureSkipVerify = true //nolint:gosec // what the operator asked for, by a flag that says so
@@ -102,7 +131,7 @@ func verifyGlobal(cfg *Config, u *url.URL) (*tls.Config, error) {
 			return nil, err
 		}
 		config.InsecureSkipVerify = true //nolint:gosec // the pin is checked instead
-		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyPinned(state, pin, u.Hostname()) }
+		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyPinned(state, pin, host) }
 	default:
 		pem, err := os.ReadFile(cfg.GlobalCA)
 		if err != nil {

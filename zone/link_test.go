@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/credentials"
+
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -18,7 +20,9 @@ import (
 // tlsServer completes handshakes as the global would.
 func tlsServer(t *testing.T, certificate *server.Certificate) string {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", certificate.TLSConfig())
+	config := certificate.TLSConfig()
+	config.NextProtos = []string{"h2"}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,22 +89,62 @@ func TestGlobalTLS(t *testing.T) {
 			if c.cfg.Global == "" {
 				c.cfg.Global = "grpcs://" + address
 			}
-			config, _, err := globalTLS(&c.cfg, nil)
-			if err == nil {
-				var conn net.Conn
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-				defer cancel()
-				if conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address); err == nil {
-					_ = conn.Close()
-				}
-			}
-			if (err == nil) != c.ok {
+			if err := handshake(t, &c.cfg, address); (err == nil) != c.ok {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-	config, target, err := globalTLS(&Config{Global: "grpc://127.0.0.1:5685"}, nil)
-	if config != nil || target != "127.0.0.1:5685" || err != nil {
-		t.Errorf("plaintext: %v %q %v", config, target, err)
+	if c, err := credentialsOf(t, &Config{Global: "grpc://127.0.0.1:5685"}); c != nil || err != nil {
+		t.Errorf("plaintext: %v %v", c, err)
+	}
+}
+
+func credentialsOf(t *testing.T, cfg *Config) (credentials.TransportCredentials, error) {
+	t.Helper()
+	urls, err := cfg.globals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return globalCredentials(cfg, urls, nil)
+}
+
+// handshake shakes hands with what listens at address, as with the first of the global's addresses.
+func handshake(t *testing.T, cfg *Config, address string) error {
+	t.Helper()
+	secure, err := credentialsOf(t, cfg)
+	if err != nil {
+		return err
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	urls, _ := cfg.globals()
+	secured, _, err := secure.Clone().ClientHandshake(ctx, urls[0].Host, conn)
+	if err != nil {
+		return err
+	}
+	return secured.Close()
+}
+
+// TestGlobalsOfReplicas: several addresses, of one scheme.
+func TestGlobalsOfReplicas(t *testing.T) {
+	for text, want := range map[string]string{
+		"grpcs://a:5685":                   "a:5685",
+		"grpcs://a:5685,b:5685":            "a:5685 b:5685",
+		"grpcs://a:5685, grpcs://b:5686":   "a:5685 b:5686",
+		"grpcs://a:5685,grpc://b:5685":     "",
+		"grpcs://a:5685,b":                 "",
+		"grpcs://a:5685,":                  "",
+		"grpc://127.0.0.1:5685,b:5685":     "",
+		strings.Repeat("grpcs://a:1,", 17): "",
+	} {
+		got, err := GlobalAddresses(text)
+		if strings.Join(got, " ") != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
 	}
 }

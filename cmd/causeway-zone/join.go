@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -48,11 +47,9 @@ func newJoin() *cobra.Command {
 				return err
 			}
 			if global != "" {
-				u, err := url.Parse(global)
-				if err != nil || u.Scheme != "grpcs" || u.Port() == "" {
-					return fmt.Errorf("--global %q: want grpcs://HOST:PORT", global)
+				if cfg.Addresses, err = zone.GlobalAddresses(global); err != nil {
+					return fmt.Errorf("--global: %w", err)
 				}
-				cfg.Addresses = []string{u.Host}
 			}
 			joined, err := zone.Join(cmd.Context(), cfg)
 			if err != nil {
@@ -69,7 +66,7 @@ func newJoin() *cobra.Command {
 
 func addJoinFlags(f *pflag.FlagSet, cfg *zone.JoinConfig, global *string) {
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
-	f.StringVar(global, "global", "", "`URL` to reach the global at, grpcs://HOST:PORT, instead of the addresses in the string")
+	f.StringVar(global, "global", "", "`URL` to reach the global at, grpcs://HOST:PORT, instead of the addresses in the string; of several replicas: grpcs://A:5685,B:5685")
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` with the key that secrets are sealed with; or a passphrase in "+secrets.PassphraseEnv)
 	settings.AddConfigFlag(f)
 }

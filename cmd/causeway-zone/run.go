@@ -85,7 +85,7 @@ func addGlobalFlags(f *pflag.FlagSet, cfg *zone.Config, joinFile *string) {
 	f.StringVar(&cfg.Join, "join", "", "join `string` of causewayctl zone create; used once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
 	f.StringVar(joinFile, "join-file", "", "`file` with the join string, instead of --join; not needed any more once the zone has joined")
 	settings.UseCredential(f, "join-file", "causeway.join")
-	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; none: the zone runs alone")
+	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; of several replicas: grpcs://A:5685,B:5685; none: the zone runs alone")
 	f.StringVar(&cfg.GlobalCA, "global-ca", "", "PEM `file` of the CA that signed the global's certificate")
 	f.StringVar(&cfg.GlobalCASHA256, "global-ca-sha256", "", "SHA-256, in `hex`, of that CA's certificate: the global prints it at start")
 	f.BoolVar(&cfg.GlobalInsecure, "global-insecure", false, "do not verify the global's certificate (for experiments)")

@@ -21,6 +21,7 @@ type record struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Spec     json.RawMessage   `json:"spec"`
 	Status   json.RawMessage   `json:"status,omitempty"`
+	Version  string            `json:"version,omitempty"`
 }
 
 // ChecksumSize is how many bytes of a value come before its JSON.
@@ -54,7 +55,7 @@ func EncodeValue(key []byte, r *resources.Resource) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(record{
 		Revision: r.Revision, Created: r.CreationTime, Modified: r.ModificationTime,
-		Labels: r.Labels, Spec: r.Spec.JSON(), Status: r.Status,
+		Labels: r.Labels, Spec: r.Spec.JSON(), Status: r.Status, Version: r.Version,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Key, err)
@@ -86,7 +87,7 @@ func DecodeEntry(key, value []byte) (*resources.Resource, error) {
 	}
 	return &resources.Resource{
 		Key: k, Labels: rec.Labels, Spec: spec, Status: rec.Status,
-		Revision: rec.Revision, CreationTime: rec.Created, ModificationTime: rec.Modified,
+		Revision: rec.Revision, CreationTime: rec.Created, ModificationTime: rec.Modified, Version: rec.Version,
 	}, nil
 }
 

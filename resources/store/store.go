@@ -74,7 +74,7 @@ type Batch struct {
 type Op struct {
 	// Put is stored under its Key. The store takes a copy (Clone) and sets Revision and the times on it; CreationTime is
 	// kept where Put has one (copies keep their original's), otherwise it is the one of the resource that is replaced,
-	// otherwise now. Times are in UTC.
+	// otherwise now. Times are in UTC. A Version that does not change with the content is dropped.
 	Put *resources.Resource
 	// Delete removes the resource under this key; used when Put is nil. Absent resources are ErrNotFound only with a
 	// Revision to match, and otherwise nothing to do.

@@ -152,6 +152,9 @@ func (p *plan) add(op *Op) error {
 	}
 	put := op.Put.Clone()
 	put.Revision = p.revision
+	if old != nil && put.Version == old.Version {
+		put.Version = "" // a version stands for one content, and this is another
+	}
 	put.ModificationTime = p.now
 	switch {
 	case !put.CreationTime.IsZero():

@@ -55,7 +55,7 @@ func Equal(a, b *resources.Resource) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.SameContent(b) && a.Revision == b.Revision &&
+	return a.Key == b.Key && a.SameContent(b) && a.Revision == b.Revision && a.Version == b.Version &&
 		a.CreationTime.Equal(b.CreationTime) && a.ModificationTime.Equal(b.ModificationTime)
 }
 

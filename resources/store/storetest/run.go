@@ -18,6 +18,7 @@ func Run(t *testing.T, open Open) {
 		"conditions":                            testConditions,
 		"a batch is one unit":                   testBatch,
 		"equal content writes nothing":          testEqualContent,
+		"a version is of one content":           testVersions,
 		"check sees the state of its batch":     testCheck,
 		"times":                                 testTimes,
 		"resources are the store's own":         testOwnership,

@@ -1,0 +1,56 @@
+package kds
+
+import (
+	"cmp"
+	"context"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ask subscribes to every type that travels this way, in order of dependency.
+func (v *receiver) ask(ctx context.Context) error {
+	for _, d := range resources.Descriptors() {
+		if !v.arrival.Direction.Carries(d) {
+			continue
+		}
+		req := &discovery.DeltaDiscoveryRequest{Node: v.node, TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}
+		if v.resume {
+			req.InitialResourceVersions = v.have(d.Type)
+		}
+		if err := v.send(ctx, req); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownVersion claims a copy whose version is not known: the peer sends it again, or says that it is gone.
+const unknownVersion = "unknown"
+
+// have returns the versions of the copies that are here, for a peer that resumes.
+func (v *receiver) have(t resources.Type) map[string]string {
+	have := map[string]string{}
+	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
+		name := WireName(r.Name, r.Mesh)
+		version, refused := v.known.versionOf(name, r)
+		have[name] = cmp.Or(version, unknownVersion)
+		if refused {
+			v.claim(t, name)
+		}
+	}
+	return have
+}
+
+func (v *receiver) claim(t resources.Type, name string) {
+	state := v.types[t]
+	if state == nil {
+		state = &reception{}
+		v.types[t] = state
+	}
+	if state.claimed == nil {
+		state.claimed = map[string]bool{}
+	}
+	state.claimed[name] = true
+}

@@ -1,0 +1,49 @@
+package kds
+
+import (
+	"context"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// A store that cannot write is asked again after a while, less and less often.
+	shortestOutage, longestOutage = 50 * time.Millisecond, time.Second
+	// patience is how often a peer that waits for an answer meanwhile is told that it will get one.
+	patience = 30 * time.Second
+)
+
+// outage is a time in which the store cannot write, as one message sees it.
+type outage struct {
+	pause time.Duration
+	// told is when the peer heard last.
+	told time.Time
+}
+
+// waitOut waits before a message is applied once more: while the store cannot write, what arrived is neither lost nor acknowledged,
+// and the session stays. It returns what ended the session, if that ended meanwhile.
+func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, why error) error {
+	if o.pause == 0 {
+		o.pause, o.told = shortestOutage, time.Now()
+		v.log.Warn("the store cannot write: what arrived waits, and is not acknowledged", "type", string(t), "error", why)
+	}
+	if time.Since(o.told) > patience && v.resume {
+		// A request without a nonce: nothing but a sign of life, which only our own senders understand.
+		if err := v.send(ctx, &discovery.DeltaDiscoveryRequest{TypeUrl: string(t)}); err != nil {
+			return err
+		}
+		o.told = time.Now()
+	}
+	timer := time.NewTimer(o.pause)
+	defer timer.Stop()
+	o.pause = min(2*o.pause, longestOutage)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,65 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// moveWithin bounds the wait before a zone that lost one replica of the global goes to the next.
+const moveWithin = 250 * time.Millisecond
+
+// Run keeps a session open until ctx ends, and then returns nil. It fails at once only when it can never succeed.
+func (z *Zone) Run(ctx context.Context) error {
+	if err := CheckZoneName(z.config.Zone); err != nil {
+		return err
+	}
+	pause := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(z.config.BackoffMin), backoff.WithMaxInterval(z.config.BackoffMax),
+		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
+	var wait time.Duration
+	z.target = rand.IntN(z.targets()) //nolint:gosec // which replica is first is no secret
+	for failed := 0; ctx.Err() == nil; {
+		z.opened = time.Time{}
+		err := z.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		// One that outlasted the wait before it was worth waiting for; one that ends as soon as it begins is left alone longer
+		// each time.
+		if !z.opened.IsZero() && time.Since(z.opened) > wait || errors.Is(err, ErrResync) {
+			pause.Reset()
+			failed = 0
+		}
+		global := z.targetNow()
+		z.target++
+		failed++
+		if failed < z.targets() {
+			wait = rand.N(moveWithin) //nolint:gosec // the zones of a replica should not come to another all at once
+		} else {
+			wait, failed = pause.NextBackOff(), 0
+		}
+		z.config.Log.Warn("no session with the global: trying again", "zone", z.config.Zone, "global", global, "next", z.targetNow(), "wait", wait.Round(time.Millisecond), "error", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	return nil
+}
+
+// targets is how many addresses there are.
+func (z *Zone) targets() int { return len(z.config.Others) + 1 }
+
+// targetNow is the address of the global whose turn it is.
+func (z *Zone) targetNow() string {
+	if i := z.target % z.targets(); i > 0 {
+		return z.config.Others[i-1]
+	}
+	return z.config.Target
+}
