@@ -18,13 +18,19 @@ const maxTokenBytes = 16 << 10
 // forwarding are headers by which proxies say that somebody else asks.
 var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
 
-// authenticate takes the first of these that there is: a bearer token, a client certificate, loopback. A credential that is
-// no proof is never passed over for a weaker one.
-func (g *Guard) authenticate(r *http.Request) (Subject, error) {
-	if values, ok := r.Header["Authorization"]; ok {
-		if len(values) != 1 {
-			return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)), Hint: "send one header Authorization"}
+// authenticate takes the first of these that there is: what the endpoint's own proof takes, a bearer token, a client certificate,
+// loopback. A credential that is no proof is never passed over for a weaker one.
+func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
+	values, given := r.Header["Authorization"]
+	if given && len(values) != 1 {
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)), Hint: "send one header Authorization"}
+	}
+	if proof != nil {
+		if s, shown := proof(r); shown {
+			return s, nil
 		}
+	}
+	if given {
 		return g.bearer(r, values[0])
 	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && g.config.ClientCAs != nil {

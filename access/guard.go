@@ -74,7 +74,11 @@ func (g *Guard) Roles() *Roles { return g.cache.roles() }
 
 // Authorize returns a *DeniedError when the subject lacks the permission.
 func (g *Guard) Authorize(s Subject, a Action) error {
-	if g.Roles().Allows(s, a) {
+	allowed := s.Only
+	if allowed == nil {
+		allowed = func(a Action) bool { return g.Roles().Allows(s, a) }
+	}
+	if allowed(a) {
 		return nil
 	}
 	return &DeniedError{Subject: s, Missing: a}
@@ -85,12 +89,12 @@ var ErrTooMany = errors.New("too many requests: slow down, and try again in a se
 
 // Admit says who makes a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError where nothing
 // or nothing valid proves who it is, ErrTooMany with the subject, as far as it is known. Failures count against their
-// address alone: nobody who proves who they are waits for others.
-func (g *Guard) Admit(r *http.Request) (Subject, error) {
+// address alone: nobody who proves who they are waits for others. proof, which may be nil, is asked before all else.
+func (g *Guard) Admit(r *http.Request, proof Proof) (Subject, error) {
 	if err := checkOrigin(r); err != nil {
 		return Anonymous(), err
 	}
-	s, err := g.authenticate(r)
+	s, err := g.authenticate(r, proof)
 	if err != nil {
 		if !g.strangers.allow(addressOf(r)) {
 			return Anonymous(), ErrTooMany

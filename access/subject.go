@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -43,7 +44,13 @@ type Subject struct {
 	Method Method
 	// Credential names the credential without being one: a token's id, a certificate's serial number.
 	Credential string
+	// Only, where it is set, says all that the credential is good for: roles give its holder nothing. It is that of a proxy.
+	Only func(Action) bool
 }
+
+// Proof reads a credential that only one endpoint takes. shown is false where the request shows none of its kind; then what the guard
+// takes everywhere decides.
+type Proof func(*http.Request) (s Subject, shown bool)
 
 // Anonymous is the subject on a server without a Guard.
 func Anonymous() Subject {

@@ -1,13 +1,9 @@
 package global_test
 
 import (
-	"crypto/tls"
-	"net"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/causeway-mesh/causeway/global"
 )
@@ -73,28 +69,4 @@ func (g *gated) in(t *testing.T) *gated {
 	c.t, c.running = t, &r
 	c.running.t = t
 	return &c
-}
-
-// TestDowngrade: the KDS port speaks nothing older than TLS 1.2, and no plaintext.
-func TestDowngrade(t *testing.T) {
-	g := startGated(t)
-	handshake := func(most uint16) error {
-		config := &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS10, MaxVersion: most, NextProtos: []string{"h2"}} //nolint:gosec // that is what is tried
-		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: patience}, Config: config}).DialContext(t.Context(), "tcp", g.addresses["kds"])
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	}
-	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		if err := handshake(version); (err == nil) != ok {
-			t.Errorf("%s: %v", tls.VersionName(version), err)
-		}
-	}
-	plain, err := grpc.NewClient(g.addresses["kds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	g.must(err)
-	defer plain.Close()
-	if err := g.enter(plain, "zone-1"); err == nil {
-		t.Error("it answers in plaintext")
-	}
 }

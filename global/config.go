@@ -35,6 +35,8 @@ type Config struct {
 	ReadyFile string
 	// KDSTLS serves zones over TLS with a certificate that is made at first start. Without it, KDSAddress must be loopback.
 	KDSTLS bool
+	// TLSMinVersion is the least version of TLS on every port, server.TLS12 or server.TLS13; the latter when empty.
+	TLSMinVersion string
 	// KDSInsecureAnonymous lets zones in that prove nothing, as long as they have no credential; for experiments and load generators.
 	KDSInsecureAnonymous bool
 	// KDSZoneTokens lets zones in by bearer tokens, for peers that do not join.
@@ -73,6 +75,9 @@ func (c *Config) fill() error {
 	}
 	c.Store.Path, c.Store.Log = c.storePath(), c.Log
 	if err := c.Store.Validate(); err != nil {
+		return err
+	}
+	if _, err := server.ParseTLSVersion(c.TLSMinVersion); err != nil {
 		return err
 	}
 	if c.SystemNamespace == "" {

@@ -132,20 +132,20 @@ func (g *gated) dial(pair *tls.Certificate) *grpc.ClientConn {
 	return conn
 }
 
-// server is one that is, or wants to be, a zone.
-type server struct {
+// joiner is a server that is, or wants to be, a zone.
+type joiner struct {
 	zone, id string
 	key      crypto.Signer
 	pair     *tls.Certificate
 }
 
-func newServer(t *testing.T, zone string) *server {
+func newServer(t *testing.T, zone string) *joiner {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{zone: zone, id: newID(t), key: key}
+	return &joiner{zone: zone, id: newID(t), key: key}
 }
 
 // newID is a random UUID.
@@ -159,7 +159,7 @@ func newID(t *testing.T) string {
 }
 
 // request is a signing request for what the server says it is.
-func (s *server) request(t *testing.T) []byte {
+func (s *joiner) request(t *testing.T) []byte {
 	t.Helper()
 	return requestOf(t, s.key, kds.Member{Zone: s.zone, ID: s.id}.URI())
 }
@@ -173,7 +173,7 @@ func requestOf(t *testing.T, key crypto.Signer, uris ...*url.URL) []byte {
 	return der
 }
 
-func (s *server) take(t *testing.T, c *kds.Credential) *server {
+func (s *joiner) take(t *testing.T, c *kds.Credential) *joiner {
 	t.Helper()
 	block, _ := pem.Decode([]byte(c.Certificate))
 	if block == nil {
@@ -188,7 +188,7 @@ func (s *server) take(t *testing.T, c *kds.Credential) *server {
 }
 
 // join makes a server a zone.
-func (g *gated) join(zone string) *server {
+func (g *gated) join(zone string) *joiner {
 	g.t.Helper()
 	s := newServer(g.t, zone)
 	c, err := kds.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &kds.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})

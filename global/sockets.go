@@ -61,7 +61,11 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 	if err != nil {
 		return nil, err
 	}
-	s.api, s.diagnostics = server.SecureHTTP(s.api, certificate, users), server.SecureHTTP(s.diagnostics, certificate, nil)
+	if certificate.MinVersion, err = server.ParseTLSVersion(c.TLSMinVersion); err != nil {
+		return nil, err
+	}
+	s.api = server.SecureHTTP(s.api, certificate, server.Clients{Ask: users != nil, CAs: users})
+	s.diagnostics = server.SecureHTTP(s.diagnostics, certificate, server.Clients{})
 	return certificate, nil
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -59,6 +60,8 @@ type Certificate struct {
 	CAPEM []byte
 	// CASHA256 is the SHA-256 of the CA certificate's DER, in lower-case hex: what peers pin.
 	CASHA256 string
+	// MinVersion is the least version of TLS that is served, as ParseTLSVersion returns it; 1.3 when zero.
+	MinVersion uint16
 
 	leaf tls.Certificate
 }
@@ -84,10 +87,10 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 	return &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), leaf: leaf}, nil
 }
 
-// TLSConfig returns a new server configuration: TLS 1.2 at least. The presented chain includes the CA, so that a client that
-// only knows its SHA-256 can verify it.
+// TLSConfig returns a new server configuration. The presented chain includes the CA, so that a client that only knows its SHA-256 can
+// verify it.
 func (c *Certificate) TLSConfig() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{c.leaf}, MinVersion: tls.VersionTLS12, CipherSuites: forwardSecret()}
+	return &tls.Config{Certificates: []tls.Certificate{c.leaf}, MinVersion: cmp.Or(c.MinVersion, tls.VersionTLS13), CipherSuites: forwardSecret()}
 }
 
 // forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated encryption. In

@@ -30,17 +30,23 @@ func IsLoopback(a net.Addr) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// SecureHTTP returns l as it is when it can only be reached from this machine, and serving TLS with c otherwise. It
-// is TLS 1.3, which everybody has who speaks HTTP to a server. With clientCAs, clients are asked for a certificate of theirs;
-// whether one is valid is for the handler, which can say why not.
-func SecureHTTP(l net.Listener, c *Certificate, clientCAs *x509.CertPool) net.Listener {
+// Clients says whom an HTTP server asks for a certificate.
+type Clients struct {
+	// Ask asks each; whether a certificate is valid is for the handler, which can say why not.
+	Ask bool
+	// CAs are told to clients as a hint; nil tells none.
+	CAs *x509.CertPool
+}
+
+// SecureHTTP returns l as it is when it can only be reached from this machine, and serving TLS with c otherwise.
+func SecureHTTP(l net.Listener, c *Certificate, clients Clients) net.Listener {
 	if IsLoopback(l.Addr()) {
 		return l
 	}
 	config := c.TLSConfig()
-	config.MinVersion, config.NextProtos = tls.VersionTLS13, []string{"http/1.1"}
-	if clientCAs != nil {
-		config.ClientAuth, config.ClientCAs = tls.RequestClientCert, clientCAs
+	config.NextProtos = []string{"http/1.1"}
+	if clients.Ask {
+		config.ClientAuth, config.ClientCAs = tls.RequestClientCert, clients.CAs
 	}
 	return tls.NewListener(l, config)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with a CA in
 	// <DataDir>/tls/ca.crt.
 	APIAddress, XDSAddress, DiagnosticsAddress string
+	// TLSMinVersion is the least version of TLS on those, server.TLS12 or server.TLS13; the latter when empty.
+	TLSMinVersion string
 	// XDSRequireCredentials asks proxies for a dataplane token or an SVID on loopback too; off loopback they always need one.
 	XDSRequireCredentials bool
 	// IdentityOverlap is how long a new authority of a mesh is published before it signs, so that every zone learns of it;
@@ -119,6 +122,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := accesslog.ParseSinks(c.AccessLog); err != nil {
 		errs = append(errs, fmt.Errorf("access log: %w", err))
+	}
+	if _, err := server.ParseTLSVersion(c.TLSMinVersion); err != nil {
+		errs = append(errs, err)
 	}
 	if err := c.Store.Validate(); err != nil {
 		errs = append(errs, err)

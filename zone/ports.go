@@ -3,7 +3,6 @@ package zone
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,7 +38,8 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 		}
 		open = append(open, *one.into)
 	}
-	for l, clients := range map[*net.Listener]*x509.CertPool{&p.api: guard.ClientCAs(), &p.diagnostics: nil} {
+	// The API asks users for certificates, and proxies, which ask for their identity there: no authority is told, or one would keep the others away.
+	for l, clients := range map[*net.Listener]server.Clients{&p.api: {Ask: true}, &p.diagnostics: {}} {
 		certificate, err := servingCertificate(cfg, box, *l)
 		if err != nil {
 			return nil, err
@@ -75,7 +75,12 @@ func servingCertificate(cfg *Config, box *secrets.Box, l net.Listener) (*server.
 	if server.IsLoopback(l.Addr()) {
 		return nil, nil
 	}
-	return server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box)
+	certificate, err := server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box)
+	if err != nil {
+		return nil, err
+	}
+	certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion)
+	return certificate, err
 }
 
 // servingHosts are the names under which this machine may be reached.

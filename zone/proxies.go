@@ -79,6 +79,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
 		Store: parts.durable, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now,
 	})
+	(&svidHandler{store: parts.durable, authorities: parts.authorities, admission: admission}).register(parts.routes)
 	(&keyHandler{store: parts.durable, issuer: parts.issuer, authorities: parts.authorities}).register(parts.routes)
 	rotation := &identity.Rotation{
 		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: parts.knownEverywhere, Now: cfg.Now, Log: cfg.Log,

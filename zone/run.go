@@ -127,7 +127,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Store: durable, Status: status, Home: home, Guard: guard, Log: cfg.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
 	})
-	addRoutes(routes, cfg, durable, authorities)
+	addRoutes(routes, cfg, durable)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
@@ -162,11 +162,10 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 }
 
 // addRoutes adds what only a zone can answer.
-func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities *identity.Authorities) {
+func addRoutes(routes *api.Server, cfg *Config, durable store.Store) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
-	routes.Handle("POST /meshes/{mesh}/dataplanes/{name}/_svid", (&svidHandler{store: durable, authorities: authorities}).serve, api.Need{Verb: resources.VerbSign, Type: string(resources.TypeDataplane)})
 	routes.Handle("GET /meshes/{mesh}/_trust", (&trustHandler{store: durable}).serve, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeMesh)})
 	if cfg.Global != "" { // first: what comes after looks at where things go
 		routes.AddPreview(forecastSync(cfg.Zone))

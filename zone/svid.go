@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,19 +9,46 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // maxSigningRequest is much more than a certificate signing request of any key that is accepted.
 const maxSigningRequest = 64 << 10
 
-// svidHandler signs identities for programs without a proxy.
+// svidHandler signs identities for programs without a proxy. Whoever may sign for a Dataplane may ask, and so may its own credential:
+// a dataplane token, or the identity that it has.
 type svidHandler struct {
 	store       store.Reader
 	authorities *identity.Authorities
+	admission   *xds.Admission
+}
+
+func (h *svidHandler) register(routes *api.Server) {
+	routes.HandleProven("POST /meshes/{mesh}/dataplanes/{name}/_svid", h.serve, h.prove, api.Need{Verb: resources.VerbSign, Type: string(resources.TypeDataplane)})
+}
+
+// prove is an access.Proof. What it proves is good for the identity of that Dataplane and for nothing else.
+func (h *svidHandler) prove(r *http.Request) (access.Subject, bool) {
+	var chain []*x509.Certificate
+	if r.TLS != nil {
+		chain = r.TLS.PeerCertificates
+	}
+	holder, shown := h.admission.HolderOf(r.Header.Get("Authorization"), chain)
+	if !shown {
+		return access.Subject{}, false
+	}
+	return access.Subject{
+		Name: holder.Name, Method: access.Method(holder.Method), Credential: holder.Credential,
+		Only: func(a access.Action) bool {
+			return a.Verb == resources.VerbSign && a.Type == string(resources.TypeDataplane) &&
+				holder.Is(resources.Key{Type: resources.TypeDataplane, Mesh: a.Mesh, Namespace: a.Namespace, Name: a.Name})
+		},
+	}, true
 }
 
 type svidRequest struct {

@@ -79,6 +79,7 @@ func newRun() *cobra.Command {
 	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which a zone that does not read is disconnected")
 	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "`number` of zones that are sent their full state at once, in order of arrival")
 	settings.AddAccessFlags(f, &cfg.Access)
+	settings.AddTLSFlag(f, &cfg.TLSMinVersion)
 	f.BoolVar(&cfg.KDSInsecureAnonymous, "kds-insecure-anonymous", false, "let zones in that prove nothing, as any name that has not joined: for experiments and load generators")
 	f.BoolVar(&cfg.KDSZoneTokens, "kds-zone-tokens", false, "let zones in by bearer tokens too (causewayctl zone token), for peers that cannot join")
 	f.StringVar(&advertise, "kds-advertise-address", "", "`address` (HOST:PORT) that join strings name, several separated by commas; this machine's by default")

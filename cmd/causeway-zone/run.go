@@ -72,6 +72,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.RBACForm, "rbac-form", string(rbac.Auto), "how permissions are written for Envoy: `form` list, compiled, or auto, which compiles long ones")
 	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log what they let in and what not: `als` (this zone collects it, for reports), stdout, files; none by default")
 	settings.AddAccessFlags(f, &cfg.Access)
+	settings.AddTLSFlag(f, &cfg.TLSMinVersion)
 	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of the system's own resources")
 	f.StringVar(&cfg.ReadyFile, "ready-file", "", "`file` written, as JSON with every bound address, once the server is ready")
 	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")

@@ -30,7 +30,12 @@ func (s *Server) admit(r *http.Request) (*http.Request, error) {
 		}
 	}
 	var err error
-	asked.Subject, err = s.config.Guard.Admit(r)
+	var proof access.Proof
+	if len(s.proofs) > 0 {
+		_, pattern := s.mux.Handler(r)
+		proof = s.proofs[pattern]
+	}
+	asked.Subject, err = s.config.Guard.Admit(r, proof)
 	return r, err
 }
 

@@ -46,6 +46,8 @@ type Server struct {
 	config  Config
 	mux     *http.ServeMux
 	metrics *metrics
+	// proofs are those of HandleProven, by pattern.
+	proofs map[string]access.Proof
 	// large has room for those large bodies that are being read.
 	large chan struct{}
 	// conditions are the hooks of AddConditions, previews those of AddPreview, warnings those of AddWarnings.
@@ -71,7 +73,7 @@ func New(c Config) *Server {
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Registerer), large: make(chan struct{}, maxLargeBodies)}
+	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), large: make(chan struct{}, maxLargeBodies)}
 	s.routes()
 	return s
 }
@@ -92,6 +94,12 @@ func (s *Server) Handle(pattern string, h HandlerFunc, needs ...Need) {
 		}
 		return h(w, r)
 	})
+}
+
+// HandleProven is Handle for an endpoint that also takes credentials of its own.
+func (s *Server) HandleProven(pattern string, h HandlerFunc, proof access.Proof, needs ...Need) {
+	s.proofs[pattern] = proof
+	s.Handle(pattern, h, needs...)
 }
 
 // handle adds an endpoint that sees to permissions by itself.

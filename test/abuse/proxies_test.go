@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -112,6 +115,13 @@ func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says
 	if secret != "" {
 		request.TypeUrl, request.ResourceNamesSubscribe = identitySecrets, []string{secret, "identity_cert:default/shop"} // what is not there alone is not answered
 	}
+	switch one.With["via"] {
+	case "sotw":
+		return sotwAttempt(ctx, conn, request)
+	case "sds":
+		_, err := secretservice.NewSecretDiscoveryServiceClient(conn).FetchSecrets(ctx, &discovery.DiscoveryRequest{Node: node, TypeUrl: identitySecrets, ResourceNames: []string{secret}})
+		return status.Code(err).String(), fmt.Sprint(err), nil
+	}
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
 		return status.Code(err).String(), err.Error(), nil
@@ -133,6 +143,32 @@ func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says
 	}
 	if secret == "" {
 		return "OK", "", nil
+	}
+	return "NotThere", "", nil
+}
+
+// sotwAttempt asks for the same as a delta request, the first of whose secrets is looked for, on a stream that is told all there is
+// each time.
+func sotwAttempt(ctx context.Context, conn *grpc.ClientConn, asked *discovery.DeltaDiscoveryRequest) (code, says string, err error) {
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		return status.Code(err).String(), err.Error(), nil
+	}
+	if err := stream.Send(&discovery.DiscoveryRequest{Node: asked.GetNode(), TypeUrl: asked.GetTypeUrl(), ResourceNames: asked.GetResourceNamesSubscribe()}); err != nil && !errors.Is(err, io.EOF) {
+		return "", "", err
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		return status.Code(err).String(), err.Error(), nil
+	}
+	for _, raw := range answer.GetResources() {
+		var secret tlsv3.Secret
+		if err := raw.UnmarshalTo(&secret); err != nil {
+			return "", "", err
+		}
+		if secret.GetName() == asked.GetResourceNamesSubscribe()[0] {
+			return "OK", "", nil
+		}
 	}
 	return "NotThere", "", nil
 }

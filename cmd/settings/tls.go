@@ -1,0 +1,12 @@
+package settings
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// AddTLSFlag adds the setting of the least version of TLS that a server takes.
+func AddTLSFlag(f *pflag.FlagSet, version *string) {
+	f.StringVar(version, "tls-min-version", server.TLS13, "the least `version` of TLS on every port: 1.3, or 1.2 for clients that have no other")
+}
