@@ -106,7 +106,7 @@ func TestAdoptionOfOneOfTwo(t *testing.T) {
 	first.clock.advance(time.Hour)
 	young := first.join("zone-1")
 	g := first.rebuilt()
-	for _, s := range []*server{old, young} {
+	for _, s := range []*joiner{old, young} {
 		if err := g.enter(g.dial(s.pair), "zone-1"); err == nil {
 			t.Fatal("let in")
 		}
@@ -156,7 +156,7 @@ func TestZoneCABesideTheStore(t *testing.T) {
 	first.post("/_keys/zone-ca/_rotate", "{}", nil)
 	after := first.join("zone-2")
 	g := first.rebuilt()
-	for _, s := range []*server{before, after} {
+	for _, s := range []*joiner{before, after} {
 		if err := g.enter(g.dial(s.pair), s.zone); err == nil || !strings.Contains(err.Error(), "zone adopt") {
 			t.Errorf("%s: %v", s.zone, err)
 		}

@@ -33,7 +33,7 @@ func TestAskHealth(t *testing.T) {
 			where := l.Addr().String()
 			ctx, end := context.WithCancel(t.Context())
 			served := make(chan error, 1)
-			go func() { served <- d.Serve(ctx, server.SecureHTTP(l, certificate, nil)) }()
+			go func() { served <- d.Serve(ctx, server.SecureHTTP(l, certificate, server.Clients{})) }()
 			if err := server.AskHealth(t.Context(), where, server.ReadyPage); err != nil {
 				t.Error(err)
 			}

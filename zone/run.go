@@ -127,7 +127,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Store: durable, Status: status, Home: home, Guard: guard, Log: cfg.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
 	})
-	addRoutes(routes, cfg, durable)
+	addRoutes(routes, cfg, durable, authorities)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
@@ -162,7 +162,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 }
 
 // addRoutes adds what only a zone can answer.
-func addRoutes(routes *api.Server, cfg *Config, durable store.Store) {
+func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities *identity.Authorities) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
