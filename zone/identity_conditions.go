@@ -13,6 +13,7 @@ type identityConditions struct {
 	store       store.Reader
 	zone        string
 	authorities *identity.Authorities
+	publisher   *identity.Publisher
 }
 
 // of is a resource's conditions; none for other types. Source: kuma-wire, section 4, MeshIdentity.
@@ -40,6 +41,9 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 		trust.Message = resources.KRIOf(published).String()
 	} else if standing.Unpublished {
 		trust.Reason, trust.Message = "Disabled", "provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
+	}
+	if problem := c.publisher.Problem(standing.Realm); problem != "" {
+		return []resources.Condition{trust, condition(resources.ConditionReady, false, "ProvidedCARefused", problem)}
 	}
 	signing, err := c.authorities.For(standing.Realm)
 	if err != nil {

@@ -2,6 +2,7 @@ package zone
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -32,6 +33,8 @@ type shownKey struct {
 	Algorithm string     `json:"algorithm"`
 	Created   time.Time  `json:"creationTime"`
 	Expires   *time.Time `json:"expirationTime,omitempty"`
+	// Provided: an operator gave it.
+	Provided bool `json:"provided,omitempty"`
 }
 
 // shownKeys is the answer to all that is asked of keys.
@@ -52,6 +55,7 @@ func (h *keyHandler) register(routes *api.Server) {
 	rotate := api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"}
 	routes.Handle("GET /_keys", h.list, api.Need{Verb: resources.VerbRead, Type: resources.AccessKey})
 	routes.Handle("POST /_keys/{purpose}/_rotate", h.rotate, rotate)
+	routes.Handle("POST /_keys/{purpose}/_import", h.imports, rotate)
 	routes.Handle("POST /_keys/{purpose}/{id}/_retire", h.retire, rotate)
 }
 
@@ -67,8 +71,51 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	} else if ok {
 		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, realm) }
+		var body struct {
+			Own bool `json:"own"`
+		}
+		if err := readBody(w, r, &body); err != nil {
+			return err
+		}
+		if signing, err := h.authorities.For(realm); err == nil && signing.Provided() && !body.Own {
+			return api.NewError(http.StatusConflict, "Conflict",
+				"an authority that was provided signs: give the next one by causewayctl keys import, or say --own to have the zone make one again")
+		}
 	}
 	id, err := rotate(r.Context())
+	if err != nil {
+		return keyError(err)
+	}
+	access.Note(r.Context(), "keyId", id)
+	return h.answer(w, id, func(p string) bool { return p == purpose })
+}
+
+// maxProvision is much more than a chain and a key need, in bytes.
+const maxProvision = 128 << 10
+
+// imports makes an authority that the operator gives the next of a mesh. What is in the request is never logged, nor in an answer.
+func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
+	purpose := r.PathValue("purpose")
+	realm, ok, err := h.realm(purpose)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return api.NewError(http.StatusConflict, "Conflict", "keys of tokens are made by the server: causewayctl keys rotate "+tokenPurpose)
+	}
+	var body struct {
+		Certificates    string `json:"certificates"`
+		Key             string `json:"key"`
+		AllowSelfSigned bool   `json:"allowSelfSigned"`
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxProvision))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&body) != nil { // its error might quote the key
+		return api.BadField("key", `the body is not what is expected here: want {"certificates": "<PEM>", "key": "<PEM>"} of at most %d bytes`, maxProvision)
+	}
+	id, err := h.authorities.Import(r.Context(), realm, &identity.Provision{
+		Certificates: []byte(body.Certificates), Key: []byte(body.Key), AllowSelfSigned: body.AllowSelfSigned,
+	})
 	if err != nil {
 		return keyError(err)
 	}
@@ -115,6 +162,8 @@ func (h *keyHandler) realm(purpose string) (realm string, ok bool, err error) {
 
 func keyError(err error) error {
 	switch {
+	case errors.Is(err, identity.ErrProvided):
+		return api.NewError(http.StatusBadRequest, "Bad Request", err.Error())
 	case errors.Is(err, identity.ErrNoAuthority):
 		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
 	case errors.Is(err, identity.ErrRotation), errors.Is(err, tokens.ErrKey):
@@ -159,7 +208,7 @@ func (h *keyHandler) shown(realm string) ([]shownKey, error) {
 	for _, one := range slices.Backward(all) {
 		expires := one.Certificate().NotAfter.UTC()
 		out = append(out, shownKey{
-			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: "ECDSA", Created: one.Certificate().NotBefore.UTC(), Expires: &expires,
+			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(), Created: one.Certificate().NotBefore.UTC(), Expires: &expires, Provided: one.Provided(),
 		})
 	}
 	return out, nil

@@ -128,6 +128,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
 	})
 	addRoutes(routes, cfg, durable, authorities)
+	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: authorities, publisher: publisher}).of)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
@@ -171,7 +172,6 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}
 	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: authorities.Assigned})
-	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: authorities}).of)
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
 }
 

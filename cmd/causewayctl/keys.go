@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -32,7 +33,7 @@ type shownKey struct {
 }
 
 func newKeys(c *cli) *cobra.Command {
-	return newGroup("keys", "List and replace the keys that a server signs with", newKeysList(c), newKeysRotate(c), newKeysRetire(c))
+	return newGroup("keys", "List and replace the keys that a server signs with", newKeysList(c), newKeysRotate(c), newKeysImport(c), newKeysRetire(c))
 }
 
 func newKeysList(c *cli) *cobra.Command {
@@ -50,7 +51,8 @@ func newKeysList(c *cli) *cobra.Command {
 }
 
 func newKeysRotate(c *cli) *cobra.Command {
-	return &cobra.Command{
+	own := false
+	cmd := &cobra.Command{
 		Use:   "rotate PURPOSE",
 		Short: "Sign with a new key from now on; what the old one signed stays good",
 		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
@@ -60,9 +62,56 @@ func newKeysRotate(c *cli) *cobra.Command {
 			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_rotate", Body: []byte("{}")})
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_rotate", Body: rotation(own)})
 		}),
 	}
+	cmd.Flags().BoolVar(&own, "own", false, "have the zone make an authority of its own where one that was imported signs")
+	return cmd
+}
+
+// rotation is the body of a request to rotate. Servers that do not know what it says ignore it.
+func rotation(own bool) []byte {
+	if own {
+		return []byte(`{"own": true}`)
+	}
+	return []byte("{}")
+}
+
+func newKeysImport(c *cli) *cobra.Command {
+	var certificates, key string
+	selfSigned := false
+	cmd := &cobra.Command{
+		Use:   "import PURPOSE",
+		Short: "Have a zone sign the identities of a mesh with an authority of yours",
+		Long: "Gives a zone an intermediate of your own root: its certificate, those above it and last the root, and its key. The zone seals\n" +
+			"the key, publishes the root as MeshTrust, and signs with the intermediate when that is known everywhere, as after keys rotate.\n" +
+			"Import the next one before it expires. The identities of one zone are safe from another zone's intermediate only where name\n" +
+			"constraints permit each its own trust domain.",
+		Example: "  causewayctl keys import identity:default --certificates chain.pem --key key.pem --address http://127.0.0.1:15681",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			if certificates == "" || key == "" {
+				return usagef("want --certificates and --key, files in PEM")
+			}
+			chain, err := os.ReadFile(certificates) //nolint:gosec // the operator's own file
+			if err != nil {
+				return err
+			}
+			secret, err := os.ReadFile(key) //nolint:gosec // the operator's own file
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(map[string]any{"certificates": string(chain), "key": string(secret), "allowSelfSigned": selfSigned})
+			if err != nil {
+				return err
+			}
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_import", Body: body})
+		}),
+	}
+	cmd.Flags().StringVar(&certificates, "certificates", "", "`file` in PEM: the authority's certificate, those above it, last the root")
+	cmd.Flags().StringVar(&key, "key", "", "`file` in PEM: the authority's private key, not encrypted")
+	cmd.Flags().BoolVar(&selfSigned, "allow-self-signed", false, "also when the certificate is a root itself")
+	return cmd
 }
 
 func newKeysRetire(c *cli) *cobra.Command {

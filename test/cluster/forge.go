@@ -28,6 +28,8 @@ type Authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
 	bundles *x509bundle.Set
+	// above are the authorities up to its root; none for a root.
+	above []*x509.Certificate
 }
 
 // StealAuthority takes the CA of a mesh from a copy of the zone's store and from its key for secrets, as somebody could who has
@@ -141,6 +143,9 @@ func (a *Authority) Forge(spiffeIDs ...string) (*Identity, error) {
 		return nil, err
 	}
 	id := &Identity{Bundles: a.bundles, Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
+	if len(a.above) > 0 {
+		id.Certificate.Certificate = append(id.Certificate.Certificate, a.cert.Raw)
+	}
 	if len(spiffeIDs) > 0 {
 		id.SpiffeID = spiffeIDs[0]
 	}

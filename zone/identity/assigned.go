@@ -203,19 +203,30 @@ func (i *assignment) unpublished() bool {
 type wanted struct {
 	// unpublished: the zone publishes no MeshTrust for it.
 	unpublished bool
+	// ca is the authority that the operator gives; nil where the zone makes one. selfSigned: it may be a root.
+	ca         *resources.ProvidedCA
+	selfSigned bool
 }
 
-// realms are those, other than the zone's own, that MeshIdentities want authorities for.
+// realms are those that MeshIdentities want authorities for, the zone's own only where they give one. Of several that give one, that
+// which would decide for a Dataplane does.
 func (x *Assignments) realms() map[string]*wanted {
 	out := map[string]*wanted{}
 	for _, one := range x.list {
-		if !one.bundled() || one.realm == x.mesh {
+		bundled := one.spec.Provider.Bundled
+		gives := bundled != nil && bundled.CA != nil
+		if !one.bundled() || one.realm == x.mesh && !gives {
 			continue
 		}
-		if out[one.realm] == nil {
-			out[one.realm] = &wanted{unpublished: true}
+		ask := out[one.realm]
+		if ask == nil {
+			ask = &wanted{unpublished: one.realm != x.mesh}
+			out[one.realm] = ask
 		}
-		out[one.realm].unpublished = out[one.realm].unpublished && one.unpublished()
+		ask.unpublished = ask.unpublished && one.unpublished()
+		if gives && ask.ca == nil {
+			ask.ca, ask.selfSigned = bundled.CA, bundled.InsecureAllowSelfSigned
+		}
 	}
 	return out
 }

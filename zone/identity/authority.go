@@ -33,9 +33,12 @@ type Authority struct {
 	// anchors are what others verify its certificates by: its own certificate, where it is a root.
 	anchors []*x509.Certificate
 	pem     []byte
-	id      string
-	state   State
-	since   time.Time
+	// chain is what goes along with its certificates: those from its own up to below the root. Provided: the operator gave it.
+	chain    []*x509.Certificate
+	provided bool
+	id       string
+	state    State
+	since    time.Time
 }
 
 // TrustDomainOf returns the trust domain of a mesh in a zone: `<mesh>.<zone>.mesh.local`.
@@ -66,6 +69,12 @@ func (a *Authority) Since() time.Time { return a.since }
 
 // PEM is what others verify its certificates by: its own certificate, where it is a root. The caller must not change it.
 func (a *Authority) PEM() []byte { return a.pem }
+
+// Provided reports whether an operator gave it, rather than the zone having made it.
+func (a *Authority) Provided() bool { return a.provided }
+
+// Algorithm is what it signs by.
+func (a *Authority) Algorithm() string { return algorithm(a.cert.PublicKey) }
 
 // newAuthority makes a key and a self-signed certificate for a trust domain.
 func newAuthority(domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {

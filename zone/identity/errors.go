@@ -10,6 +10,8 @@ var (
 	ErrRotation = errors.New("authorities cannot be rotated so")
 	// ErrNoAuthority: a mesh has no authority of that id.
 	ErrNoAuthority = errors.New("no such authority")
+	// ErrProvided: an authority that an operator gives cannot sign for the zone.
+	ErrProvided = errors.New("the provided authority is refused")
 	// ErrRequest: a certificate signing request was refused.
 	ErrRequest = errors.New("certificate signing request refused")
 	// ErrSpire: the identity of a Dataplane is given by SPIRE, not by the zone.

@@ -2,7 +2,7 @@ package identity
 
 import (
 	"context"
-	"crypto/ecdsa"
+	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -40,7 +41,11 @@ type keptAuthority struct {
 	// Certificate and Key are DER: X.509 and PKCS #8.
 	Certificate []byte `json:"certificate"`
 	Key         []byte `json:"key"`
-	State       State  `json:"state"`
+	// Above are the certificates up to the root, of a provided authority.
+	Above [][]byte `json:"above,omitempty"`
+	// Provided: an operator gave it. A root that an operator gave has none above it.
+	Provided bool  `json:"provided,omitempty"`
+	State    State `json:"state"`
 	// Since is when it came into its state.
 	Since time.Time `json:"since"`
 }
@@ -66,7 +71,13 @@ func idOf(der []byte) string {
 
 func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(a.key)
-	return keptAuthority{Certificate: a.cert.Raw, Key: der, State: state, Since: now.UTC()}, err
+	out := keptAuthority{Certificate: a.cert.Raw, Key: der, State: state, Since: now.UTC(), Provided: a.provided}
+	for _, c := range append(slices.Clone(a.chain), a.anchors...) {
+		if !c.Equal(a.cert) {
+			out.Above = append(out.Above, c.Raw)
+		}
+	}
+	return out, err
 }
 
 // read returns what the keeper has for a realm; errors wrap secrets.ErrNotFound where that is nothing.
@@ -104,16 +115,33 @@ func (k *keptAuthority) authority(domain spiffeid.TrustDomain) (*Authority, erro
 	if err != nil {
 		return nil, fmt.Errorf("a key in its secret cannot be read")
 	}
-	key, ok := parsed.(*ecdsa.PrivateKey)
+	key, ok := parsed.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("a key in its secret is a %T, not an ECDSA key", parsed)
+		return nil, fmt.Errorf("a key in its secret is a %T, which signs nothing", parsed)
 	}
-	one, err := authorityOf(domain, k.Certificate, key)
+	var one *Authority
+	if k.Provided {
+		one, err = k.provided(domain, key)
+	} else {
+		one, err = authorityOf(domain, k.Certificate, key)
+	}
 	if err != nil {
 		return nil, err
 	}
 	one.state, one.since = k.State, k.Since
 	return one, nil
+}
+
+func (k *keptAuthority) provided(domain spiffeid.TrustDomain, key crypto.Signer) (*Authority, error) {
+	var chain []*x509.Certificate
+	for _, der := range append([][]byte{k.Certificate}, k.Above...) {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, c)
+	}
+	return providedAuthority(domain, chain, key)
 }
 
 // create keeps the first authority of a mesh: the one that an earlier version left in files, or a new one. Of several

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -23,6 +24,10 @@ type Publisher struct {
 	Home        resources.Home
 	Authorities *Authorities
 	Log         *slog.Logger
+
+	mu       sync.Mutex
+	problems map[string]string // guarded by mu: what is wrong with provided authorities, by realm
+	files    []string          // guarded by mu: meshes whose MeshIdentities name files
 }
 
 // Run publishes until ctx ends and then returns nil. It follows the store's changes and writes only what differs.
@@ -34,8 +39,15 @@ func (p *Publisher) Run(ctx context.Context) error {
 		_, next := p.Store.Changed()
 		commits, ok := p.Store.Changes(since)
 		if ok && len(commits) == 0 {
-			if !wait(ctx, next, len(pending) > 0) {
+			watched := p.watched()
+			looked, ended := wait(ctx, next, len(pending) > 0, len(watched) > 0)
+			if ended {
 				return nil
+			}
+			for _, mesh := range watched {
+				if looked {
+					pending[mesh] = true
+				}
 			}
 			continue
 		}
@@ -63,21 +75,26 @@ func (p *Publisher) all(pending map[string]bool) uint64 {
 	return snap.Revision()
 }
 
-// wait blocks until next closes, or until it is time to retry. It returns false when ctx ended.
-func wait(ctx context.Context, next <-chan struct{}, retry bool) bool {
+// wait blocks until next closes, or until it is time to retry, or to look at files: then looked is true.
+func wait(ctx context.Context, next <-chan struct{}, retry, files bool) (looked, ended bool) {
 	var due <-chan time.Time
-	if retry {
-		timer := time.NewTimer(retryAfter)
+	if retry || files {
+		pause := fileLook
+		if retry {
+			pause = retryAfter
+		}
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		due = timer.C
 	}
 	select {
 	case <-ctx.Done():
-		return false
+		return false, true
 	case <-due:
+		return files, false
 	case <-next:
+		return false, false
 	}
-	return true
 }
 
 // concerns says which mesh's MeshTrust a change calls into question.
@@ -139,8 +156,9 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 // settleRealms makes what authorities MeshIdentities ask for, and collects the MeshTrusts of all there are.
 func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string, want map[resources.Key]*resources.Resource) error {
 	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).realms()
-	for realm := range asked {
-		if err := p.Authorities.want(ctx, realm); err != nil {
+	p.watchFiles(mesh, asked)
+	for realm, ask := range asked {
+		if err := p.settle(ctx, realm, ask); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptA
 		if err != nil {
 			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
 		}
-		if err := change(kept, h); err != nil {
+		before := slices.Clone(kept.Authorities)
+		if err := change(kept, h); err != nil || slices.EqualFunc(before, kept.Authorities, same) {
 			return err
 		}
 		err = a.write(ctx, realm, kept, h.version)
@@ -45,6 +47,11 @@ func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptA
 			return err
 		}
 	}
+}
+
+// same reports whether two are one authority in one state.
+func same(x, y keptAuthority) bool {
+	return x.State == y.State && bytes.Equal(x.Certificate, y.Certificate)
 }
 
 // Prepare makes the next authority of a realm and returns its id. It is published, and signs nothing before Promote. Errors:
@@ -62,11 +69,23 @@ func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err
 	if err != nil {
 		return "", err
 	}
-	err = a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
+	return made.id, a.addNext(ctx, realm, made.id, next)
+}
+
+// addNext keeps an authority that is to sign next.
+func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAuthority) error {
+	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
+		at := indexOf(h, id)
+		if at >= 0 && h.all[at].state != Accepted {
+			return nil
+		}
 		for _, one := range h.all {
 			if one.state == Next {
 				return fmt.Errorf("%w: %s is to sign next: wait for it, or retire it", ErrRotation, one.id)
 			}
+		}
+		if at >= 0 {
+			kept.Authorities = slices.Delete(kept.Authorities, at, at+1)
 		}
 		if len(kept.Authorities) >= maxAuthorities {
 			return fmt.Errorf("%w: there are %d authorities: retire old ones first", ErrRotation, len(kept.Authorities))
@@ -74,7 +93,6 @@ func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err
 		kept.Authorities = append(kept.Authorities, next)
 		return nil
 	})
-	return made.id, err
 }
 
 // Promote lets the next authority sign; the one that did is accepted from now on. Errors: ErrRotation.

@@ -27,7 +27,7 @@ const shortestLifetime = time.Minute
 type SVID struct {
 	ID   spiffeid.ID
 	Leaf *x509.Certificate
-	// CertificatePEM is the leaf's certificate; the bundle verifies it directly.
+	// CertificatePEM is the leaf's certificate, and those between it and the bundle where a provided authority signed it.
 	CertificatePEM []byte
 	// KeyPEM is the private key (PKCS #8), nil where the caller brought a key of its own.
 	KeyPEM []byte
@@ -116,9 +116,13 @@ func (a *Authority) issue(who *Assigned, key crypto.PublicKey, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
+	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for _, c := range a.chain {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
 	return &SVID{
 		ID: who.ID, By: who.By, Leaf: leaf, Authority: a.id,
-		CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		CertificatePEM: chain,
 		RenewAt:        now.Add(end.Sub(now) / 2),
 	}, nil
 }

@@ -1,0 +1,127 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// fileLook is how often the files that MeshIdentities name are looked at again. Nothing is where none names any.
+	fileLook = 30 * time.Second
+	// maxProvidedFile bounds each of them, in bytes.
+	maxProvidedFile = 64 << 10
+)
+
+// provide sees to it that the authority in a MeshIdentity's files signs, or is to sign next. It writes nothing when it does. Errors wrap
+// ErrProvided where the files are at fault.
+func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) error {
+	certificates, err := readSource("certificate", ask.ca.Certificate, false)
+	if err != nil {
+		return err
+	}
+	key, err := readSource("privateKey", ask.ca.PrivateKey, true)
+	if err != nil {
+		return err
+	}
+	_, err = p.Authorities.Import(ctx, realm, &Provision{Certificates: certificates, Key: key, AllowSelfSigned: ask.selfSigned})
+	if errors.Is(err, ErrRotation) {
+		return nil // another one is on its way: when it signs, this is looked at again
+	}
+	return err
+}
+
+// readSource reads a file of the zone's machine. A key that everybody may read is refused.
+func readSource(name string, source *resources.SecureDataSource, secret bool) ([]byte, error) {
+	if source == nil || source.Type != resources.DataSourceFile || source.File == nil {
+		return nil, fmt.Errorf("%w: ca.%s: want a file", ErrProvided, name)
+	}
+	file, err := os.Open(source.File.Path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: ca.%s: %s is no regular file", ErrProvided, name, source.File.Path)
+	case secret && info.Mode().Perm()&0o007 != 0:
+		return nil, fmt.Errorf("%w: ca.%s: %s can be read by everybody (mode %04o): run chmod 600, and consider who has seen it", ErrProvided, name, source.File.Path, info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxProvidedFile+1))
+	if err == nil && len(text) > maxProvidedFile {
+		err = fmt.Errorf("%s is longer than %d bytes", source.File.Path, maxProvidedFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
+	}
+	return text, nil
+}
+
+// Problem says why the authority that MeshIdentities give a realm is not taken; empty when it is, or when they give none.
+func (p *Publisher) Problem(realm string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.problems[realm]
+}
+
+// settle makes the authorities of a realm that MeshIdentities ask for. What is wrong with files keeps nothing else from being published.
+func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error {
+	if ask.ca == nil {
+		p.note(realm, nil)
+		if realm == MeshOfRealm(realm) {
+			return nil
+		}
+		return p.Authorities.want(ctx, realm)
+	}
+	err := p.provide(ctx, realm, ask)
+	if p.note(realm, err) {
+		p.Log.Error("the authority that a MeshIdentity gives is not taken; looking again", "mesh", realm, "error", err)
+	}
+	if errors.Is(err, ErrProvided) {
+		return nil
+	}
+	return err
+}
+
+// note remembers what is wrong, and reports whether that is news.
+func (p *Publisher) note(realm string, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.problems[realm]
+	if p.problems == nil {
+		p.problems = map[string]string{}
+	}
+	delete(p.problems, realm)
+	if err != nil {
+		p.problems[realm] = err.Error()
+	}
+	return err != nil && before != err.Error()
+}
+
+// watchFiles notes whether a mesh has files that are to be looked at again.
+func (p *Publisher) watchFiles(mesh string, asked map[string]*wanted) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.files = slices.DeleteFunc(p.files, func(m string) bool { return m == mesh })
+	for _, ask := range asked {
+		if ask.ca != nil {
+			p.files = append(p.files, mesh)
+			return
+		}
+	}
+}
+
+func (p *Publisher) watched() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.files)
+}
