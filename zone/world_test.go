@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -249,16 +249,12 @@ func application(t *testing.T) (port int, hits func() int) {
 	return srv.Listener.Addr().(*net.TCPAddr).Port, n.value
 }
 
-// freePort is a port on which nothing listens, below the range from which systems take those of outgoing connections.
+// freePort is a port on which nothing listens, and that no other test gets.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for {
-		port := 12000 + rand.IntN(20000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
+	port, err := porttest.Free()
+	must(t, err)
+	return port
 }
 
 // eventually polls a condition until it holds.

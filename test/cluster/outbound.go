@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
 )
 
 // outbounds gives each outbound a port.
 func (w *Workload) outbounds() ([]any, error) {
 	fields := []any{}
 	for _, o := range w.Outbounds {
-		port, err := FreePort()
+		port, err := porttest.Free()
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +50,7 @@ func (w *Workload) Call(ctx context.Context, outbound, path string) (status int,
 
 // StartIngress writes a ZoneIngress and starts its Envoy. It listens once the zone has a service.
 func (c *Cluster) StartIngress(ctx context.Context, zone *Server, name string) (*Proxy, error) {
-	port, err := FreePort()
+	port, err := porttest.Free()
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
 )
 
 // proxyTimeout is how long an Envoy may take until it has its listeners.
@@ -36,7 +38,7 @@ type ProxyConfig struct {
 // StartProxy bootstraps an Envoy as a user would, by `causeway-zone bootstrap`, and waits until its admin interface
 // answers. It need not have a listener then: see WaitListeners.
 func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, error) {
-	port, err := FreePort()
+	port, err := porttest.Free()
 	if err != nil {
 		return nil, err
 	}

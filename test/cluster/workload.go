@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/app"
 )
 
@@ -105,7 +106,7 @@ func (w *Workload) start(ctx context.Context, c *Cluster) error {
 }
 
 func startInbound(cfg InboundConfig, service string) (*Inbound, error) {
-	port, err := FreePort()
+	port, err := porttest.Free()
 	if err != nil {
 		return nil, err
 	}

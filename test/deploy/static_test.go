@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -53,7 +54,7 @@ func TestInAnEmptyRoot(t *testing.T) {
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	port, err := cluster.FreePort()
+	port, err := porttest.Free()
 	must(t, err)
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "/causeway-global", args...)

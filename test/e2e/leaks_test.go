@@ -26,6 +26,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -119,7 +120,7 @@ func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	l.t.Helper()
 	ports := [2]int{}
 	for i := range ports {
-		port, err := cluster.FreePort()
+		port, err := porttest.Free()
 		l.must(err)
 		ports[i] = port
 	}

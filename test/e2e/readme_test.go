@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -105,7 +106,7 @@ func newReader(t *testing.T, root, folder string) *reader {
 	r := &reader{t: t, root: root, dir: t.TempDir()}
 	var pairs []string
 	for _, port := range readmePorts {
-		free, err := cluster.FreePort()
+		free, err := porttest.Free()
 		r.must(err)
 		pairs = append(pairs, port, strconv.Itoa(free))
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -165,7 +166,7 @@ func TestProxyBeforeItsDataplane(t *testing.T) {
 	zone := m.startZone("zone-1")
 	proxy, err := m.StartProxy(t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "late"})
 	m.must(err)
-	port, err := cluster.FreePort()
+	port, err := porttest.Free()
 	m.must(err)
 	const path = "/meshes/default/dataplanes/late"
 	m.must(zone.API.Put(t.Context(), path, map[string]any{
