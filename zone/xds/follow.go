@@ -136,8 +136,33 @@ func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Re
 		}
 	}
 	for p := range affected {
-		x.rebuildPermissionsLocked(p)
+		x.staleLocked(p)
 	}
+}
+
+// staleLocked has the proxy's permissions built anew once the commits at hand are worked in, however many concern them.
+func (x *Proxies) staleLocked(p *proxy) {
+	cause := x.stale[p]
+	if cause == nil {
+		cause = &store.Cause{}
+		x.stale[p] = cause
+	}
+	if x.cause != nil {
+		cause.Join(x.cause)
+	}
+}
+
+// settlePermissionsLocked builds the permissions of stale proxies.
+func (x *Proxies) settlePermissionsLocked() {
+	all := x.cause
+	for p, cause := range x.stale {
+		if p.target != nil {
+			x.cause = cause
+			x.rebuildPermissionsLocked(p)
+		}
+	}
+	x.cause = all
+	clear(x.stale)
 }
 
 func (x *Proxies) rebuildPermissionsLocked(p *proxy) {

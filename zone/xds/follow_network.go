@@ -112,6 +112,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 
 // settleLocked builds what the commits worked in concern, once for each proxy however many they were.
 func (x *Proxies) settleLocked() {
+	x.settlePermissionsLocked()
 	for p, how := range x.network.dirtyProxies {
 		switch {
 		case p.ingress != nil:

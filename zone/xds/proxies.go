@@ -58,6 +58,8 @@ type Proxies struct {
 	// accesses are those that a Dataplane's proxy was told last. They outlive its streams: who loses access while the proxy
 	// is away loses its connections too, and nobody does because it comes back. Guarded by mu.
 	accesses map[resources.Key]accesses
+	// stale are the proxies whose permissions are to be built anew, each with why. Guarded by mu.
+	stale map[*proxy]*store.Cause
 	// cause is that of the commits that are being worked in; nil outside of that. Guarded by mu.
 	cause *store.Cause
 }
@@ -72,7 +74,7 @@ func New(cfg Config) *Proxies {
 	}
 	p := &Proxies{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer),
-		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{},
+		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{}, stale: map[*proxy]*store.Cause{},
 		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments),
 	}
 	if cfg.Registerer != nil {
@@ -178,17 +180,27 @@ func (x *Proxies) Run(ctx context.Context) error {
 	}
 }
 
+// commitsAtOnce bounds how many commits are worked in before proxies that come or go have their turn.
+const commitsAtOnce = 256
+
 // catchUp works in all commits there are.
 func (x *Proxies) catchUp() {
+	for x.catchUpSome() {
+	}
+}
+
+// catchUpSome works in the next commits, and reports whether there are more.
+func (x *Proxies) catchUpSome() (more bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	commits, ok := x.cfg.Store.Changes(x.since)
 	if !ok {
 		x.reloadLocked()
-		return
+		return false
 	}
+	more = len(commits) > commitsAtOnce
 	all := &store.Cause{}
-	for _, commit := range commits {
+	for _, commit := range commits[:min(len(commits), commitsAtOnce)] {
 		cause := commit.Cause // a copy: who waits for a proxy with it does not hold the commit
 		x.cause = &cause
 		all.Join(&cause)
@@ -200,4 +212,5 @@ func (x *Proxies) catchUp() {
 	x.cause = all
 	x.settleLocked()
 	x.cause = nil
+	return more
 }

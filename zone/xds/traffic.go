@@ -40,6 +40,6 @@ func (x *Proxies) workInTrafficLocked(m *mesh) {
 	x.loadTrafficLocked(m, x.cfg.Store.Snapshot())
 	collect()
 	for p := range affected {
-		x.rebuildPermissionsLocked(p)
+		x.staleLocked(p)
 	}
 }

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// volume is an ext4 file system in a file, mounted where a server keeps its data.
+type volume struct {
+	*disk
+	image, at string
+	mounted   bool
+}
+
+// command runs a program of the system and returns whether it worked.
+func (v *volume) command(name string, args ...string) bool {
+	out, err := exec.CommandContext(v.t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		v.t.Logf("%s %v: %v: %s", name, args, err, out)
+	}
+	return err == nil
+}
+
+// mount mounts the image; false where this machine does not let us, which is no failure of the server.
+func (v *volume) mount() bool {
+	v.mounted = v.command("mount", "-o", "loop", v.image, v.at)
+	return v.mounted
+}
+
+func (v *volume) unmount() {
+	if v.mounted {
+		v.must(unix.Unmount(v.at, 0))
+		v.mounted = false
+	}
+}
+
+// TestDiskThatTurnsReadOnly: when the kernel gives a file system up, as it does after errors of the disk, the server says so to each
+// writer and goes on answering readers. Once the file system is mended, what was acknowledged is there, and nothing else.
+func TestDiskThatTurnsReadOnly(t *testing.T) {
+	d := &disk{mesh: newMesh(t, "zone-1")}
+	d.zone = d.zones["zone-1"]
+	d.keeps()
+	d.agrees()
+	d.must(d.global.Stop(t.Context()))
+	v := &volume{disk: d, image: filepath.Join(t.TempDir(), "image"), at: d.global.DataDir}
+	d.must(os.WriteFile(v.image, nil, 0o600))
+	d.must(os.Truncate(v.image, 64<<20))
+	kept := v.at + ".kept"
+	d.must(os.Rename(v.at, kept))
+	d.must(os.Mkdir(v.at, 0o700))
+	if !v.command("mkfs.ext4", "-q", v.image) || !v.mount() {
+		t.Log("this machine lets nobody mount a file: TestDiskThatFillsUp stands for every disk that refuses")
+		return
+	}
+	t.Cleanup(func() {
+		d.global.Kill()
+		v.unmount()
+	})
+	if !v.command("cp", "-a", kept+"/.", v.at) || !v.command("sync", "-f", v.at) {
+		t.Fatal("the data cannot be copied")
+	}
+	d.must(d.global.Start(t.Context()))
+	d.keeps()
+	d.agrees()
+
+	if !v.command("mount", "-o", "remount,abort", v.at) {
+		t.Fatal("the file system cannot be made to fail")
+	}
+	for range 3 {
+		if err := d.put(d.global, "refused"); cluster.StatusOf(err) < http.StatusInternalServerError {
+			t.Errorf("a write to a disk that is read-only was answered with %v", err)
+		}
+	}
+	d.agrees()
+
+	d.global.Kill()
+	v.unmount()
+	v.command("e2fsck", "-fy", v.image) // its status says that it mended something
+	if !v.mount() {
+		t.Fatal("the mended file system cannot be mounted")
+	}
+	d.must(d.global.Start(t.Context()))
+	d.agrees()
+	d.keeps()
+	d.agrees()
+}
