@@ -18,6 +18,9 @@ BUF_VERSION           := 1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION     := v1.13.0
+HELM_VERSION          := v3.22.0
+PROMTOOL_VERSION      := v0.315.0
+NFPM_VERSION          := v2.43.4
 
 # ENVOY=/path/to/envoy uses another Envoy; then none is installed.
 ifdef ENVOY
@@ -30,6 +33,9 @@ buf_ready           := $(STAMPS)/buf-$(BUF_VERSION)
 protoc_gen_go_ready := $(STAMPS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
 golangci_lint_ready := $(STAMPS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
+helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
+promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
+nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
 export ENVOY
 
 MODULE  := github.com/causeway-mesh/causeway
@@ -61,8 +67,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the three programs into bin/
-	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+build: ## build the three programs, static, into bin/
+	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and show who may call whom (ONCE=1: check and end)
@@ -75,8 +81,14 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 test: $(envoy_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
 	$(packages); status=0; \
 	$(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 5m $(ARGS) || status=1; \
-	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 10m -count=1 -p 1 $(ARGS) || status=1; \
+	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 10m -count=1 -p 1 -skip '$(TOOLED)' $(ARGS) || status=1; \
 	exit $$status
+
+# Tests that need tools which take minutes to build.
+TOOLED := ^Test(Helm|Promtool|Release)
+.PHONY: test-deploy
+test-deploy: $(helm_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
+	$(GOTESTSUM) --packages=./test/deploy -- -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
 
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
@@ -143,6 +155,9 @@ clean: ## remove what was built; .tools/ stays
 .PHONY: tools
 tools: $(envoy_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
 
+.PHONY: tools-deploy
+tools-deploy: $(helm_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
+
 .PHONY: tools-envoy
 tools-envoy: $(envoy_ready) ## install only Envoy
 
@@ -160,3 +175,13 @@ $(golangci_lint_ready):
 
 $(gotestsum_ready):
 	$(INSTALL) go gotestsum gotest.tools/gotestsum $(GOTESTSUM_VERSION)
+
+$(helm_ready):
+	$(INSTALL) go helm helm.sh/helm/v3/cmd/helm $(HELM_VERSION)
+
+# Without service discovery, for which it would bring the libraries of every cloud.
+$(promtool_ready):
+	$(INSTALL) module promtool github.com/prometheus/prometheus/cmd/promtool $(PROMTOOL_VERSION) remove_all_sd
+
+$(nfpm_ready):
+	$(INSTALL) go nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)

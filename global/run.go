@@ -56,8 +56,8 @@ func Run(ctx context.Context, c Config) (err error) {
 		Observer: kds.Observers{insights, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 	})
-	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones)
 	zones := &zones{store: durable, status: status, insights: insights, sync: sync, clones: gate.clones, log: c.Log}
+	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones)
 	apiServer := api.New(api.Config{
 		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer,
@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer sockets.close()
-	certificate, err := sockets.open(ctx, &c, box, guard)
+	certificate, err := sockets.open(ctx, &c, box, guard, diagnostics)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	group.Go(func() error { return serveKDS(ctx, grpcServer, sync, sockets.kds) })
 	group.Go(func() error { return server.ServeHTTP(ctx, sockets.api, apiServer) })
 	group.Go(func() error { return diagnostics.Serve(ctx, sockets.diagnostics) })
-	group.Go(func() error { return diagnostics.Notify(ctx, sockets.diagnostics.Addr(), c.Log) })
-	group.Go(func() error { return ready(&c, sockets) })
+	group.Go(func() error { return ready(ctx, &c, sockets, diagnostics) })
 	return group.Wait()
 }
 
@@ -131,15 +130,15 @@ func prepare(c *Config) (*secrets.Box, error) {
 	return secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
 }
 
-// ready tells whoever waits for it that every socket is served.
-func ready(c *Config, s *sockets) error {
+// ready tells whoever waits for it that every socket is served, and the service manager how the server is, until ctx ends.
+func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagnostics) error {
 	if c.ReadyFile != "" {
 		if err := server.WriteReadyFile(c.ReadyFile, s.addresses()); err != nil {
 			return fmt.Errorf("ready file: %w", err)
 		}
 	}
 	c.Log.Info("global is ready", "api", s.api.Addr().String(), "kds", s.kds.Addr().String(), "diagnostics", s.diagnostics.Addr().String(), "version", server.Version())
-	return nil
+	return diagnostics.Notify(ctx, s.diagnostics.Addr(), c.Log)
 }
 
 // newKDSServer makes the gRPC server with its credentials.

@@ -33,12 +33,13 @@ func listen(c *Config) (*sockets, error) {
 	return s, nil
 }
 
-// open secures the sockets, and tells the guard who may come in at the HTTP API.
-func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard) (*server.Certificate, error) {
+// open secures the sockets, shows when their certificate ends, and tells the guard who may come in at the HTTP API.
+func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard, diagnostics *server.Diagnostics) (*server.Certificate, error) {
 	certificate, err := s.secure(c, box, guard.ClientCAs())
 	if err != nil {
 		return nil, err
 	}
+	diagnostics.AddExpiries(certificate.Expiries)
 	return certificate, s.admit(ctx, c, guard)
 }
 

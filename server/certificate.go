@@ -63,7 +63,16 @@ type Certificate struct {
 	// MinVersion is the least version of TLS that is served, as ParseTLSVersion returns it; 1.3 when zero.
 	MinVersion uint16
 
-	leaf tls.Certificate
+	leaf          tls.Certificate
+	ends, endOfCA time.Time
+}
+
+// Expiries tells when the serving certificate and its CA end. A nil certificate has none.
+func (c *Certificate) Expiries() map[string]time.Time {
+	if c == nil {
+		return nil
+	}
+	return map[string]time.Time{"server": c.ends, "server-ca": c.endOfCA}
 }
 
 // LoadOrCreateCertificate reads the folder's CA and serving certificate, and makes what is missing: the CA at first
@@ -83,8 +92,14 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 	if err != nil {
 		return nil, err
 	}
+	served, err := x509.ParseCertificate(leaf.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
 	sum := sha256.Sum256(ca.cert.Raw)
-	return &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), leaf: leaf}, nil
+	return &Certificate{
+		CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), leaf: leaf, ends: served.NotAfter, endOfCA: ca.cert.NotAfter,
+	}, nil
 }
 
 // TLSConfig returns a new server configuration. The presented chain includes the CA, so that a client that only knows its SHA-256 can

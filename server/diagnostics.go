@@ -18,8 +18,9 @@ type Diagnostics struct {
 	// Registry holds the process's metrics; parts register theirs at start.
 	Registry *prometheus.Registry
 
-	mu     sync.Mutex
-	checks []check // guarded by mu
+	mu       sync.Mutex
+	checks   []check    // guarded by mu
+	expiries []Expiries // guarded by mu
 }
 
 type check struct {
@@ -36,8 +37,9 @@ func NewDiagnostics() *Diagnostics {
 		ConstLabels: prometheus.Labels{"version": Version()},
 	})
 	build.Set(1)
-	r.MustRegister(build)
-	return &Diagnostics{Registry: r}
+	d := &Diagnostics{Registry: r}
+	r.MustRegister(build, d)
+	return d
 }
 
 // AddCheck makes readiness depend on fn, which must be quick and safe for concurrent use.

@@ -16,6 +16,8 @@ import (
 type ports struct {
 	api, xds, diagnostics net.Listener
 	xdsTLS                *tls.Config
+	// certificate is what ports off loopback serve; nil when there are none.
+	certificate *server.Certificate
 }
 
 func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard) (_ *ports, err error) {
@@ -45,12 +47,12 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 			return nil, err
 		}
 		if certificate != nil {
-			*l = server.SecureHTTP(*l, certificate, clients)
+			p.certificate, *l = certificate, server.SecureHTTP(*l, certificate, clients)
 		}
 	}
 	xdsCertificate, err := servingCertificate(cfg, box, p.xds)
 	if xdsCertificate != nil {
-		p.xdsTLS = xdsCertificate.TLSConfig()
+		p.certificate, p.xdsTLS = xdsCertificate, xdsCertificate.TLSConfig()
 	}
 	if err != nil {
 		return nil, err

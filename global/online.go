@@ -1,0 +1,29 @@
+package global
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session with this server, 0 while it has none, also one that has not been seen since the start.", []string{"zone"}, nil)
+
+// Describe implements prometheus.Collector.
+func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }
+
+// Collect implements prometheus.Collector: a zone that is expected is told of, whether it ever came to this server or not.
+func (z *zones) Collect(out chan<- prometheus.Metric) {
+	snapshot := z.store.Snapshot()
+	for r := range snapshot.List(store.Query{Type: resources.TypeZone}) {
+		if !kds.ZoneEnabled(snapshot, r.Name) {
+			continue
+		}
+		online := 1.0
+		if _, away := z.sync.Away(r.Name); away {
+			online = 0
+		}
+		out <- prometheus.MustNewConstMetric(onlineDesc, prometheus.GaugeValue, online, r.Name)
+	}
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Expiries tells when certificates end, by name. It must be quick and safe for concurrent use.
+type Expiries func() map[string]time.Time
+
+var (
+	descReady   = prometheus.NewDesc("causeway_ready", "1 while the readiness check passes.", []string{"check"}, nil)
+	descExpires = prometheus.NewDesc("causeway_certificate_expiry_timestamp_seconds", "When a certificate that this server uses ends.", []string{"certificate"}, nil)
+)
+
+// AddExpiries shows the ends of certificates among the metrics.
+func (d *Diagnostics) AddExpiries(e Expiries) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.expiries = append(d.expiries, e)
+}
+
+// Describe implements prometheus.Collector.
+func (*Diagnostics) Describe(out chan<- *prometheus.Desc) {
+	out <- descReady
+	out <- descExpires
+}
+
+// Collect implements prometheus.Collector.
+func (d *Diagnostics) Collect(out chan<- prometheus.Metric) {
+	d.mu.Lock()
+	checks, expiries := slices.Clone(d.checks), slices.Clone(d.expiries)
+	d.mu.Unlock()
+	for _, c := range checks {
+		passes := 1.0
+		if c.fn() != nil {
+			passes = 0
+		}
+		out <- prometheus.MustNewConstMetric(descReady, prometheus.GaugeValue, passes, c.name)
+	}
+	for _, e := range expiries {
+		for name, end := range e() {
+			out <- prometheus.MustNewConstMetric(descExpires, prometheus.GaugeValue, float64(end.Unix()), name)
+		}
+	}
+}

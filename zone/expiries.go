@@ -1,0 +1,23 @@
+package zone
+
+import (
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// expiries tells when the zone's credential ends (member), and the authority that signs in each mesh (mesh/NAME).
+func expiries(memberships *memberships, authorities *identity.Authorities, durable store.Reader) map[string]time.Time {
+	all := map[string]time.Time{}
+	if m := memberships.current.Load(); m != nil {
+		all["member"] = m.Expires
+	}
+	for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+		if a, err := authorities.For(mesh.Name); err == nil {
+			all["mesh/"+mesh.Name] = a.Certificate().NotAfter
+		}
+	}
+	return all
+}
