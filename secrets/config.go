@@ -132,7 +132,11 @@ func readKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 {
+	forbidden := os.FileMode(0o077)
+	if grantedByRoot(info) {
+		forbidden = 0o037
+	}
+	if open := info.Mode().Perm() & forbidden; open != 0 {
 		return nil, fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", path, info.Mode().Perm())
 	}
 	if info.Size() > maxKeyFile {

@@ -45,9 +45,14 @@ func TestInAnEmptyRoot(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "causeway-global"), program, 0o755)) //nolint:gosec // another user runs it
 	must(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
+	// A key that root lets the server read, as systemd's credentials and Kubernetes' Secrets are.
+	key := filepath.Join(dir, "key")
+	must(t, os.WriteFile(key, []byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n"), 0o400))
 	attributes := &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() == 0 {
 		must(t, os.Chown(filepath.Join(dir, "state"), nobody, nobody))
+		must(t, os.Chown(key, 0, nobody))
+		must(t, os.Chmod(key, 0o440)) //nolint:gosec // that is the point
 		attributes.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	} else { // a user may be root of a name space of its own, and nobody outside of it
 		attributes.Cloneflags = syscall.CLONE_NEWUSER
@@ -59,7 +64,7 @@ func TestInAnEmptyRoot(t *testing.T) {
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "/causeway-global", args...)
 		cmd.Dir, cmd.SysProcAttr = "/", attributes
-		cmd.Env = []string{"CAUSEWAY_DATA_DIR=/state", "CAUSEWAY_API_ADDRESS=127.0.0.1:0", "CAUSEWAY_KDS_ADDRESS=127.0.0.1:0", fmt.Sprintf("CAUSEWAY_DIAGNOSTICS_ADDRESS=127.0.0.1:%d", port)}
+		cmd.Env = []string{"CAUSEWAY_DATA_DIR=/state", "CAUSEWAY_SECRETS_KEY_FILE=/key", "CAUSEWAY_API_ADDRESS=127.0.0.1:0", "CAUSEWAY_KDS_ADDRESS=127.0.0.1:0", fmt.Sprintf("CAUSEWAY_DIAGNOSTICS_ADDRESS=127.0.0.1:%d", port)}
 		return cmd
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

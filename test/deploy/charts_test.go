@@ -1,0 +1,203 @@
+package deploy
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// kubernetes is the version that charts are rendered for: helm, built without one, takes an old one.
+const kubernetes = "1.30.0"
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// cases are the files of values, each with the chart that it is for.
+func cases(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "charts", "*.yaml"))
+	must(t, err)
+	all := map[string]string{}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden.yaml") {
+			continue
+		}
+		raw, err := os.ReadFile(file)
+		must(t, err)
+		first, _, _ := strings.Cut(string(raw), "\n")
+		chart, ok := strings.CutPrefix(first, "# chart: ")
+		if !ok {
+			t.Fatalf("%s: begins with %q, want # chart: NAME", file, first)
+		}
+		all[file] = chart
+	}
+	if len(all) < 4 {
+		t.Fatalf("found only the values %v", all)
+	}
+	return all
+}
+
+func golden(values string) string { return strings.TrimSuffix(values, ".yaml") + ".golden.yaml" }
+
+// TestHelmRenders: helm finds nothing wrong with the charts, and what they give for each file of values is what it was.
+func TestHelmRenders(t *testing.T) {
+	for values, chart := range cases(t) {
+		folder := filepath.Join(root, "deploy", "charts", chart)
+		output(t, tool(t, "helm"), "lint", "--strict", "--kube-version", kubernetes, "--values", values, folder)
+		got := output(t, tool(t, "helm"), "template", "mesh", folder, "--namespace", "causeway", "--kube-version", kubernetes, "--values", values)
+		if *update {
+			must(t, os.WriteFile(golden(values), []byte(got), 0o644)) //nolint:gosec // a file of the repository
+			continue
+		}
+		want, err := os.ReadFile(golden(values))
+		must(t, err)
+		if got != string(want) {
+			t.Errorf("%s: what the chart gives has changed; with -update it is written, and then read the difference:\n%s", values, got)
+		}
+	}
+}
+
+// TestHelmRefuses: values that cannot work are refused with their place.
+func TestHelmRefuses(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "charts", "refused.txt"))
+	must(t, err)
+	refused := 0
+	for _, line := range strings.Split(string(raw), "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(line, "|")
+		chart, settings, want := strings.TrimSpace(parts[0]), strings.TrimSpace(parts[1]), strings.TrimSpace(parts[2])
+		flag := "--set"
+		if strings.HasSuffix(settings, "=[]") {
+			flag = "--set-json"
+		}
+		said, err := feed(t, "", tool(t, "helm"), "template", "mesh", filepath.Join(root, "deploy", "charts", chart), "--kube-version", kubernetes, flag, settings)
+		if err == nil || !strings.Contains(said, want) {
+			t.Errorf("%s with %s: %v, want %q in\n%s", chart, settings, err, want, said)
+		}
+		refused++
+	}
+	if refused < 10 {
+		t.Errorf("only %d lines", refused)
+	}
+}
+
+// manifest is what of a rendered document is looked at.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name, Namespace string }
+	Spec     struct {
+		Selector any
+		Template struct {
+			Spec struct {
+				AutomountServiceAccountToken *bool `yaml:"automountServiceAccountToken"`
+				SecurityContext              struct {
+					RunAsNonRoot bool `yaml:"runAsNonRoot"`
+					RunAsUser    int  `yaml:"runAsUser"`
+				} `yaml:"securityContext"`
+				Containers []container
+				Volumes    []struct{ Name string }
+			}
+		}
+		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
+	}
+}
+
+type container struct {
+	Name  string
+	Args  []string
+	Env   []struct{ Name string }
+	Ports []struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
+	}
+	LivenessProbe   probe `yaml:"livenessProbe"`
+	ReadinessProbe  probe `yaml:"readinessProbe"`
+	SecurityContext struct {
+		AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
+		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
+		Capabilities             struct{ Drop []string }
+	} `yaml:"securityContext"`
+	VolumeMounts []struct{ Name string } `yaml:"volumeMounts"`
+}
+
+type probe struct {
+	HTTPGet struct{ Path, Port, Scheme string } `yaml:"httpGet"`
+}
+
+// TestCharts reads what the charts give, from the golden files: the flags are the programs', the probes ask pages that are there on
+// ports that are there, and the pods may do nothing that they need not.
+func TestCharts(t *testing.T) {
+	for values, chart := range cases(t) {
+		raw, err := os.ReadFile(golden(values))
+		must(t, err)
+		kinds := map[string]int{}
+		decoder := yaml.NewDecoder(strings.NewReader(string(raw)))
+		for {
+			var m manifest
+			err := decoder.Decode(&m)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			kinds[m.Kind]++
+			if m.Metadata.Namespace != "causeway" {
+				t.Errorf("%s: %s %s is in the namespace %q", values, m.Kind, m.Metadata.Name, m.Metadata.Namespace)
+			}
+			if m.Kind == "StatefulSet" {
+				checkPod(t, values, chart, &m)
+			}
+		}
+		if kinds["StatefulSet"] != 1 || kinds["Service"] != 2 || kinds["ServiceAccount"] != 1 {
+			t.Errorf("%s gives %v", values, kinds)
+		}
+		plain := strings.HasPrefix(filepath.Base(values), "zone-alone")
+		if (kinds["PodDisruptionBudget"] == 1) == plain || (kinds["NetworkPolicy"] == 1) == plain {
+			t.Errorf("%s gives %v", values, kinds)
+		}
+	}
+}
+
+func checkPod(t *testing.T, where, chart string, m *manifest) {
+	t.Helper()
+	pod := &m.Spec.Template.Spec
+	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser != nobody || pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+		t.Errorf("%s: the pod may do more than it needs", where)
+	}
+	c := pod.Containers[0]
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+		t.Errorf("%s: the container may do more than it needs", where)
+	}
+	checkFlags(t, where, chart, c.Args)
+	ports := map[string]bool{}
+	for _, p := range c.Ports {
+		ports[p.Name] = true
+	}
+	for page, p := range map[string]probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+		if p.HTTPGet.Path != page || !ports[p.HTTPGet.Port] || p.HTTPGet.Scheme != "HTTPS" {
+			t.Errorf("%s: asks %+v for %s", where, p, page)
+		}
+	}
+	volumes := map[string]bool{}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, v := range m.Spec.VolumeClaimTemplates {
+		volumes[v.Metadata.Name] = true
+	}
+	for _, v := range c.VolumeMounts {
+		if !volumes[v.Name] {
+			t.Errorf("%s: there is no volume %s", where, v.Name)
+		}
+	}
+	if len(c.VolumeMounts) != len(volumes) {
+		t.Errorf("%s: of the volumes %v it mounts %v", where, volumes, c.VolumeMounts)
+	}
+}
