@@ -62,7 +62,7 @@ func newRun() *cobra.Command {
 			cfg.KDSAdvertise = strings.FieldsFunc(advertise, func(c rune) bool { return c == ',' || c == ' ' })
 			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
 			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
-			server.SaveMemory()
+			defer server.SaveMemory()()
 			return global.Run(cmd.Context(), cfg)
 		},
 	}

@@ -50,8 +50,8 @@ func newRun() *cobra.Command {
 			}
 			defer tracing.Close()
 			cfg.Tracer = tracing.Tracer
-			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
-			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
+			cfg.Store.Password, cfg.SecretsPassphrase = os.Getenv(backend.PasswordEnv), os.Getenv(secrets.PassphraseEnv)
+			defer server.HoldBallast(server.ZoneBallast)()
 			return zone.Run(cmd.Context(), cfg)
 		},
 	}
