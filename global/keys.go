@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -84,15 +85,32 @@ func (k keyrings) answer(w http.ResponseWriter, r *http.Request, purpose, made s
 }
 
 func (k keyrings) rotate(w http.ResponseWriter, r *http.Request) error {
-	ring, ok := k[r.PathValue("purpose")]
+	purpose := r.PathValue("purpose")
+	if strings.HasPrefix(purpose, identityPurpose) {
+		return ofAZone(purpose, r.URL.Query().Get("zone"))
+	}
+	ring, ok := k[purpose]
 	if !ok {
-		return api.NotFound("keys for " + r.PathValue("purpose"))
+		return api.NotFound("keys for " + purpose)
 	}
 	id, err := ring.rotate(r.Context())
 	if err != nil {
 		return keyError(err)
 	}
 	return k.answer(w, r, r.PathValue("purpose"), id)
+}
+
+// identityPurpose begins the purposes of authorities of identities.
+const identityPurpose = "identity:"
+
+// ofAZone says where the authorities of identities are: each zone has its own, and the global, which has none of their keys, makes no zone
+// replace them.
+func ofAZone(purpose, zone string) error {
+	if zone == "" {
+		zone = "the zone"
+	}
+	return api.NewError(http.StatusConflict, "Conflict",
+		fmt.Sprintf("the authorities of identities belong to the zones, and only a zone replaces its own: causewayctl keys rotate %s --address with the HTTP API of %s", purpose, zone))
 }
 
 func (k keyrings) retire(w http.ResponseWriter, r *http.Request) error {

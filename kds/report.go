@@ -73,11 +73,13 @@ const (
 // ReportServer is what serves ReportService.
 type ReportServer interface {
 	Report(context.Context, *wrapperspb.BytesValue) (*emptypb.Empty, error)
+	// Reached answers a zone's question how far a resource of its own has come.
+	Reached(context.Context, *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error)
 }
 
 var reportServiceDesc = grpc.ServiceDesc{
 	ServiceName: reportServiceName, HandlerType: (*ReportServer)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport}},
+	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport}, {MethodName: methodReached, Handler: handleReached}},
 }
 
 //nolint:revive // the order of arguments is gRPC's

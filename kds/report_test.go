@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -77,5 +78,50 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	eventually(t, "the copy", func() bool { return find(own, global.Type, "p") != nil })
 	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 {
 		t.Errorf("a copy of the global's goes to %+v", r.Zones)
+	}
+}
+
+// TestZoneIsToldHowFarItsOwnHasCome, by name, and of no other content and no other zone's.
+func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
+	own := store.NewMemory()
+	g := startGlobal(t, store.NewMemory())
+	z := startZone(t, "zone-1", g.address, own)
+	var late atomic.Pointer[[]ProxyBehind]
+	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1"}})
+	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Behind = func() []ProxyBehind { return *late.Load() } })
+	startZone(t, "zone-3", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("identity-zone-1") })
+	key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "identity-zone-1"}
+	trust := written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":[]}`)
+	ask := func(z *testZone, r *resources.Resource) *Reached {
+		t.Helper()
+		answer, err := z.Reached(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	eventually(t, "three zones", func() bool { return z.Connected() && other.Connected() && len(g.Statuses()) == 3 })
+	put(t, own, trust)
+	eventually(t, "it to have come to zone-2, not to its proxy, and to be refused by zone-3", func() bool {
+		r := ask(z, trust)
+		return r.Stored && len(r.Pending) == 0 && slices.Equal(r.Behind, []string{"zone-2"}) && len(r.Refused) == 1 && r.Refused[0].Zone == "zone-3"
+	})
+	late.Store(&[]ProxyBehind{})
+	eventually(t, "it to have come to the proxies", func() bool { return len(ask(z, trust).Behind) == 0 })
+	if r := ask(z, written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local"}`)); r.Stored {
+		t.Error("told of another content")
+	}
+	if r := ask(other, trust); r.Stored {
+		t.Error("told of another zone's")
+	}
+	other.stop()
+	eventually(t, "a zone to leave", func() bool { status, _ := g.Status("zone-2", ""); return !status.Connected })
+	put(t, own, written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":null}`))
+	eventually(t, "it to be said who is away", func() bool {
+		r := ask(z, own.Snapshot().Get(key))
+		return r.Stored && len(r.Offline) == 1 && r.Offline[0].Zone == "zone-2"
+	})
+	if _, err := other.Reached(t.Context(), trust); !errors.Is(err, ErrNotConnected) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -84,6 +84,7 @@ type Zone struct {
 	ledger    *ledger
 	met       *acquaintance
 	current   atomic.Pointer[session]
+	conn      atomic.Pointer[grpc.ClientConn] // of the current session
 	news      wakeReports
 	connected atomic.Bool
 	sessions  uint64    // of Run's goroutine
@@ -163,6 +164,7 @@ func (z *Zone) session(ctx context.Context) error {
 	}
 	z.connected.Store(true)
 	z.current.Store(s)
+	z.conn.Store(conn)
 	z.ledger.session(true, time.Now())
 	z.opened = time.Now()
 	s.observe(Event{Kind: SessionStarted, Time: z.opened})
@@ -170,6 +172,7 @@ func (z *Zone) session(ctx context.Context) error {
 	err = z.serve(s, conn, down, up, health.interval)
 	z.connected.Store(false)
 	z.current.Store(nil)
+	z.conn.Store(nil)
 	z.ledger.session(false, time.Now())
 	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
 	return err

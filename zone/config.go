@@ -49,8 +49,8 @@ type Config struct {
 	TLSMinVersion string
 	// XDSRequireCredentials asks proxies for a dataplane token or an SVID on loopback too; off loopback they always need one.
 	XDSRequireCredentials bool
-	// IdentityOverlap is how long a new authority of a mesh is published before it signs, so that every zone learns of it;
-	// 10 minutes when zero, none when negative.
+	// IdentityOverlap is how long a new authority of a mesh waits at most, before it signs, for zones that are offline; connected ones it
+	// waits for. 10 minutes when zero, none when negative.
 	IdentityOverlap time.Duration
 	// ReadyFile, when set, is written once the zone is ready.
 	ReadyFile string

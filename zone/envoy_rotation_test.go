@@ -22,7 +22,7 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 	w.apply(fmt.Sprintf(allowCaller, "zone-1"))
 	eventually(t, "allowed", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
 
-	rotation := &identity.Rotation{Store: w.store, Authorities: w.authorities, Known: w.knowsTrust, Log: slog.New(slog.DiscardHandler)}
+	rotation := &identity.Rotation{Store: w.store, Authorities: w.authorities, Known: w.unaware, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rotation.Run(ctx) }()
@@ -91,3 +91,10 @@ func (w *world) knowsTrust(mesh string) bool {
 
 // issuedBy counts the proxies whose identity an authority has signed.
 func (w *world) issuedBy(authority string) int { return w.proxies.IssuedBy("default")[authority] }
+
+func (w *world) unaware(_ context.Context, realm string) identity.Unaware {
+	if w.knowsTrust(realm) {
+		return identity.Unaware{}
+	}
+	return identity.Unaware{Waited: []string{"proxies"}}
+}

@@ -33,6 +33,9 @@ type shownKey struct {
 	Algorithm string     `json:"algorithm"`
 	Created   time.Time  `json:"creationTime"`
 	Expires   *time.Time `json:"expirationTime,omitempty"`
+	// WaitsFor are those who are to know the authority before it signs; Unaware those who were away when it began to.
+	WaitsFor []string `json:"waitsFor,omitempty"`
+	Unaware  []string `json:"unaware,omitempty"`
 	// Provided: an operator gave it.
 	Provided bool `json:"provided,omitempty"`
 }
@@ -46,9 +49,12 @@ type shownKeys struct {
 
 // keyHandler lists, rotates and retires the keys that the zone signs with.
 type keyHandler struct {
+	zone        string
 	store       store.Reader
 	issuer      *tokens.Issuer
 	authorities *identity.Authorities
+	// unaware tells who does not know the authorities of a realm.
+	unaware func(ctx context.Context, realm string) identity.Unaware
 }
 
 func (h *keyHandler) register(routes *api.Server) {
@@ -59,13 +65,16 @@ func (h *keyHandler) register(routes *api.Server) {
 	routes.Handle("POST /_keys/{purpose}/{id}/_retire", h.retire, rotate)
 }
 
-func (h *keyHandler) list(w http.ResponseWriter, _ *http.Request) error {
-	return h.answer(w, "", func(string) bool { return true })
+func (h *keyHandler) list(w http.ResponseWriter, r *http.Request) error {
+	return h.answer(r.Context(), w, "", func(string) bool { return true })
 }
 
 // rotate makes a new key. One of tokens signs at once; an authority when everybody knows it.
 func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 	purpose := r.PathValue("purpose")
+	if zone := r.URL.Query().Get("zone"); zone != "" && zone != h.zone {
+		return api.NewError(http.StatusConflict, "Conflict", "this is "+h.zone+": ask the HTTP API of "+zone)
+	}
 	rotate := h.issuer.Rotate
 	if realm, ok, err := h.realm(purpose); err != nil {
 		return err
@@ -87,7 +96,7 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 		return keyError(err)
 	}
 	access.Note(r.Context(), "keyId", id)
-	return h.answer(w, id, func(p string) bool { return p == purpose })
+	return h.answer(r.Context(), w, id, func(p string) bool { return p == purpose })
 }
 
 // maxProvision is much more than a chain and a key need, in bytes.
@@ -120,7 +129,7 @@ func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 		return keyError(err)
 	}
 	access.Note(r.Context(), "keyId", id)
-	return h.answer(w, id, func(p string) bool { return p == purpose })
+	return h.answer(r.Context(), w, id, func(p string) bool { return p == purpose })
 }
 
 func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
@@ -144,7 +153,7 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 		return keyError(err)
 	}
 	access.Note(r.Context(), "keyId", id)
-	return h.answer(w, "", func(p string) bool { return p == purpose })
+	return h.answer(r.Context(), w, "", func(p string) bool { return p == purpose })
 }
 
 // realm is the one whose authorities a purpose names; ok is false for tokens.
@@ -172,14 +181,14 @@ func keyError(err error) error {
 	return err
 }
 
-func (h *keyHandler) answer(w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
+func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
 	out := shownKeys{New: made, Keys: []shownKey{}}
 	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
 		for _, realm := range h.authorities.Realms(mesh.Name) {
 			if !wanted(identityPurpose + realm) {
 				continue
 			}
-			shown, err := h.shown(realm)
+			shown, err := h.shown(ctx, realm)
 			if err != nil {
 				return err
 			}
@@ -199,7 +208,7 @@ func (h *keyHandler) answer(w http.ResponseWriter, made string, wanted func(purp
 }
 
 // shown are the authorities of a realm, newest first.
-func (h *keyHandler) shown(realm string) ([]shownKey, error) {
+func (h *keyHandler) shown(ctx context.Context, realm string) ([]shownKey, error) {
 	all, err := h.authorities.All(realm)
 	if err != nil {
 		return nil, err
@@ -207,9 +216,15 @@ func (h *keyHandler) shown(realm string) ([]shownKey, error) {
 	var out []shownKey
 	for _, one := range slices.Backward(all) {
 		expires := one.Certificate().NotAfter.UTC()
-		out = append(out, shownKey{
-			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(), Created: one.Certificate().NotBefore.UTC(), Expires: &expires, Provided: one.Provided(),
-		})
+		key := shownKey{
+			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(), Created: one.Certificate().NotBefore.UTC(),
+			Expires: &expires, Provided: one.Provided(), Unaware: one.Unaware(),
+		}
+		if one.State() == identity.Next {
+			unaware := h.unaware(ctx, realm)
+			key.WaitsFor = append(unaware.Waited, unaware.Away...)
+		}
+		out = append(out, key)
 	}
 	return out, nil
 }

@@ -2,7 +2,6 @@ package zone
 
 import (
 	"context"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -44,31 +43,6 @@ func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 	}
 }
 
-// knownEverywhere reports whether the authorities of a realm, as they are now, are published, have reached the global, and are
-// acknowledged by the zone's own proxies. When other zones have them is not known here: Config.IdentityOverlap is for those.
-func (p *proxyParts) knownEverywhere(realm string) bool {
-	all, err := p.authorities.All(realm)
-	if err != nil || len(all) == 0 {
-		return false
-	}
-	mesh, snapshot := identity.MeshOfRealm(realm), p.durable.Snapshot()
-	if believed := identity.BundlesOf(snapshot, mesh); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
-		return false
-	}
-	published := snapshot.Get(identity.TrustKey(realm, p.zone))
-	if p.link != nil && published != nil {
-		if zones := p.link.Rollout(published).Zones; zones.Acknowledged < zones.Total {
-			return false
-		}
-	}
-	for _, one := range p.proxies.Standings() {
-		if one.Behind && one.Dataplane.Mesh == mesh {
-			return false
-		}
-	}
-	return true
-}
-
 // serveProxies runs what proxies connect to: discovery and the collector of their logs, behind the same gate.
 func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *ports, parts *proxyParts) {
 	admission := xds.NewAdmission(xds.AdmissionConfig{
@@ -80,9 +54,10 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 		Store: parts.durable, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now,
 	})
 	(&svidHandler{store: parts.durable, authorities: parts.authorities, admission: admission}).register(parts.routes)
-	(&keyHandler{store: parts.durable, issuer: parts.issuer, authorities: parts.authorities}).register(parts.routes)
+	known := &acquaintance{zone: parts.zone, store: parts.durable, authorities: parts.authorities, standings: parts.proxies.Standings, link: parts.link}
+	(&keyHandler{zone: parts.zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities, unaware: known.unaware}).register(parts.routes)
 	rotation := &identity.Rotation{
-		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: parts.knownEverywhere, Now: cfg.Now, Log: cfg.Log,
+		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware, Now: cfg.Now, Log: cfg.Log,
 	}
 	group.Go(func() error { return rotation.Run(ctx) })
 	group.Go(func() error { return parts.issuer.Run(ctx) })

@@ -65,7 +65,7 @@ func newRun() *cobra.Command {
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
-	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "`time` that a new authority of a mesh is known to others before it signs, see causewayctl keys rotate")
+	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "`time` that a new authority of a mesh waits at most for zones that are offline before it signs; connected ones it waits for, see causewayctl keys rotate")
 	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "ask proxies for a dataplane token or an SVID on loopback too; elsewhere they always need one")
 	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
 	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "`bytes` at which a message to the global is cut")

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,24 @@ type shownKey struct {
 	Created   time.Time  `json:"creationTime"`
 	Expires   *time.Time `json:"expirationTime,omitempty"`
 	Uses      *int       `json:"uses,omitempty"`
+	Provided  bool       `json:"provided,omitempty"`
+	WaitsFor  []string   `json:"waitsFor,omitempty"`
+	Unaware   []string   `json:"unaware,omitempty"`
+}
+
+// note is what else there is to know of a key.
+func (k *shownKey) note() string {
+	var notes []string
+	if k.Provided {
+		notes = append(notes, "provided")
+	}
+	if len(k.WaitsFor) > 0 {
+		notes = append(notes, "waits for "+strings.Join(k.WaitsFor, "; "))
+	}
+	if len(k.Unaware) > 0 {
+		notes = append(notes, "did not wait for "+strings.Join(k.Unaware, "; "))
+	}
+	return strings.Join(notes, ", ")
 }
 
 func newKeys(c *cli) *cobra.Command {
@@ -51,20 +70,33 @@ func newKeysList(c *cli) *cobra.Command {
 }
 
 func newKeysRotate(c *cli) *cobra.Command {
-	own := false
+	own, zone, mesh := false, "", "default"
 	cmd := &cobra.Command{
 		Use:   "rotate PURPOSE",
 		Short: "Sign with a new key from now on; what the old one signed stays good",
 		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
 			"new zone CA while they are connected, and the old CA is retired by itself when the last has; the keys of tokens are retired\n" +
-			"by keys retire, when all tokens that they signed have been replaced. causewayctl keys list shows the purposes.",
+			"by keys retire, when all tokens that they signed have been replaced. causewayctl keys list shows the purposes.\n\n" +
+			"An authority of identities (identity:MESH, in the zone that it is of) is published first. It signs when all connected zones,\n" +
+			"and this zone's proxies, have acknowledged it; for zones that are offline it waits at most for the zone's --identity-overlap.\n" +
+			"keys list shows for whom it waits, and for whom it did not.",
 		Example: "  causewayctl keys rotate zone-ca\n  causewayctl keys rotate token-signing\n" +
-			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of",
+			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of\n" +
+			"  causewayctl keys rotate identity --zone zone-1 --address http://127.0.0.1:15681   # and no other",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_rotate", Body: rotation(own)})
+			purpose, query := args[0], url.Values{}
+			if purpose == "identity" {
+				purpose += ":" + mesh
+			}
+			if zone != "" {
+				query.Set("zone", zone)
+			}
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(purpose) + "/_rotate", Query: query, Body: rotation(own)})
 		}),
 	}
+	cmd.Flags().StringVar(&zone, "zone", "", "`name` of the zone that is meant, for identity; a server that is not that zone refuses")
+	cmd.Flags().StringVar(&mesh, "mesh", mesh, "`name` of the mesh, for identity without one")
 	cmd.Flags().BoolVar(&own, "own", false, "have the zone make an authority of its own where one that was imported signs")
 	return cmd
 }
@@ -150,7 +182,7 @@ func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) er
 }
 
 func (l *keyList) table(now time.Time) *table {
-	t := &table{header: []string{"PURPOSE", "ID", "STATE", "ALGORITHM", "USES", "AGE", "EXPIRES"}}
+	t := &table{header: []string{"PURPOSE", "ID", "STATE", "ALGORITHM", "USES", "AGE", "EXPIRES", "NOTE"}}
 	for _, k := range l.Keys {
 		uses, expires := "", ""
 		if k.Uses != nil {
@@ -159,7 +191,7 @@ func (l *keyList) table(now time.Time) *table {
 		if k.Expires != nil {
 			expires = k.Expires.Format(time.DateOnly)
 		}
-		t.add(k.Purpose, k.ID, k.State, k.Algorithm, uses, age(k.Created, now), expires)
+		t.add(k.Purpose, k.ID, k.State, k.Algorithm, uses, age(k.Created, now), expires, k.note())
 	}
 	return t
 }

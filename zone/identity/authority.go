@@ -36,9 +36,11 @@ type Authority struct {
 	// chain is what goes along with its certificates: those from its own up to below the root. Provided: the operator gave it.
 	chain    []*x509.Certificate
 	provided bool
-	id       string
-	state    State
-	since    time.Time
+	// unaware were away when it began to sign.
+	unaware []string
+	id      string
+	state   State
+	since   time.Time
 }
 
 // TrustDomainOf returns the trust domain of a mesh in a zone: `<mesh>.<zone>.mesh.local`.
@@ -72,6 +74,9 @@ func (a *Authority) PEM() []byte { return a.pem }
 
 // Provided reports whether an operator gave it, rather than the zone having made it.
 func (a *Authority) Provided() bool { return a.provided }
+
+// Unaware are those who were away when it began to sign, and may have learned of it since. The caller must not change the slice.
+func (a *Authority) Unaware() []string { return a.unaware }
 
 // Algorithm is what it signs by.
 func (a *Authority) Algorithm() string { return algorithm(a.cert.PublicKey) }

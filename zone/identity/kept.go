@@ -41,6 +41,8 @@ type keptAuthority struct {
 	// Certificate and Key are DER: X.509 and PKCS #8.
 	Certificate []byte `json:"certificate"`
 	Key         []byte `json:"key"`
+	// Unaware were away when it began to sign.
+	Unaware []string `json:"unaware,omitempty"`
 	// Above are the certificates up to the root, of a provided authority.
 	Above [][]byte `json:"above,omitempty"`
 	// Provided: an operator gave it. A root that an operator gave has none above it.
@@ -128,7 +130,7 @@ func (k *keptAuthority) authority(domain spiffeid.TrustDomain) (*Authority, erro
 	if err != nil {
 		return nil, err
 	}
-	one.state, one.since = k.State, k.Since
+	one.state, one.since, one.unaware = k.State, k.Since, k.Unaware
 	return one, nil
 }
 

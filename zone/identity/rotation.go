@@ -95,8 +95,9 @@ func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAu
 	})
 }
 
-// Promote lets the next authority sign; the one that did is accepted from now on. Errors: ErrRotation.
-func (a *Authorities) Promote(ctx context.Context, realm, id string) error {
+// Promote lets the next authority sign; the one that did is accepted from now on. Who may not know it yet is remembered. Errors:
+// ErrRotation.
+func (a *Authorities) Promote(ctx context.Context, realm, id string, unaware ...string) error {
 	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		if at < 0 || kept.Authorities[at].State != Next {
@@ -108,7 +109,7 @@ func (a *Authorities) Promote(ctx context.Context, realm, id string) error {
 				kept.Authorities[i].State, kept.Authorities[i].Since = Accepted, now
 			}
 		}
-		kept.Authorities[at].State, kept.Authorities[at].Since = Signing, now
+		kept.Authorities[at].State, kept.Authorities[at].Since, kept.Authorities[at].Unaware = Signing, now, unaware
 		return nil
 	})
 }
@@ -170,15 +171,23 @@ func indexOf(h *held, id string) int {
 	return slices.IndexFunc(h.all, func(one *Authority) bool { return one.id == id })
 }
 
+// Unaware are those who do not believe what a realm publishes now, in words for people.
+type Unaware struct {
+	// Waited are waited for without an end: connected zones, this zone's proxies.
+	Waited []string
+	// Away are waited for at most for Rotation.Overlap: zones that are not connected.
+	Away []string
+}
+
 // Rotation finishes what Prepare begins: the next authority signs once everybody knows it, and one that no longer signs is
 // retired when all that it has signed has expired.
 type Rotation struct {
 	Store       store.Reader
 	Authorities *Authorities
-	// Overlap is how long the next authority is published at least before it signs.
+	// Overlap is how long the next authority waits for those who are away: Unaware.Away.
 	Overlap time.Duration
-	// Known reports whether all who are to believe the authorities of a realm have acknowledged what is published now.
-	Known func(realm string) bool
+	// Known tells who is still to acknowledge the authorities of a realm, as they are published now.
+	Known func(ctx context.Context, realm string) Unaware
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
 	Log *slog.Logger
@@ -231,9 +240,13 @@ func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
 		switch {
 		case one.state == Signing:
 			continue
-		case one.state == Next && r.Now().Sub(one.since) >= r.Overlap && r.Known(realm):
-			err = r.Authorities.Promote(ctx, realm, one.id)
-			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id, "error", err)
+		case one.state == Next:
+			unaware := r.Known(ctx, realm)
+			if len(unaware.Waited) > 0 || len(unaware.Away) > 0 && r.Now().Sub(one.since) < r.Overlap {
+				break
+			}
+			err = r.Authorities.Promote(ctx, realm, one.id, unaware.Away...)
+			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id, "unaware", unaware.Away, "error", err)
 		case one.state == Accepted && r.Authorities.unused(one):
 			err = r.Authorities.Retire(ctx, realm, one.id, false)
 			r.Log.Info("an authority of the mesh is no longer believed: all that it signed has expired", "mesh", realm, "authority", one.id, "error", err)

@@ -70,7 +70,8 @@ func TestRotationByHand(t *testing.T) {
 // when all that it has signed has expired.
 func TestRotationWaits(t *testing.T) {
 	var mu sync.Mutex
-	now, known := time.Now(), false
+	asked := 0
+	now, unaware := time.Now(), identity.Unaware{Waited: []string{"zone-2"}, Away: []string{"zone-3, offline"}}
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	memory := store.NewMemory()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -80,7 +81,7 @@ func TestRotationWaits(t *testing.T) {
 	must(t, err)
 	r := &identity.Rotation{
 		Store: memory, Authorities: a, Overlap: time.Hour, Now: clock, Log: slog.New(slog.DiscardHandler),
-		Known: func(string) bool { mu.Lock(); defer mu.Unlock(); return known },
+		Known: func(context.Context, string) identity.Unaware { mu.Lock(); defer mu.Unlock(); asked++; return unaware },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -98,13 +99,32 @@ func TestRotationWaits(t *testing.T) {
 	must(t, err)
 	becomes("signing next ")
 	mu.Lock()
-	known = true
+	now = now.Add(2 * time.Hour) // a connected zone is waited for without an end
 	mu.Unlock()
+	mu.Lock()
+	before := asked
+	mu.Unlock()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		mu.Lock()
+		again := asked
+		mu.Unlock()
+		if again >= before+2 { // it has looked, and gone on
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not look")
+		}
+	}
 	becomes("signing next ")
 	mu.Lock()
-	now = now.Add(2 * time.Hour)
+	unaware.Waited = nil // and one that is away no longer
 	mu.Unlock()
 	becomes("accepted signing ")
+	signing, err := a.For("default")
+	must(t, err)
+	if got := signing.Unaware(); len(got) != 1 || got[0] != "zone-3, offline" {
+		t.Errorf("it does not say that it did not wait for %v", got)
+	}
 	mu.Lock()
 	now = now.Add(identity.Lifetime + time.Hour)
 	mu.Unlock()

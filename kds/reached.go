@@ -1,0 +1,136 @@
+package kds
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const methodReached = "Reached"
+
+var (
+	// ErrNotConnected: there is no session with the global to ask it by.
+	ErrNotConnected = errors.New("not connected to the global")
+	// ErrCannotTell: the global does not know the question; it is an older one, or of another make.
+	ErrCannotTell = errors.New("the global cannot tell how far resources of zones have come")
+)
+
+// reachedRequest is a zone's question about a resource of its own, by the names that it has there. Content is a digest of its spec: only
+// what is the same on the global counts.
+type reachedRequest struct {
+	Type      resources.Type `json:"type"`
+	Mesh      string         `json:"mesh"`
+	Namespace string         `json:"namespace,omitempty"`
+	Name      string         `json:"name"`
+	Content   string         `json:"content"`
+}
+
+// Reached is how far a zone's resource, as it is now, has come in the other zones, by what they have said.
+type Reached struct {
+	// Stored: the global has it as it is.
+	Stored bool `json:"stored"`
+	// Pending are connected zones that have not acknowledged it, Refused those that do not take it, Offline those that are away and have
+	// not acknowledged it.
+	Pending []string         `json:"pending,omitempty"`
+	Refused []RolloutRefused `json:"refused,omitempty"`
+	Offline []RolloutOffline `json:"offline,omitempty"`
+	// Behind are zones that have it, with proxies of the mesh that have not acknowledged all that follows from what they were sent.
+	Behind []string `json:"behind,omitempty"`
+}
+
+func contentOf(r *resources.Resource) string {
+	sum := sha256.Sum256(r.Spec.JSON())
+	return hex.EncodeToString(sum[:])
+}
+
+//nolint:revive // the order of arguments is gRPC's
+func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	in := new(wrapperspb.BytesValue)
+	if err := decode(in); err != nil {
+		return nil, err
+	}
+	return srv.(ReportServer).Reached(ctx, in)
+}
+
+// Reached implements ReportServer. A zone is told only of what it wrote itself.
+func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
+	zone, _, _, err := g.identify(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	var ask reachedRequest
+	if err := json.Unmarshal(in.GetValue(), &ask); err != nil {
+		return nil, toStatus(fmt.Errorf("%w: a question about a resource: %w", errUndecodable, err))
+	}
+	raw, err := json.Marshal(g.reached(zone, &ask))
+	if err != nil {
+		return nil, err
+	}
+	return wrapperspb.Bytes(raw), nil
+}
+
+func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
+	out := &Reached{}
+	query := store.Query{Type: ask.Type, Mesh: ask.Mesh, Labels: map[string]string{resources.LabelZone: zone}}
+	for r := range g.config.Store.Snapshot().List(query) {
+		if r.DisplayName() != ask.Name || r.HomeNamespace() != ask.Namespace || contentOf(r) != ask.Content {
+			continue
+		}
+		zones := g.Rollout(r).Zones
+		out.Stored, out.Pending, out.Refused, out.Offline = true, zones.Pending, zones.Refused, zones.Offline
+		for name := range zones.reached {
+			if report := g.LastReport(name); report != nil && report.waitsFor(r) {
+				out.Behind = append(out.Behind, name)
+			}
+		}
+	}
+	return out
+}
+
+// waitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.
+func (r *Report) waitsFor(of *resources.Resource) bool {
+	if r.Applied[of.Type] < of.Revision {
+		return true
+	}
+	for _, p := range r.Behind {
+		if p.Mesh == of.Mesh {
+			return true
+		}
+	}
+	return false
+}
+
+// Reached asks the global how far a resource that this zone wrote has come in other zones. Errors wrap ErrNotConnected and ErrCannotTell.
+func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*Reached, error) {
+	conn := z.conn.Load()
+	if conn == nil {
+		return nil, ErrNotConnected
+	}
+	raw, err := json.Marshal(reachedRequest{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName(), Content: contentOf(r)})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(z.outgoing(ctx), z.config.SendTimeout)
+	defer cancel()
+	answer := new(wrapperspb.BytesValue)
+	err = conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), wrapperspb.Bytes(raw), answer)
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return nil, ErrCannotTell
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
+	}
+	out := &Reached{}
+	return out, json.Unmarshal(answer.GetValue(), out)
+}

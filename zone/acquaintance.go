@@ -1,0 +1,95 @@
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// acquaintance tells who believes the authorities of this zone: its own proxies, the global, and by the global's word the other zones
+// and their proxies.
+type acquaintance struct {
+	zone        string
+	store       store.Reader
+	authorities *identity.Authorities
+	standings   func() []xds.Standing
+	// link is nil for a zone that runs alone.
+	link *kds.Zone
+}
+
+// otherZones stands for zones that nobody names.
+const otherZones = "other zones"
+
+// unaware lists who does not know the authorities of a realm as they are now.
+func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unaware {
+	var out identity.Unaware
+	wait := func(format string, args ...any) { out.Waited = append(out.Waited, fmt.Sprintf(format, args...)) }
+	all, err := k.authorities.All(realm)
+	if err != nil || len(all) == 0 {
+		wait("its authorities, which cannot be read")
+		return out
+	}
+	mesh, snapshot := identity.MeshOfRealm(realm), k.store.Snapshot()
+	if believed := identity.BundlesOf(snapshot, mesh); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
+		wait("a MeshTrust that holds it")
+		return out
+	}
+	if n := k.behind(mesh); n > 0 {
+		wait("%d proxies of this zone", n)
+	}
+	published := snapshot.Get(identity.TrustKey(realm, k.zone))
+	if k.link == nil || published == nil {
+		return out
+	}
+	reached, err := k.link.Reached(ctx, published)
+	switch {
+	case errors.Is(err, kds.ErrCannotTell):
+		out.Away = append(out.Away, otherZones)
+		if zones := k.link.Rollout(published).Zones; zones.Acknowledged < zones.Total {
+			wait("the global")
+		}
+	case err != nil:
+		wait("the global, which is not connected")
+	case !reached.Stored:
+		wait("the global")
+	default:
+		out.Waited = append(out.Waited, reached.Pending...)
+		for _, zone := range reached.Refused {
+			wait("%s, which refuses it: %s", zone.Zone, zone.Reason)
+		}
+		for _, zone := range reached.Behind {
+			out.Away = append(out.Away, "proxies of "+zone)
+		}
+		for _, zone := range reached.Offline {
+			out.Away = append(out.Away, offline(zone))
+		}
+	}
+	slices.SortFunc(out.Away, strings.Compare)
+	return out
+}
+
+func offline(zone kds.RolloutOffline) string {
+	if zone.Since.IsZero() {
+		return zone.Zone + ", offline"
+	}
+	return zone.Zone + ", offline since " + zone.Since.UTC().Format(time.RFC3339)
+}
+
+// behind counts the zone's proxies in a mesh that have not acknowledged everything.
+func (k *acquaintance) behind(mesh string) int {
+	n := 0
+	for _, one := range k.standings() {
+		if one.Behind && one.Dataplane.Mesh == mesh {
+			n++
+		}
+	}
+	return n
+}
