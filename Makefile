@@ -148,6 +148,10 @@ fmt: ## format the Go sources
 generate: $(buf_ready) $(protoc_gen_go_ready) ## write the Go code of the protobuf messages again
 	$(TOOLS)/bin/buf generate
 
+.PHONY: docs
+docs: ## write docs/reference again, from the code
+	$(GO) run ./test/docs
+
 .PHONY: clean
 clean: ## remove what was built; .tools/ stays
 	rm -rf bin .run coverage.out

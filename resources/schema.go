@@ -45,6 +45,8 @@ type schema struct {
 type schemaField struct {
 	// name is the field's first spelling.
 	name string
+	// origin is the Go type and field that the document's field becomes: MeshService.Ports.
+	origin string
 	*schema
 }
 
@@ -122,7 +124,7 @@ func addStructFields(s *schema, t reflect.Type, owner Type) {
 			addStructFields(s, f.Type, owner)
 			continue
 		}
-		field := schemaField{name: name, schema: goSchema(f.Type, owner, f.Tag.Get(shapeTag))}
+		field := schemaField{name: name, origin: t.Name() + "." + f.Name, schema: goSchema(f.Type, owner, f.Tag.Get(shapeTag))}
 		s.fields[name] = field
 		if other := f.Tag.Get("alias"); other != "" {
 			s.fields[other] = field
@@ -160,7 +162,8 @@ func messageSchema(d protoreflect.MessageDescriptor) *schema {
 	s := &schema{shape: fieldsShape, fields: map[string]schemaField{}}
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
-		field := schemaField{name: f.JSONName(), schema: protoFieldSchema(f)}
+		message := strings.ReplaceAll(strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+"."), ".", "_")
+		field := schemaField{name: f.JSONName(), origin: message + "." + string(f.Name()), schema: protoFieldSchema(f)}
 		s.fields[f.JSONName()] = field
 		s.fields[string(f.Name())] = field
 	}

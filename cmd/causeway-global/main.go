@@ -25,7 +25,7 @@ func newRoot() *cobra.Command {
 		Short: "The global server of a Causeway mesh",
 		Args:  cobra.NoArgs,
 	}
-	root.AddCommand(newRun(), settings.NewHealthcheck("causeway-global", newRun()), settings.NewMan("causeway-global"), &cobra.Command{
+	root.AddCommand(newRun(), settings.NewHealthcheck("causeway-global", newRun()), settings.NewMan("causeway-global"), settings.NewReference("causeway-global"), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), server.Version()) },
 	})

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// settingsRule is what holds for the settings of both servers.
+const settingsRule = `Flags of ` + "`run`" + ` are also keys of the YAML file that ` + "`--config`" + ` names, and environment variables. A flag wins over the
+environment, the environment over the file. A key that is no setting is an error that names it.
+`
+
+// ctlRule is what holds for all commands of causewayctl.
+const ctlRule = `The flags of the first section hold for all commands. What exit statuses mean stands in the first section, too.
+`
+
+// programPage is what a program says of its commands and flags. The environment of whoever writes the page has no part in it.
+func programPage(ctx context.Context, bin, program string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, program), "reference")
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "CAUSEWAY_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s reference: %w", program, err)
+	}
+	rule := settingsRule
+	if program == "causewayctl" {
+		rule = ctlRule
+	}
+	return "# " + program + "\n\n" + written + "\n" + rule + string(out), nil
+}
