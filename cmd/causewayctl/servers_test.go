@@ -53,7 +53,8 @@ func startZoneAlone(env *testscript.Env) error {
 	return err
 }
 
-// startMesh runs a global and the zone zone-1, whose address is ZONE_ADDRESS, until the script ends.
+// startMesh runs a global and the zone zone-1, whose address is ZONE_ADDRESS, until the script ends. DATA_DIR, DIAGNOSTICS and KDS
+// are the global's.
 func startMesh(env *testscript.Env) error {
 	dir, err := serverDir(env)
 	if err != nil {
@@ -69,6 +70,9 @@ func startMesh(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv(addressEnv, "http://"+ready["api"])
+	env.Setenv("DATA_DIR", dir)
+	env.Setenv("DIAGNOSTICS", "http://"+ready["diagnostics"])
+	env.Setenv("KDS", ready["kds"])
 	ready, err = startZone(env, zone.Config{Global: "grpc://" + ready["kds"]})
 	env.Setenv("ZONE_ADDRESS", "http://"+ready["api"])
 	return err

@@ -66,6 +66,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 		l.mistakes(s)
 		l.commands(s)
 		l.backup(s)
+		l.supportBundle(s)
 	}
 	l.diagnostics(zone)
 	l.proxyPages(proxy)

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// doctorFlags say what doctor looks at besides the HTTP API.
+type doctorFlags struct {
+	dataDir, diagnostics string
+	ports                []string
+}
+
+func newDoctor(c *cli) *cobra.Command {
+	flags := &doctorFlags{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check a server and what belongs to it, and say what to do about what is wrong",
+		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions, the store, the audit\n" +
+			"log, each zone (online, behind, refusals, removals that are held, credentials), and the proxies. On the server's machine\n" +
+			"--data-dir adds the disk, the certificates in files, and who may read the keys. What could not be looked at is told too.\n\n" +
+			"A problem needs somebody to do something; a warning may. Exit status: 0 no problems, 1 problems, 2 the server could not be asked.",
+		Example: "  causewayctl doctor\n" +
+			"  causewayctl doctor --data-dir /var/lib/causeway --port 127.0.0.1:5685   # on the global's machine\n" +
+			"  causewayctl doctor --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680   # a zone\n" +
+			"  causewayctl doctor -o json | jq '.findings[] | select(.status == \"problem\")'",
+		Args: cobra.NoArgs,
+		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
+			return c.doctor(ctx, client, flags)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.dataDir, "data-dir", "", "the server's data `folder`, on its own machine")
+	f.StringVar(&flags.diagnostics, "diagnostics", "", "`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
+	f.StringSliceVar(&flags.ports, "port", nil, "`address` (HOST:PORT) of another port of the server, such as the one for zones or for proxies; may be repeated")
+	return cmd
+}
+
+// The statuses of a finding, from good to bad.
+const (
+	findingOK      = "ok"
+	findingUnknown = "unknown" // it could not be looked at
+	findingWarning = "warning"
+	findingProblem = "problem"
+)
+
+// finding is the outcome of one check.
+type finding struct {
+	Status string `json:"status"`
+	Check  string `json:"check"`
+	// About is what was looked at, where a check looks at several things.
+	About string `json:"about,omitempty"`
+	What  string `json:"what"`
+	Why   string `json:"why,omitempty"`
+	Do    string `json:"do,omitempty"`
+}
+
+// diagnosis is all that was found, in the order in which it was looked for.
+type diagnosis struct {
+	Address  string    `json:"address"`
+	Findings []finding `json:"findings"`
+}
+
+func (d *diagnosis) add(f ...finding) { d.Findings = append(d.Findings, f...) }
+
+// note adds what is well.
+func (d *diagnosis) note(check, about, what string, args ...any) {
+	d.add(finding{Status: findingOK, Check: check, About: about, What: fmt.Sprintf(what, args...)})
+}
+
+// unknown adds what could not be looked at.
+func (d *diagnosis) unknown(check, about string, err error, do string) {
+	d.add(finding{Status: findingUnknown, Check: check, About: about, What: err.Error(), Do: do})
+}
+
+func (d *diagnosis) count(status string) (n int) {
+	for i := range d.Findings {
+		if d.Findings[i].Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// examination is what the checks of one run share.
+type examination struct {
+	diagnosis
+
+	cli    *cli
+	client *api.Client
+	flags  *doctorFlags
+	// version is the server's.
+	version string
+}
+
+// doctor prints what the checks found, and answers by the exit status.
+func (c *cli) doctor(ctx context.Context, client *api.Client, flags *doctorFlags) error {
+	d, err := c.diagnose(ctx, client, flags)
+	if err != nil {
+		return err
+	}
+	if err := c.printAnswer(d, func() error { return d.print(c.out) }); err != nil {
+		return err
+	}
+	if d.count(findingProblem) > 0 {
+		return errNo
+	}
+	return nil
+}
+
+// diagnose runs the checks one after another. An error is that the server could not be asked at all.
+func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFlags) (*diagnosis, error) {
+	e := &examination{diagnosis: diagnosis{Address: c.address, Findings: []finding{}}, cli: c, client: client, flags: flags}
+	if err := e.server(ctx); err != nil {
+		return nil, err
+	}
+	e.audit(ctx)
+	e.keys(ctx)
+	if err := e.readiness(ctx); err != nil {
+		return nil, err
+	}
+	e.otherPorts(ctx)
+	if err := e.sync(ctx); err != nil {
+		return nil, err
+	}
+	e.proxies(ctx)
+	if flags.dataDir != "" {
+		e.dataDir()
+	}
+	return &e.diagnosis, nil
+}
+
+// print is a table of all, and below it what to do, worst first.
+func (d *diagnosis) print(w io.Writer) error {
+	t := &table{header: []string{"STATUS", "CHECK", "ABOUT", "WHAT"}}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		t.add(f.Status, f.Check, f.About, f.What)
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	bad := slices.DeleteFunc(slices.Clone(d.Findings), func(f finding) bool { return f.Why == "" && f.Do == "" })
+	slices.SortStableFunc(bad, func(a, b finding) int { return cmp.Compare(severity(b.Status), severity(a.Status)) })
+	for i := range bad {
+		f := &bad[i]
+		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Status, cmp.Or(f.About, f.Check), f.What)
+		if f.Why != "" {
+			fmt.Fprintf(w, "  why it matters: %s\n", f.Why)
+		}
+		if f.Do != "" {
+			fmt.Fprintf(w, "  what to do:     %s\n", f.Do)
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d problems, %d warnings, %d not looked at\n", d.count(findingProblem), d.count(findingWarning), d.count(findingUnknown))
+	return err
+}
+
+func severity(status string) int {
+	return slices.Index([]string{findingOK, findingUnknown, findingWarning, findingProblem}, status)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// fullPart and fullBytes are how little room on the disk is a problem; tightPart is worth a warning.
+	fullPart  = 0.05
+	fullBytes = 256 << 20
+	tightPart = 0.15
+	// slowWrite is how long a small write may take until it is durable. Each change waits for one.
+	slowWrite = 100 * time.Millisecond
+	// probes is how often that is tried; the fastest counts.
+	probes = 3
+)
+
+// auditFolder is the audit log's in a data folder.
+const auditFolder = "audit"
+
+// dataDir looks at what is on the disk of the server's machine.
+func (e *examination) dataDir() {
+	dir := e.flags.dataDir
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		e.add(finding{
+			findingProblem, "data folder", dir, "is not there, or is no folder",
+			"the server keeps all that it knows in it", "give the --data-dir that the server was started with",
+		})
+		return
+	}
+	if free, total, err := diskSpace(dir); err != nil {
+		e.unknown("disk", dir, err, "")
+	} else {
+		e.add(spaceFinding(dir, free, total))
+	}
+	e.add(writeFinding("disk", dir), writeFinding("audit log", filepath.Join(dir, auditFolder)))
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			e.unknown("files", path, err, "run it as the server's user")
+			return nil
+		}
+		if !entry.IsDir() {
+			e.add(fileFindings(path, entry)...)
+		}
+		return nil
+	})
+	if err != nil {
+		e.unknown("files", dir, err, "")
+	}
+}
+
+func spaceFinding(dir string, free, total uint64) finding {
+	part := float64(free) / float64(max(total, 1))
+	f := finding{Status: findingOK, Check: "disk", About: dir, What: fmt.Sprintf("%d MiB free of %d MiB", free>>20, total>>20)}
+	if part >= tightPart && free >= fullBytes {
+		return f
+	}
+	f.Status, f.Why, f.Do = findingWarning, "a server whose disk is full takes no writes", "make room, or move the data folder to a larger disk (stop the server, copy, start)"
+	if part < fullPart || free < fullBytes {
+		f.Status = findingProblem
+	}
+	return f
+}
+
+// writeFinding writes a small file beside the others, as durably as the server does, and removes it.
+func writeFinding(check, dir string) finding {
+	fastest := time.Hour
+	for range probes {
+		began := time.Now()
+		if err := writeDurably(dir); err != nil {
+			f := finding{
+				findingProblem, check, dir, "cannot be written: " + err.Error(),
+				"the server stores nothing, and changes nothing that it cannot write down", "repair the folder or the disk; the server goes on by itself",
+			}
+			if errors.Is(err, fs.ErrPermission) {
+				f.Status, f.Why, f.Do = findingUnknown, "", "run it as the server's user"
+			}
+			return f
+		}
+		fastest = min(fastest, time.Since(began))
+	}
+	f := finding{Status: findingOK, Check: check, About: dir, What: "a small write is durable in " + fastest.Round(100*time.Microsecond).String()}
+	if fastest > slowWrite {
+		f.Status, f.Why, f.Do = findingWarning, "each change waits for one such write", "use a faster disk, or find what else writes to it; causeway_store_apply_duration_seconds shows it over time"
+	}
+	return f
+}
+
+func writeDurably(dir string) error {
+	file, err := os.CreateTemp(dir, ".doctor-")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, 4096))
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}
+
+// fileFindings judges one file: a certificate by its end, what is secret by who may read it.
+func fileFindings(path string, entry fs.DirEntry) []finding {
+	switch name := entry.Name(); {
+	case strings.HasSuffix(name, ".crt"):
+		return certificatesIn(path)
+	case strings.HasSuffix(name, ".key"), strings.HasSuffix(name, ".token"), strings.HasSuffix(name, ".db"):
+		info, err := entry.Info()
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			return nil
+		}
+		return []finding{{
+			findingProblem, "files", path, fmt.Sprintf("others may read or write it: its mode is %03o", info.Mode().Perm()),
+			"who can read it can act as the server, or as an admin", "chmod 600 " + path,
+		}}
+	}
+	return nil
+}
+
+// certificatesIn judges the certificates of a PEM file.
+func certificatesIn(path string) []finding {
+	raw, err := os.ReadFile(path) //nolint:gosec // a file of the folder that we were told to look at
+	if err != nil {
+		return []finding{{Status: findingUnknown, Check: "certificate", About: path, What: err.Error(), Do: "run it as the server's user"}}
+	}
+	var out []finding
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		out = append(out, certificateFinding(path, cert, time.Now()))
+	}
+	if len(out) == 0 {
+		out = append(out, finding{
+			findingProblem, "certificate", path, "holds no certificate", "the server does not start with it",
+			"restore it from a backup (causewayctl restore)",
+		})
+	}
+	return out
+}

@@ -1,0 +1,10 @@
+//go:build !linux && !darwin
+
+package main
+
+import "errors"
+
+// diskSpace is not known on this system.
+func diskSpace(string) (free, total uint64, err error) {
+	return 0, 0, errors.New("the room on the disk is not known on this system")
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// proxies looks at those that are not connected, or have not taken what they were sent.
+func (e *examination) proxies(ctx context.Context) {
+	meshes, err := e.meshes(ctx)
+	if err != nil {
+		e.unknown("proxies", "", err, "")
+		return
+	}
+	for _, mesh := range meshes {
+		e.proxiesOf(ctx, mesh)
+	}
+}
+
+func (e *examination) proxiesOf(ctx context.Context, mesh string) {
+	d, _ := resources.Lookup(resources.TypeDataplane)
+	overviews, err := listAll[dataplaneOverview](ctx, e.client, listPath(d, mesh)+overviewSuffix, listQuery{descriptor: d, mesh: mesh})
+	if err != nil {
+		e.unknown("proxies", "mesh "+mesh, err, "")
+		return
+	}
+	found := proxyFindings(mesh, overviews)
+	status, err := fetchRollout(ctx, e.client, resources.Key{Type: resources.TypeMesh, Name: mesh})
+	if err == nil {
+		found = append(found, behindFindings(mesh, status.Proxies.Behind)...)
+	}
+	if len(found) == 0 {
+		e.note("proxies", "mesh "+mesh, "%d, all connected and in sync", len(overviews))
+	}
+	e.add(found...)
+}
+
+// proxyFindings counts the Dataplanes whose proxy is not there.
+func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
+	var away []string
+	for _, o := range overviews {
+		if state, _ := connectionState(o.Insight.Subscriptions); state != stateOnline {
+			away = append(away, place(resources.Key{Mesh: o.Mesh, Namespace: o.Namespace, Name: o.Name}))
+		}
+	}
+	if len(away) == 0 {
+		return nil
+	}
+	return []finding{{
+		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s", len(away), len(overviews), firstOf(away, 5)),
+		"an Envoy that runs keeps its last configuration and takes no changes; one that does not run serves nobody",
+		"start the proxy (causeway-zone bootstrap), see whether it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
+	}}
+}
+
+// behindFindings tells what is wrong with proxies for longer from what is only a matter of time.
+func behindFindings(mesh string, behind []behindProxy) []finding {
+	var failing, late []string
+	for _, p := range behind {
+		if p.Reason != "" {
+			failing = append(failing, p.String())
+		} else {
+			late = append(late, p.String())
+		}
+	}
+	var out []finding
+	if len(failing) > 0 {
+		out = append(out, finding{
+			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf("%d refuse their configuration, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
+			"they keep their last configuration: what was changed since, permissions among it, does not hold there",
+			"the reason names what is wrong; causewayctl inspect dataplane NAME shows the policies, the proxy's own log the details",
+		})
+	}
+	if len(late) > 0 {
+		out = append(out, finding{
+			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d have not acknowledged everything yet: %s", len(late), firstOf(late, 5)),
+			"the newest changes do not hold there yet", "ask again in a few seconds; what stays is a proxy that hangs",
+		})
+	}
+	return out
+}

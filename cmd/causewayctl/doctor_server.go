@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+const (
+	defaultDiagnostics = "http://127.0.0.1:5680"
+	// slowAnswer is how long the smallest request may take before somebody should look.
+	slowAnswer = time.Second
+	// certificateSkew is what certificates allow for clocks that differ; noticedSkew what makes ages and logs hard to read.
+	certificateSkew = 5 * time.Minute
+	noticedSkew     = 10 * time.Second
+	// soonExpired and nearlyExpired are how long before its end a certificate is told of. Servers renew theirs 30 days before,
+	// when they start.
+	soonExpired   = 30 * 24 * time.Hour
+	nearlyExpired = 7 * 24 * time.Hour
+	portTimeout   = 5 * time.Second
+)
+
+// server checks what one request tells: that it is answered and how fast, the clock, the certificate, the version.
+func (e *examination) server(ctx context.Context) error {
+	probe, err := e.client.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	info := &serverInfo{}
+	if err := e.client.JSON(ctx, api.Request{Path: "/"}, info); err != nil {
+		return err
+	}
+	e.version = info.Version
+	took := probe.Took.Round(time.Millisecond)
+	if probe.Took > slowAnswer {
+		e.add(finding{
+			findingWarning, "api", "", fmt.Sprintf("it took %s to answer the smallest request", took),
+			"the server, its machine or the network is overloaded: changes reach zones and proxies late",
+			"look at the load of the machine, and at causeway_api_request_seconds of /metrics",
+		})
+	} else {
+		e.note("api", "", "%s %s answers in %s", info.Product, info.Version, took)
+	}
+	e.add(clockFinding(probe.Skew()))
+	for _, cert := range probe.Certificates[:min(1, len(probe.Certificates))] {
+		e.add(certificateFinding("of "+e.cli.address, cert, time.Now()))
+	}
+	e.add(versionFinding("this program", server.Version(), info.Version))
+	return nil
+}
+
+// clockFinding judges how far the server's clock is ahead of ours.
+func clockFinding(skew time.Duration) finding {
+	f := finding{Status: findingOK, Check: "clock", What: "the server's clock is that of this machine"}
+	away := skew.Abs().Round(time.Second)
+	if away < noticedSkew {
+		return f
+	}
+	way := "ahead of"
+	if skew < 0 {
+		way = "behind"
+	}
+	f.Status, f.What = findingWarning, fmt.Sprintf("the server's clock is %s %s this machine's", away, way)
+	f.Why, f.Do = "times in logs, the audit log and tables do not fit together", "let both machines take their time by NTP (timedatectl shows whether they do)"
+	if away >= certificateSkew {
+		f.Status, f.Why = findingProblem, "certificates and tokens count as expired, or as not good yet, on one of the machines"
+	}
+	return f
+}
+
+// certificateFinding judges how long a server's certificate is still good.
+func certificateFinding(about string, cert *x509.Certificate, now time.Time) finding {
+	f := finding{Status: findingOK, Check: "certificate", About: about, What: "good until " + cert.NotAfter.UTC().Format(time.DateOnly)}
+	left := cert.NotAfter.Sub(now)
+	if now.Before(cert.NotBefore) {
+		f.Status, f.What = findingProblem, "not good before "+cert.NotBefore.UTC().Format(time.RFC3339)
+		f.Why, f.Do = "nobody can verify the server", "set this machine's clock and the server's"
+		return f
+	}
+	if left > soonExpired {
+		return f
+	}
+	f.Status, f.Why = findingWarning, "once it has ended, nobody can verify the server, and zones and proxies stay away"
+	f.Do = "restart the server: it makes a new one at start, 30 days before the end; the CA stays what it is"
+	if cert.IsCA {
+		f.Do = "for a zone CA: causewayctl keys rotate zone-ca; for a server's CA see docs/operations/rotation.md"
+	}
+	switch {
+	case left <= 0:
+		f.Status, f.What = findingProblem, "ended at "+cert.NotAfter.UTC().Format(time.RFC3339)
+	case left < nearlyExpired:
+		f.Status = findingProblem
+	}
+	return f
+}
+
+var minorVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)`)
+
+// versionFinding compares with the server's version: one minor version apart works.
+func versionFinding(about, version, servers string) finding {
+	f := finding{Status: findingOK, Check: "version", About: about, What: version}
+	if version == servers || version == "" {
+		return f
+	}
+	f.What = fmt.Sprintf("%s, the server is %s", version, servers)
+	a, b := minorVersion.FindStringSubmatch(version), minorVersion.FindStringSubmatch(servers)
+	if a == nil || b == nil {
+		f.Status, f.Why = findingWarning, "it cannot be told from these versions whether they go together"
+		f.Do = "run released versions, at most one minor version apart"
+		return f
+	}
+	one, _ := strconv.Atoi(a[2])
+	other, _ := strconv.Atoi(b[2])
+	if a[1] != b[1] || max(one-other, other-one) > 1 {
+		f.Status, f.Why = findingProblem, "only versions that are at most one minor version apart are tested together"
+		f.Do = "upgrade the older one, one minor version at a time"
+	}
+	return f
+}
+
+// audit asks for something that changes nothing and is refused while the audit log cannot be written.
+func (e *examination) audit(ctx context.Context) {
+	err := e.client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_can-i", Body: []byte(`{"verb":"read","type":"Mesh"}`)}, nil)
+	switch {
+	case err == nil:
+		e.note("audit log", "", "is written")
+	case strings.Contains(err.Error(), "audit"):
+		e.add(finding{
+			findingProblem, "audit log", "", err.Error(),
+			"nothing can be changed on this server: what is not in the audit log is not done",
+			"see the server's log for the error; make room or repair the audit folder in its data folder: it goes on by itself",
+		})
+	default:
+		e.unknown("audit log", "", err, "")
+	}
+}
+
+// keys looks at the ends of the keys that the server signs with.
+func (e *examination) keys(ctx context.Context) {
+	list := &keyList{}
+	if err := e.client.JSON(ctx, api.Request{Path: "/_keys"}, list); err != nil {
+		e.unknown("keys", "", err, "ask as somebody who may read keys: causewayctl auth can-i read key")
+		return
+	}
+	e.add(keyFindings(list.Keys, time.Now())...)
+}
+
+func keyFindings(keys []shownKey, now time.Time) []finding {
+	var out []finding
+	for _, k := range keys {
+		if k.Expires == nil || k.Expires.Sub(now) > soonExpired {
+			continue
+		}
+		f := finding{
+			findingWarning, "keys", k.Purpose + " " + k.ID, "ends at " + k.Expires.UTC().Format(time.RFC3339),
+			"what it signed is refused from then on", "causewayctl keys rotate " + k.Purpose + ", while all zones and proxies that depend on it are connected",
+		}
+		if k.Expires.Sub(now) < nearlyExpired {
+			f.Status = findingProblem
+		}
+		out = append(out, f)
+	}
+	if len(out) == 0 {
+		out = append(out, finding{Status: findingOK, Check: "keys", What: fmt.Sprintf("%d keys, none ends within 30 days", len(keys))})
+	}
+	return out
+}
+
+// diagnosticsAddress is where the diagnostics are, empty where nobody said.
+func (c *cli) diagnosticsAddress(flag string) string {
+	if flag == "" && c.address == defaultAddress {
+		return defaultDiagnostics
+	}
+	return flag
+}
+
+// diagnosticsClient asks the diagnostics port, which takes no credentials.
+func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
+	config := api.ClientConfig{Address: address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version()}
+	if c.caFile != "" || c.credential.pin != "" {
+		if err := (&credentialFlags{pin: c.credential.pin}).apply(&config, c.caFile); err != nil {
+			return nil, err
+		}
+		config.Token = ""
+	}
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, usagef("--diagnostics: %w", err)
+	}
+	return client, nil
+}
+
+// readiness asks whether the server can do its work: the store among it.
+func (e *examination) readiness(ctx context.Context) error {
+	address := e.cli.diagnosticsAddress(e.flags.diagnostics)
+	if address == "" {
+		e.unknown("readiness", "", errors.New("the diagnostics port is not known"), "give --diagnostics URL")
+		return nil
+	}
+	client, err := e.cli.diagnosticsClient(address)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	_, err = client.Do(ctx, api.Request{Path: server.ReadyPage})
+	var answer *api.Error
+	switch {
+	case err == nil:
+		e.note("readiness", address, "the server is ready, and its store takes writes")
+	case asAPIError(err, &answer):
+		e.add(finding{
+			findingProblem, "readiness", address, "not ready: " + answer.Detail,
+			"a server that is not ready takes no writes; what it serves is what it had",
+			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again by itself",
+		})
+	default:
+		e.add(finding{
+			findingProblem, "readiness", address, err.Error(),
+			"what watches the server by this port cannot see it",
+			"compare with the server's --diagnostics-address, and with what the network lets through",
+		})
+	}
+	return nil
+}
+
+// otherPorts connects to what --port names, and looks at the certificate there.
+func (e *examination) otherPorts(ctx context.Context) {
+	for _, address := range e.flags.ports {
+		e.add(portFinding(ctx, address))
+	}
+}
+
+func portFinding(ctx context.Context, address string) finding {
+	ctx, cancel := context.WithTimeout(ctx, portTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return finding{
+			findingProblem, "port", address, err.Error(), "zones or proxies cannot connect",
+			"is it the address that the server listens on (its log says so at start), and does the network let it through?",
+		}
+	}
+	defer conn.Close()
+	// The certificate is only looked at for its dates: nothing is sent, so nothing depends on whose it is.
+	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}) //nolint:gosec // see above
+	if secure.HandshakeContext(ctx) != nil {
+		return finding{Status: findingOK, Check: "port", About: address, What: "answers, without TLS"}
+	}
+	f := certificateFinding(address, secure.ConnectionState().PeerCertificates[0], time.Now())
+	f.Check = "port"
+	f.What = "answers; its certificate: " + f.What
+	return f
+}
+
+// meshes are the names of the meshes, sorted as the server sorts them.
+func (e *examination) meshes(ctx context.Context) ([]string, error) {
+	d, _ := resources.Lookup(resources.TypeMesh)
+	items, err := listItems(ctx, e.client, listQuery{descriptor: d})
+	var names []string
+	for _, it := range items {
+		names = append(names, it.Name)
+	}
+	return names, err
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"crypto/x509"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// TestFindings: where each check draws its lines. Everything but what is ok says why it matters and what to do.
+func TestFindings(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	const day = 24 * time.Hour
+	cert := func(from, until time.Duration) *x509.Certificate {
+		return &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(from), NotAfter: now.Add(until)}
+	}
+	key := func(until time.Duration) []shownKey {
+		at := now.Add(until)
+		return []shownKey{{Purpose: "zone-ca", ID: "x", Expires: &at}, {Purpose: "token-signing", ID: "y"}}
+	}
+	credentials := func(left time.Duration) *zoneCredentials {
+		return &zoneCredentials{Zone: "z", Certificates: []zoneCertificate{
+			{Issued: now.Add(-90 * day), Expires: now.Add(-60 * day)}, {Issued: now.Add(left - 30*day), Expires: now.Add(left)},
+		}}
+	}
+	session := func(s syncSession) []finding { s.Zone, s.Connected = "z", true; return sessionFindings(&s) }
+	lag := func(seconds float64) syncSession {
+		return syncSession{Types: []syncType{{Type: "Mesh", Direction: "toZone", LagSeconds: seconds}}}
+	}
+	one := func(f finding) []finding { return []finding{f} }
+	rows := map[string]struct {
+		found []finding
+		want  string // the statuses, with a word of what
+	}{
+		"clocks agree":                       {one(clockFinding(2 * time.Second)), "ok"},
+		"clock ahead":                        {one(clockFinding(time.Minute)), "warning ahead of"},
+		"clock behind":                       {one(clockFinding(-time.Minute)), "warning behind"},
+		"clock so far off that nothing fits": {one(clockFinding(-6 * time.Minute)), "problem 6m0s behind"},
+		"certificate is good":                {one(certificateFinding("x", cert(-day, 90*day), now)), "ok"},
+		"certificate ends this month":        {one(certificateFinding("x", cert(-day, 20*day), now)), "warning good until"},
+		"certificate ends this week":         {one(certificateFinding("x", cert(-day, 6*day), now)), "problem good until"},
+		"certificate has ended":              {one(certificateFinding("x", cert(-day, -time.Second), now)), "problem ended at"},
+		"certificate begins later":           {one(certificateFinding("x", cert(time.Hour, 90*day), now)), "problem not good before"},
+		"keys are good":                      {keyFindings(key(90*day), now), "ok 2 keys"},
+		"key ends this month":                {keyFindings(key(20*day), now), "warning ends at"},
+		"key ends this week":                 {keyFindings(key(time.Hour), now), "problem ends at"},
+		"same version":                       {one(versionFinding("x", "dev", "dev")), "ok"},
+		"next minor version":                 {one(versionFinding("x", "v1.3.9", "v1.4.0")), "ok"},
+		"two minor versions apart":           {one(versionFinding("x", "v1.2.0", "v1.4.0")), "problem v1.2.0, the server is v1.4.0"},
+		"another major version":              {one(versionFinding("x", "v2.4.0", "v1.4.0")), "problem"},
+		"versions without numbers":           {one(versionFinding("x", "dev", "v1.4.0")), "warning"},
+		"room on the disk":                   {one(spaceFinding("x", 50<<30, 100<<30)), "ok"},
+		"little room":                        {one(spaceFinding("x", 10<<30, 100<<30)), "warning 10240 MiB free"},
+		"hardly any room":                    {one(spaceFinding("x", 3<<30, 100<<30)), "problem"},
+		"hardly any room on a small disk":    {one(spaceFinding("x", 200<<20, 1<<30)), "problem"},
+		"zone certificate is renewed":        {credentialFindings(credentials(20*day), now), ""},
+		"zone certificate is not renewed":    {credentialFindings(credentials(5*day), now), "problem was not renewed"},
+		"zone certificate has ended":         {credentialFindings(credentials(-day), now), "problem its certificate ended"},
+		"in sync":                            {session(lag(1)), ""},
+		"behind":                             {session(lag(31)), "problem behind by 31s in Mesh"},
+		"refused": {session(syncSession{Types: []syncType{{Type: "Mesh", Refused: []syncRefusal{{Name: "m", Reason: "too big", By: "self"}}}}}),
+			"problem 1 Mesh refused"},
+		"removal held":             {session(syncSession{Types: []syncType{{Type: "Mesh", Held: &syncHeldRemoval{Count: 12}}}}), "problem the removal of 12 Mesh is held"},
+		"removal held by the zone": {session(syncSession{HeldByZone: map[resources.Type]int{"Mesh": 11}}), "problem the removal of 11 Mesh is held"},
+		"another store":            {session(syncSession{NewStore: &newStore{}}), "warning restored"},
+		"zone has lost its global": {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}), "problem not connected to the global"},
+		"zone alone":               {ownFindings(&syncSession{Zone: "z"}), "ok runs alone"},
+		"proxy refuses":            {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a", Reason: "no such filter"}}), "problem no such filter"},
+		"proxy is late":            {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a"}}), "warning not acknowledged"},
+	}
+	for name, row := range rows {
+		status, words, _ := strings.Cut(row.want, " ")
+		if len(row.found) != map[bool]int{true: 0, false: 1}[row.want == ""] {
+			t.Errorf("%s: %+v", name, row.found)
+			continue
+		}
+		for _, f := range row.found {
+			if f.Status != status || !strings.Contains(f.What, words) {
+				t.Errorf("%s: %s, %q; want %s, %q", name, f.Status, f.What, status, words)
+			}
+			if f.Status != findingOK && (f.Why == "" || f.Do == "") {
+				t.Errorf("%s: it does not say why it matters, or what to do: %+v", name, f)
+			}
+		}
+	}
+}
