@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"time"
@@ -25,7 +26,10 @@ const (
 	// joinCallTimeout bounds one try at one address; joinTimeout all of them.
 	joinCallTimeout = 10 * time.Second
 	joinTimeout     = 2 * time.Minute
-	joinPause       = time.Second
+	// joinPause is how long after the first try the next comes; each pause is twice the one before, give or take a quarter, up to
+	// longestJoinPause.
+	joinPause        = 500 * time.Millisecond
+	longestJoinPause = 10 * time.Second
 )
 
 // ErrOtherZone: the data directory is that of another zone.
@@ -56,7 +60,9 @@ type Joined struct {
 }
 
 // Join makes a key, trades the join string's token for a credential of the global, and keeps both in the data directory, sealed. A
-// global that cannot be reached is tried again for two minutes. A zone that has joined before keeps its id. Errors wrap
+// global that cannot be reached is tried again for two minutes, at growing intervals. The key is on disk before the token is shown: when
+// the answer gets lost, the next try, also of a later process, shows the same token with the same key, and the global answers again;
+// with any other key the token is used. A zone that has joined before keeps its id. Errors wrap
 // kds.ErrJoinString, ErrOtherZone, or say what the global answered.
 func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if c.Log == nil {
@@ -164,7 +170,7 @@ func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	for {
+	for pause := joinPause; ; pause = min(2*pause, longestJoinPause) {
 		var failures []error
 		for _, address := range addresses {
 			joined, err := s.joinAt(ctx, offer, address, addresses)
@@ -178,7 +184,7 @@ func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses
 			failures = append(failures, err)
 		}
 		log.Warn("the global does not answer: trying again", "zone", offer.Zone, "error", errors.Join(failures...))
-		timer := time.NewTimer(joinPause)
+		timer := time.NewTimer(pause*3/4 + rand.N(pause/2)) //nolint:gosec // spreads zones that ask at once
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

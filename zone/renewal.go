@@ -14,8 +14,9 @@ import (
 
 const (
 	renewTimeout = 10 * time.Second
-	// renewPause is how long after a renewal that failed it is tried again.
-	renewPause = time.Second
+	// renewPause is how long after a renewal that failed it is tried again; each pause is twice the one before, up to longestRenewPause.
+	renewPause        = time.Second
+	longestRenewPause = 10 * time.Minute
 	// longestLook bounds a wait by the clock, which may be set.
 	longestLook = time.Hour
 )
@@ -66,7 +67,7 @@ func (r *renewal) without(ctx context.Context, err error) error {
 
 // keep renews whenever it is time; nil once ctx has ended, otherwise why the global is no longer followed.
 func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-chan kds.Advice, followed <-chan error) error {
-	due := false
+	due, pause := false, renewPause
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -83,9 +84,9 @@ func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-cha
 		if due || wait <= 0 {
 			if err := r.renew(ctx, service); err != nil {
 				r.log.Warn("the zone's credential was not renewed: trying again", "zone", r.zone, "error", err)
-				due, wait = true, renewPause
+				due, wait, pause = true, pause, min(2*pause, longestRenewPause)
 			} else {
-				due, wait = false, 0
+				due, wait, pause = false, 0, renewPause
 			}
 		}
 		timer.Reset(max(wait, renewPause))

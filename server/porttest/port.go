@@ -21,7 +21,7 @@ const (
 // programs do, can, and gets all connections; who asks the system for any port, or Free for another, is given another.
 func Free() (int, error) {
 	for range tries {
-		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // nobody gains by guessing it
+		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // which one is no secret //nolint:gosec // nobody gains by guessing it
 		err := reserve(port)
 		if err == nil {
 			return port, nil

@@ -1,0 +1,141 @@
+package global
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// watched is an admission over a store in memory, whose log is kept.
+func watched(t *testing.T) (*admission, *bytes.Buffer) {
+	t.Helper()
+	log := &bytes.Buffer{}
+	s := store.NewMemory()
+	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := secrets.NewKeeper(s, box)
+	issuer, err := tokens.Open(t.Context(), tokens.Config{Keeper: keeper, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := resources.NewSpec(resources.TypeZone, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := &resources.Resource{Key: kds.ZoneKey("zone-1"), Labels: map[string]string{}, Spec: spec}
+	if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: zone}}}); err != nil {
+		t.Fatal(err)
+	}
+	return &admission{
+		store: s, members: newMembers(keeper, time.Now), tokens: issuer, allowTokens: true, now: time.Now,
+		audit: func(context.Context, auditEvent) error { return nil }, log: slog.New(slog.NewTextHandler(log, nil)),
+	}, log
+}
+
+// watch runs the admission, and its issuer, until the function that it returns is called.
+func (a *admission) watch(t *testing.T, recheck func()) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = a.run(ctx, recheck) })
+	running.Go(func() { _ = a.tokens.Run(ctx) })
+	return func() { cancel(); running.Wait() }
+}
+
+// TestAnonymousIsWarnedOfEachMinute: at once, and then every minute; not where nobody anonymous is let in.
+func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
+	for allowed, want := range map[bool]int{true: 11, false: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			a, log := watched(t)
+			a.allowAnonymous = allowed
+			stop := a.watch(t, func() {})
+			time.Sleep(10*time.Minute + 30*time.Second)
+			stop()
+			if n := strings.Count(log.String(), "without proof of who they are"); n != want {
+				t.Errorf("allowed is %t: %d warnings in ten and a half minutes, want %d", allowed, n, want)
+			}
+		})
+	}
+}
+
+// mostAfterTheEnd is how long a session may outlive its credential.
+const mostAfterTheEnd = 5 * time.Second
+
+// TestSessionsAreAskedInTime: within seconds of the moment at which a credential expires or is withdrawn, its session is asked for it again,
+// and has none. Until then it has one.
+func TestSessionsAreAskedInTime(t *testing.T) {
+	for name, row := range map[string]struct {
+		withdraw func(*admission, tokens.Claims) error
+		after    time.Duration
+	}{
+		"expired": {func(*admission, tokens.Claims) error { return nil }, time.Hour},
+		"token": {func(a *admission, c tokens.Claims) error {
+			return a.tokens.Revoke(context.Background(), c.ID, c.Expires)
+		}, 10 * time.Minute},
+		"all of them": {func(a *admission, _ tokens.Claims) error { return a.withdrawn("zone-1") }, 10 * time.Minute},
+		"its key": {func(a *admission, _ tokens.Claims) error {
+			before := a.tokens.Keys()[0].ID
+			if _, err := a.tokens.Rotate(context.Background()); err != nil {
+				return err
+			}
+			return a.tokens.Retire(context.Background(), before)
+		}, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _ := watched(t)
+				token, claims, err := a.tokens.Issue(t.Context(), tokens.Claims{Subject: "zone-1", Audience: tokens.AudienceZone, Zone: "zone-1", Scopes: []string{scopeControlPlane}}, time.Hour)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = a.members.update(t.Context(), "zone-1", func(m *member) error {
+					m.Tokens = append(m.Tokens, issuedToken{ID: claims.ID, Issued: claims.IssuedAt, Expires: claims.Expires})
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass, err := a.byToken(t.Context(), token, "zone-1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				start, ended := time.Now(), time.Time{}
+				stop := a.watch(t, func() {
+					if pass.Err() != nil && ended.IsZero() {
+						ended = time.Now()
+					}
+				})
+				time.Sleep(row.after)
+				if err := row.withdraw(a, claims); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				stop()
+				if late := ended.Sub(start.Add(row.after)); ended.IsZero() || late < 0 || late > mostAfterTheEnd {
+					t.Errorf("the session ended %s after its credential", late)
+				}
+			})
+		})
+	}
+}
+
+// withdrawn is what a revocation of the zone does.
+func (a *admission) withdrawn(zone string) error {
+	return a.members.update(context.Background(), zone, func(m *member) error {
+		m.withdraw(a.now())
+		return nil
+	})
+}
