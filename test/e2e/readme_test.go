@@ -42,6 +42,15 @@ func TestREADME(t *testing.T) {
 	newReader(t, root, "first-policy").read("README.md", walkthrough)
 }
 
+// TestInstallOnOneMachine runs the commands of docs/install/one-machine.md: settings in files, doctor, a backup, a restart, a support bundle.
+func TestInstallOnOneMachine(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newReader(t, root, "first-policy").read("docs/install/one-machine.md", "## Step by step")
+}
+
 // TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that takes permissions from a zone.
 func TestProxylessGRPCGuide(t *testing.T) {
 	root, err := cluster.Root()
