@@ -65,7 +65,11 @@ func (r *reader) read(page, section string) {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.root, page))
 	r.must(err)
-	for _, c := range readCommands(r.t, string(text), section) {
+	commands := readCommands(r.t, string(text), section)
+	if len(commands) < 10 {
+		r.t.Fatalf("the section shows only %d commands", len(commands))
+	}
+	for _, c := range commands {
 		r.follow(c)
 	}
 }
@@ -93,9 +97,6 @@ func readCommands(t *testing.T, page, heading string) []shown {
 		default:
 			all[len(all)-1].output = append(all[len(all)-1].output, line)
 		}
-	}
-	if len(all) < 10 {
-		t.Fatalf("the section shows only %d commands", len(all))
 	}
 	return all
 }
@@ -225,7 +226,7 @@ func (r *reader) background(command string) {
 			r.t.Logf("$ %s &\n%s", command, read())
 		}
 	})
-	if !strings.HasPrefix(command, "bin/causeway-") {
+	if !strings.HasPrefix(strings.TrimPrefix(command, "bin/"), "causeway-") {
 		return
 	}
 	r.must(cluster.Until(r.t.Context(), patience, "the server to be ready", func(context.Context) error {
@@ -238,7 +239,7 @@ func (r *reader) background(command string) {
 
 // environment replaces the ports that the section does not name because they are the programs' defaults.
 func (r *reader) environment() []string {
-	env := os.Environ()
+	env := append(os.Environ(), "PATH="+programs.bin+":"+os.Getenv("PATH")) // for a page that has the programs installed
 	for name, address := range map[string]string{
 		"CAUSEWAY_ADDRESS":             "http://127.0.0.1:5681",
 		"CAUSEWAY_API_ADDRESS":         "127.0.0.1:5681",
