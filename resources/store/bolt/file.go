@@ -299,9 +299,10 @@ func replace(b *bbolt.Bucket, sums *totals, k resources.Key, r *resources.Resour
 	return b.Put(key, value)
 }
 
-func getTotals(b *bbolt.Bucket) (totals, error) {
+func getTotals(b *bbolt.Bucket) (totals, error) { return decodeTotals(b.Get(stateKey)) }
+
+func decodeTotals(raw []byte) (totals, error) {
 	var t totals
-	raw := b.Get(stateKey)
 	if len(raw) < store.ChecksumSize || binary.BigEndian.Uint32(raw) != store.Checksum(stateKey, raw[store.ChecksumSize:]) {
 		return t, fmt.Errorf("revision and totals: %w", store.ErrChecksum)
 	}
