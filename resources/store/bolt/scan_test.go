@@ -18,7 +18,7 @@ import (
 func TestScanFindsAll(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 100} {
 		path, before := filled(t, n)
-		if err := Verify(path); err != nil {
+		if err := Verify(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
 		s, err := ScanFile(path)
@@ -80,7 +80,7 @@ func TestScanOfDamage(t *testing.T) {
 				t.Fatalf("damage %d: %s was not written so", i, r.Key)
 			}
 		}
-		if Verify(damaged) != nil {
+		if Verify(t.Context(), damaged) != nil {
 			refused++
 			continue
 		}
@@ -126,6 +126,6 @@ func FuzzScan(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(data[:6*4096])
-	f.Add([]byte(fmt.Sprint("no store")))
+	f.Add([]byte("no store"))
 	f.Fuzz(func(_ *testing.T, data []byte) { scan(data) })
 }

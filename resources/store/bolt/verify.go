@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Verify judges the file as a server does that starts on it, and changes nothing. Errors: ErrInUse, ErrDamaged, ErrFormat,
-// fs.ErrNotExist, and the operating system's.
-func Verify(path string) error {
+// Verify judges the file as a server does that starts on it, and changes nothing. ctx bounds the reading. Errors: ErrInUse, ErrDamaged,
+// ErrFormat, fs.ErrNotExist, ctx's, and the operating system's.
+func Verify(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
@@ -22,6 +23,6 @@ func Verify(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.read(func(*resources.Resource) error { return nil })
+	_, err = f.read(func(*resources.Resource) error { return ctx.Err() })
 	return errors.Join(err, f.close())
 }

@@ -1,0 +1,147 @@
+package fsck
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+)
+
+// maxFile bounds what is read of a file beside the store, in bytes.
+const maxFile = 64 << 20
+
+// files checks everything beside the store.
+func (r *Report) files() error {
+	return filepath.WalkDir(r.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(r.Dir, path)
+		if err != nil {
+			return err
+		}
+		r.permissions(path, name, info)
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		r.Files++
+		return r.file(path, filepath.ToSlash(name), info)
+	})
+}
+
+// permissions of folders, the store and keys: their owner only. The server refuses a key that others can read.
+func (r *Report) permissions(path, name string, info fs.FileInfo) {
+	open := info.Mode().Perm() & 0o077
+	if name == "." {
+		open &= 0o022 // that others may look into the folder itself is the choice of who made it
+	}
+	secret := info.IsDir() || name == backend.File || strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".sealed") || strings.HasPrefix(name, "audit")
+	if open == 0 || !secret || !info.IsDir() && !info.Mode().IsRegular() {
+		return
+	}
+	severity := Warning
+	if name == "secrets.key" {
+		severity = Damage
+	}
+	r.add(Finding{
+		Severity: severity, Where: name, What: fmt.Sprintf("others than its owner may use it (mode %04o)", info.Mode().Perm()),
+		Do:     "--repair takes the permission away; consider who has seen it",
+		repair: func() error { return os.Chmod(path, info.Mode().Perm()&0o700) },
+	})
+}
+
+func (r *Report) file(path, name string, info fs.FileInfo) error {
+	folder, base, _ := strings.Cut(name, "/")
+	switch {
+	case name == backend.File, base != "" && strings.HasPrefix(filepath.Base(base), "."):
+		return nil
+	case name == backend.File+".new", name == backend.File+".unfinished":
+		r.add(Finding{Severity: Warning, Where: name, What: "it was left behind by a program that was interrupted", Do: "--repair removes it", repair: func() error { return os.Remove(path) }})
+		return nil
+	}
+	if info.Size() > maxFile {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	switch {
+	case name == "cluster-id":
+		if _, err := uuid.Parse(strings.TrimSpace(string(content))); err != nil {
+			r.add(Finding{
+				Severity: Damage, Where: name, What: "it is not an id: " + err.Error(), Do: "--repair moves it aside; the server makes a new one",
+				repair: func() error { return aside(path) },
+			})
+		}
+	case folder == "known":
+		r.lines(name, content, "--repair removes it: it only saves work after a restart", func() error { return os.Remove(path) })
+	case folder == "audit":
+		r.lines(name, content, "keep a copy for whoever audits; the server goes on behind it", nil)
+	case strings.HasSuffix(name, ".crt"):
+		r.certificates(name, content)
+	case len(content) == 0 && (strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".sealed")):
+		r.add(Finding{Severity: Damage, Where: name, What: "it is empty", Do: "restore it from a backup"})
+	}
+	return nil
+}
+
+// lines checks a file of JSON lines. A last line that a crash has cut off is what the server takes away itself.
+func (r *Report) lines(name string, content []byte, do string, repair func() error) {
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines.Buffer(nil, maxFile)
+	bad, first, number := 0, 0, 0
+	for lines.Scan() {
+		number++
+		if !json.Valid(lines.Bytes()) {
+			if bad++; bad == 1 {
+				first = number
+			}
+		}
+	}
+	cut := len(content) > 0 && content[len(content)-1] != '\n'
+	if bad == 0 && lines.Err() == nil || bad == 1 && first == number && cut {
+		return
+	}
+	r.add(Finding{Severity: Warning, Where: name, What: fmt.Sprintf("%d of %d lines cannot be read, the first is line %d", bad, number, first), Do: do, repair: repair})
+}
+
+func (r *Report) certificates(name string, content []byte) {
+	found := 0
+	for rest := content; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		found++
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		switch {
+		case err != nil:
+			r.add(Finding{Severity: Damage, Where: name, What: "a certificate cannot be read: " + err.Error(), Do: "restore it, and the key beside it, from a backup"})
+		case time.Now().After(certificate.NotAfter):
+			r.add(Finding{Severity: Warning, Where: name, What: "it has expired on " + certificate.NotAfter.Format(time.DateOnly), Do: "a server that starts renews its own certificate; one that you gave it, replace"})
+		}
+	}
+	if found == 0 {
+		r.add(Finding{Severity: Damage, Where: name, What: "it has no certificate in PEM form", Do: "restore it, and the key beside it, from a backup"})
+	}
+}

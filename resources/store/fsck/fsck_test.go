@@ -1,0 +1,300 @@
+package fsck_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/bolt"
+	"github.com/causeway-mesh/causeway/resources/store/fsck"
+	"github.com/causeway-mesh/causeway/resources/store/storetest"
+)
+
+func opened(t *testing.T, dir string) *bolt.Store {
+	t.Helper()
+	s, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, backend.File), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// resource is one that a server could have written.
+func resource(t *testing.T, key resources.Key, spec string, labels map[string]string) *resources.Resource {
+	t.Helper()
+	parsed, err := resources.NewSpec(key.Type, []byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &resources.Resource{Key: key, Spec: parsed, Labels: map[string]string{}}
+	home := resources.Home{SystemNamespace: resources.DefaultSystemNamespace}
+	for k, v := range home.ComputedLabels(r) {
+		r.Labels[k] = v
+	}
+	for k, v := range labels {
+		r.Labels[k] = v
+	}
+	return r
+}
+
+func permission(t *testing.T, mesh, name string, labels map[string]string) *resources.Resource {
+	t.Helper()
+	return resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: mesh, Name: name}, `{"default":{}}`, labels)
+}
+
+// folder is a data folder with a mesh, n permissions and the files of a server.
+func folder(t *testing.T, n int, more ...*resources.Resource) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := opened(t, dir)
+	storetest.Apply(t, s, storetest.Put(resource(t, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil)))
+	for i := range n {
+		storetest.Apply(t, s, storetest.Put(permission(t, "default", fmt.Sprint("p", i), nil)))
+	}
+	for _, r := range more {
+		storetest.Apply(t, s, storetest.Put(r))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file(t, dir, "secrets.key", "key\n", 0o600)
+	file(t, dir, "audit/done-1.jsonl", "{\"seq\":1}\n{\"seq\":2}\n{\"se", 0o600) // the last line is what a crash leaves
+	file(t, dir, "known/zone-1.jsonl", "{\"t\":\"Mesh\"}\n", 0o600)
+	return dir
+}
+
+func file(t *testing.T, dir, name, content string, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func check(t *testing.T, dir string) *fsck.Report {
+	t.Helper()
+	r, err := fsck.Check(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// said is what was found, in one text.
+func said(r *fsck.Report) string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%s %s: %s (%s)\n", f.Severity, f.Where, f.What, f.Do)
+	}
+	return b.String()
+}
+
+func TestNothingIsWrong(t *testing.T) {
+	r := check(t, folder(t, 20))
+	if len(r.Findings) > 0 || r.Resources != 21 || r.Revision != 21 {
+		t.Errorf("%d resources at %d:\n%s", r.Resources, r.Revision, said(r))
+	}
+}
+
+// TestFindings: each kind of damage beside the store is found, says what to do, and is mended where that is safe.
+func TestFindings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		damage func(dir string)
+		says   string
+		left   int
+	}{
+		"a key that others can read": {func(dir string) { file(t, dir, "secrets.key", "key", 0o644) }, "damage secrets.key: others than its owner", 0},
+		"a folder that others can": {func(dir string) {
+			file(t, dir, "kds-tls/x", "", 0o600)
+			_ = os.Chmod(filepath.Join(dir, "kds-tls"), 0o750)
+		}, "mode 0750", 0},
+		"an id that is none":          {func(dir string) { file(t, dir, "cluster-id", "x", 0o644) }, "damage cluster-id", 0},
+		"an unfinished store":         {func(dir string) { file(t, dir, "causeway.db.unfinished", "x", 0o600) }, "was interrupted", 0},
+		"a memory that is cut":        {func(dir string) { file(t, dir, "known/zone-2.jsonl", "{\n{}\n", 0o600) }, "1 of 2 lines", 0},
+		"an audit log with a hole":    {func(dir string) { file(t, dir, "audit/done-1.jsonl", "{}\n\x00\x00\n{}\n", 0o600) }, "line 2", 1},
+		"a certificate that is none":  {func(dir string) { file(t, dir, "kds-tls/ca.crt", "x", 0o644) }, "no certificate in PEM form", 1},
+		"a sealed key that is empty":  {func(dir string) { file(t, dir, "kds-tls/ca.key", "", 0o600) }, "it is empty", 1},
+		"a store of a newer version":  {func(dir string) { put(t, dir, "format", "99") }, "format 99", 1},
+		"a store that is another's":   {func(dir string) { file(t, dir, backend.File, "x", 0o600) }, "not a store's file", 5},
+		"a store without its numbers": {func(dir string) { put(t, dir, "state", "") }, "revision and totals", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, 3)
+			tt.damage(dir)
+			r := check(t, dir)
+			if len(r.Findings) == 0 || !strings.Contains(said(r), tt.says) {
+				t.Fatalf("found:\n%s", said(r))
+			}
+			if err := r.Repair(); err != nil {
+				t.Error(err)
+			}
+			if again := check(t, dir); (len(again.Findings) == 0) != (tt.left == 0) || (r.Left() == 0) != (tt.left == 0) {
+				t.Errorf("after the repair %d are left:\n%s", r.Left(), said(again))
+			}
+		})
+	}
+}
+
+// put changes a value in the store's file, as nobody should.
+func put(t *testing.T, dir, key, value string) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, backend.File), 0o600, &bbolt.Options{Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("store")).Put([]byte(key), []byte(value)) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestContents: what resources say is held against their keys and against each other.
+func TestContents(t *testing.T) {
+	copied := permission(t, "default", "shop-bcdfghjklmnpqrst", map[string]string{resources.LabelDisplayName: "shop"})
+	dir := folder(t, 1, copied,
+		permission(t, "gone", "in-no-mesh", nil),
+		permission(t, "default", "mislabelled", map[string]string{resources.LabelMesh: "other"}),
+		permission(t, "default", "renamed", map[string]string{resources.LabelDisplayName: "something-else"}),
+		resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "invalid"}, `{"default":{"allow":[{"spiffeId":{"type":"Maybe","value":"x"}}]}}`, nil),
+	)
+	r := check(t, dir)
+	for _, want := range []string{"mesh gone is not there", `kuma.io/mesh says "other"`, `called "something-else"`, "it is not valid"} {
+		if !strings.Contains(said(r), want) {
+			t.Errorf("not found: %s", want)
+		}
+	}
+	if len(r.Findings) != 4 {
+		t.Errorf("found:\n%s", said(r))
+	}
+}
+
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	defer func() { _ = s.Close() }()
+	if _, err := fsck.Check(t.Context(), dir); !errors.Is(err, bolt.ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := fsck.Check(t.Context(), filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDamagedStores flips bits, blanks pages and cuts ends all over a store's file. The check never fails and never says that nothing is
+// wrong where the server does not start; what is repaired has everything; what is salvaged is a backup that can be read.
+func TestDamagedStores(t *testing.T) {
+	dir := folder(t, 40)
+	good, err := os.ReadFile(filepath.Join(dir, backend.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := (len(bytes.TrimRight(good, "\x00"))/4096 + 2) * 4096
+	good = good[:used] // the rest is room to grow
+	random := rand.New(rand.NewPCG(5, 5))
+	root, refused, repaired, salvaged := t.TempDir(), 0, 0, 0
+	for i := range 100 {
+		bad, at := bytes.Clone(good), random.IntN(used)
+		switch i % 4 {
+		case 0, 1:
+			bad[at] ^= 1 << random.IntN(8)
+		case 2:
+			clear(bad[at/4096*4096 : (at/4096+1)*4096])
+		case 3:
+			bad = bad[:at]
+		}
+		here := filepath.Join(root, fmt.Sprint(i))
+		file(t, here, backend.File, string(bad), 0o600)
+		r := check(t, here)
+		if startError(here) == nil {
+			if strings.Contains(said(r), "damage") {
+				t.Errorf("damage %d: the server starts, and the check says\n%s", i, said(r))
+			}
+			continue
+		}
+		refused++
+		if len(r.Findings) == 0 {
+			t.Fatalf("damage %d: the server does not start, and nothing is wrong", i)
+		}
+		var rescued bytes.Buffer
+		if n, err := r.Salvage(&rescued, archive.Header{Server: "global"}); err == nil {
+			salvaged++
+			if b, err := archive.Read(&rescued); err != nil || len(b.Resources) != n {
+				t.Errorf("damage %d: what was salvaged: %v", i, err)
+			}
+		} else if !errors.Is(err, fsck.ErrNothingToSalvage) {
+			t.Errorf("damage %d: %v", i, err)
+		}
+		if r.Findings[0].Repairable {
+			repaired++
+			mended(t, here, r)
+		}
+	}
+	t.Logf("refused %d, repaired %d, salvaged %d", refused, repaired, salvaged)
+	if refused < 20 || repaired == 0 || salvaged < 10 {
+		t.Error("too little was damaged for a test")
+	}
+}
+
+// startError is what a server says that starts on a copy of the file: the one that was judged may still be locked by this process.
+func startError(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, backend.File))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "copy", backend.File)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, raw, 0o600)); err != nil {
+		return err
+	}
+	s, err := bolt.Open(context.Background(), bolt.Config{Path: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func mended(t *testing.T, dir string, r *fsck.Report) {
+	t.Helper()
+	if err := r.Repair(); err != nil || r.Left() > 0 {
+		t.Fatalf("%d are left, %v", r.Left(), err)
+	}
+	s := opened(t, dir)
+	defer func() { _ = s.Close() }()
+	n := 0
+	for range store.All(s.Snapshot()) {
+		n++
+	}
+	if n != 41 || s.Snapshot().Revision() != 41 {
+		t.Errorf("the repaired store has %d resources at %d", n, s.Snapshot().Revision())
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, backend.File+".damaged-*")); err != nil || len(kept) != 1 {
+		t.Errorf("kept beside are %v, %v", kept, err)
+	}
+}
+
+func TestSalvageOfNothing(t *testing.T) {
+	r := check(t, t.TempDir())
+	if _, err := r.Salvage(io.Discard, archive.Header{}); !errors.Is(err, fsck.ErrNothingToSalvage) {
+		t.Errorf("got %v", err)
+	}
+}
