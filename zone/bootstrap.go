@@ -44,6 +44,9 @@ type BootstrapConfig struct {
 	// Token is the proxy's dataplane token, or empty. The bootstrap holds it: keep that readable by its owner only. It needs TLS,
 	// or loopback.
 	Token string
+	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the provider Spire
+	// needs; empty for none.
+	SpireSocket string
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty; it must be on loopback.
 	// "none" gives none.
 	AdminAddress string
@@ -84,6 +87,14 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	clusters := []*clusterv3.Cluster{cluster}
+	if cfg.SpireSocket != "" {
+		agent, err := spireCluster(cfg.SpireSocket)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, agent)
+	}
 	overload, err := connectionLimit(cfg.MaxConnections)
 	if err != nil {
 		return nil, err
@@ -91,7 +102,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	b := &bootstrapv3.Bootstrap{
 		Node:             node(&cfg),
 		DynamicResources: dynamicResources(),
-		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{cluster}, Secrets: tokenSecrets(cfg.Token)},
+		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters, Secrets: tokenSecrets(cfg.Token)},
 		OverloadManager:  overload,
 	}
 	if cfg.AdminAddress != noAdmin {

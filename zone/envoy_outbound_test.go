@@ -84,7 +84,7 @@ func (w *world) service(name string) (hits func() int) {
 ---
 {type: MeshService, mesh: default, name: %[1]s, spec: {selector: {dataplaneLabels: {matchLabels: {app: %[1]s}}}, ports: [{name: http, port: 80, targetPort: main, appProtocol: http}]}}`,
 		name, freePort(w.t), application))
-	w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: name, SpireSocket: w.spire})
 	return hits
 }
 
@@ -100,7 +100,7 @@ func (w *world) caller(name string, outbounds ...string) ([]int, *envoy) {
 	}
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: %s, labels: {app: %s}, networking: {address: 127.0.0.1, inbound: [
   {name: main, port: %d, servicePort: 9, protocol: http}], outbound: [%s]}}`, name, name, freePort(w.t), strings.Join(list, ", ")))
-	return ports, w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
+	return ports, w.startEnvoy(zone.BootstrapConfig{Dataplane: name, SpireSocket: w.spire})
 }
 
 const allowCaller = `{type: MeshTrafficPermission, mesh: default, name: caller, spec: {rules: [{default: {allow: [

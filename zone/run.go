@@ -128,8 +128,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Store: durable, Status: status, Home: home, Guard: guard, Log: cfg.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
 	})
-	addRoutes(routes, cfg, durable, authorities)
-	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: authorities, publisher: publisher}).of)
+	addRoutes(routes, cfg, durable, publisher)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
@@ -166,7 +165,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 }
 
 // addRoutes adds what only a zone can answer.
-func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities *identity.Authorities) {
+func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *identity.Publisher) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
@@ -174,7 +173,8 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, authorities
 	if cfg.Global != "" { // first: what comes after looks at where things go
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}
-	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: authorities.Assigned})
+	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: publisher.Authorities.Assigned})
+	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: publisher.Authorities, publisher: publisher}).of)
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
 }
 

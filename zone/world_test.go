@@ -39,6 +39,7 @@ type world struct {
 	authorities *identity.Authorities
 	proxies     *xds.Proxies
 	address     string // of xDS
+	spire       string // socket of an agent, for the Envoys of services and callers
 }
 
 // newWorld runs a zone with the mesh default until the test ends.
@@ -57,7 +58,7 @@ func newWorldOf(t *testing.T, form rbac.Form) *world {
 func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	t.Helper()
 	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(), home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
-	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)), Zone: w.home.Zone})
+	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)), Store: w.store, Zone: w.home.Zone})
 	w.apply(`{type: Mesh, name: default}`)
 	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities, Instance: "test", RBACForm: form})
 	w.proxies = proxies

@@ -66,13 +66,14 @@ func newBootstrap() *cobra.Command {
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` of the zone's xDS server")
 	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
 	f.StringVar(&tokenFile, "token-file", "", "`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
+	f.StringVar(&cfg.SpireSocket, "spire-socket", "", "`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second, "`time` within which TCP connections end whose clients lost their access")
 	return cmd
 }
 
 // envoyOnly are the flags that mean nothing to a gRPC program.
-var envoyOnly = []string{"zone-ingress", "admin-address", "drain-time", "token-file"}
+var envoyOnly = []string{"zone-ingress", "admin-address", "drain-time", "token-file", "spire-socket"}
 
 // printed is the bootstrap that was asked for.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {

@@ -17,6 +17,9 @@ func (p *proxy) setDataplane(dp *resources.Resource, names secretNames) {
 	if names.identity != p.names.identity {
 		p.names, p.before, p.secret = names, p.secret, nil
 	}
+	if names.spire {
+		p.svid = nil
+	}
 }
 
 // asks reports whether the proxy's identity is among the names.
@@ -35,7 +38,7 @@ func (x *Proxies) names(p *proxy, dp *resources.Resource) secretNames {
 		defer p.mu.Unlock()
 		return p.names
 	}
-	return secretsOf(dp.Key, &who)
+	return namesOf(dp.Key, &who)
 }
 
 // outdated reports whether an identity was handed out that is no longer the Dataplane's, or that another authority signed than the one
@@ -60,7 +63,7 @@ func (p *proxy) dropIdentity() {
 // ensureIdentity issues the proxy's first identity, when somebody asks for it.
 func (x *Proxies) ensureIdentity(p *proxy) {
 	p.mu.Lock()
-	has := p.dataplane == nil || p.secret != nil || x.cfg.Now().Before(p.retryAt)
+	has := p.dataplane == nil || p.names.spire || p.secret != nil || x.cfg.Now().Before(p.retryAt)
 	p.mu.Unlock()
 	if !has {
 		x.issue(p)
@@ -105,7 +108,7 @@ func (x *Proxies) renewLocked(p *proxy) {
 func (x *Proxies) issue(p *proxy) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.dataplane == nil {
+	if p.dataplane == nil || p.names.spire {
 		return false
 	}
 	svid, err := x.cfg.Authorities.Issue(p.dataplane)

@@ -21,6 +21,9 @@ const maxEarlyData = 16 << 10
 // secretNames are the names under which a proxy asks for its identity and for whom it trusts.
 type secretNames struct {
 	identity, trust string
+	// spire: they come from the SPIRE agent beside the proxy, which it waits for; zero is Envoy's own time.
+	spire bool
+	wait  time.Duration
 }
 
 // newListener makes the listener of an inbound. Of policies, only the mark of a TCP inbound's access is in it: where it changes,
@@ -86,9 +89,9 @@ func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsConte
 				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
 				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
 			},
-			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: overADS()}},
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
-				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secrets.trust, SdsConfig: overADS()},
+				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secrets.trust, SdsConfig: secrets.source()},
 			},
 			AlpnProtocols: alpn,
 		},

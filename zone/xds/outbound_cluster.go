@@ -42,7 +42,7 @@ func upstreamTLS(b *backend, secrets secretNames) (*corev3.TransportSocket, erro
 				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
 				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
 			},
-			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: overADS()}},
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: b.trust(), SdsConfig: overADS()},
 			},

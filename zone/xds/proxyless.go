@@ -184,5 +184,6 @@ func (p *proxy) showLimits(s *state) bool {
 	if p.proxyless {
 		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))
 	}
-	return p.record.setProblem(problemInbounds, s.accesses.closed())
+	unsent := p.record.setProblem(problemSpire, strings.Join(s.unsent, "; "))
+	return p.record.setProblem(problemInbounds, s.accesses.closed()) || unsent
 }

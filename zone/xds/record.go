@@ -30,6 +30,8 @@ const (
 	// permissions, they are stricter there.
 	problemProxyless = "proxyless-config"
 	problemUnsaid    = "proxyless"
+	// problemSpire is what a proxy with a SPIRE identity cannot be told.
+	problemSpire = "spire"
 )
 
 // problemRefused names the kind that the proxy refused.

@@ -23,6 +23,8 @@ type state struct {
 	// what of its outbounds.
 	proxyless      bool
 	unsaid, unsent []string
+	// secrets are what the listeners and clusters ask for.
+	secrets secretNames
 }
 
 // with returns s with what belongs to outbounds replaced; shared resources of old stay the same.
@@ -33,8 +35,11 @@ func (s *state) with(out *sending, old *state) *state {
 		return &next
 	}
 	sets := out.sets
-	if s.proxyless {
+	switch {
+	case s.proxyless:
 		sets, next.unsent = forGRPC(out.sets)
+	case s.secrets.spire:
+		sets, next.unsent = forSpire(out.sets, &s.secrets)
 	}
 	for k := range kinds {
 		if len(sets[k]) == 0 {
@@ -119,7 +124,7 @@ func build(t *target, policies []*matching.Policy, old *state, before accesses) 
 // buildAll makes the state of the inbounds; unchanged resources are those of old, and before are the accesses that the
 // Dataplane had last.
 func buildAll(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
-	s := &state{}
+	s := &state{secrets: t.secrets}
 	for i := range t.inbounds {
 		cluster, err := newCluster(&t.inbounds[i])
 		if err != nil {
@@ -151,7 +156,7 @@ func buildPermissions(t *target, policies []*matching.Policy, old *state) (*stat
 		}
 		return s.with(old.sending, old), nil
 	}
-	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending}
+	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets}
 	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
 		return nil, err
 	}

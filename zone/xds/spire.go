@@ -1,0 +1,109 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+const (
+	// SpireCluster is the cluster of a proxy's bootstrap that leads to the SPIRE agent's socket. Envoy asks no other kind of cluster for
+	// secrets.
+	SpireCluster = "spire_agent"
+	// allBundles is what an agent calls the bundles of its own and of all federated trust domains, with a validator that tells them apart.
+	allBundles = "ALL"
+)
+
+// spireSecrets are the names that a SPIRE agent knows: the SPIFFE ID itself, so that an agent that would give another one gives none.
+func spireSecrets(who *identity.Assigned) secretNames {
+	return secretNames{identity: who.ID.String(), trust: allBundles, spire: true, wait: who.Wait}
+}
+
+// source is where a proxy gets its identity, and by which it verifies clients.
+func (n *secretNames) source() *corev3.ConfigSource {
+	if !n.spire {
+		return overADS()
+	}
+	out := &corev3.ConfigSource{
+		ResourceApiVersion: corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: SpireCluster}}}},
+		}},
+	}
+	if n.wait > 0 {
+		out.InitialFetchTimeout = durationpb.New(n.wait)
+	}
+	return out
+}
+
+// forSpire writes the clusters of a proxy with a SPIRE identity: who the service may be is in the cluster itself, since it is to be
+// verified by the agent's bundles, and Envoy takes one secret for that. What cannot be written so is left out, and said.
+func forSpire(sets [kinds]set, names *secretNames) (out [kinds]set, unsaid []string) {
+	out = sets
+	out[kindCluster], out[kindSecret] = nil, nil
+	var clusters []*resource
+	for _, r := range sets[kindCluster] {
+		rewritten, err := spireCluster(r, sets[kindSecret], names)
+		if err != nil {
+			unsaid = append(unsaid, fmt.Sprintf("%s: %v", r.name, err))
+			continue
+		}
+		clusters = append(clusters, rewritten)
+	}
+	out[kindCluster] = newSet(clusters...)
+	slices.Sort(unsaid)
+	return out, unsaid
+}
+
+func spireCluster(r *resource, secrets set, names *secretNames) (*resource, error) {
+	cluster, context := &clusterv3.Cluster{}, &tlsv3.UpstreamTlsContext{}
+	if err := r.delta.GetResource().UnmarshalTo(cluster); err != nil {
+		return nil, err
+	}
+	if socket := cluster.GetTransportSocket().GetTypedConfig(); socket == nil || !socket.MessageIs(context) {
+		return r, nil // in the clear, to an external service
+	} else if err := socket.UnmarshalTo(context); err != nil {
+		return nil, err
+	}
+	asked := context.GetCommonTlsContext().GetValidationContextSdsSecretConfig()
+	if asked.GetName() != identitiesOf(r.name) {
+		return r, nil // an external service, with an authority of its own
+	}
+	identities, secret := secrets.get(identitiesOf(r.name)), &tlsv3.Secret{}
+	if identities == nil {
+		return nil, fmt.Errorf("%w: it is not known yet who may answer there", ErrConfig)
+	}
+	if err := identities.delta.GetResource().UnmarshalTo(secret); err != nil {
+		return nil, err
+	}
+	context.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
+		CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext: &tlsv3.CertificateValidationContext{
+				MatchTypedSubjectAltNames: secret.GetValidationContext().GetMatchTypedSubjectAltNames(),
+			},
+			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: names.trust, SdsConfig: names.source()},
+		},
+	}
+	tls, err := pack(context)
+	if err != nil {
+		return nil, err
+	}
+	cluster.TransportSocket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: tls}
+	return newResource(kindCluster, r.name, cluster)
+}
+
+// namesOf are what a Dataplane's secrets are called, and where they come from.
+func namesOf(dp resources.Key, who *identity.Assigned) secretNames {
+	if who.Spire {
+		return spireSecrets(who)
+	}
+	return secretsOf(dp, who)
+}
