@@ -64,11 +64,15 @@ GOTESTSUM := $(TOOLS)/bin/gotestsum --format pkgname --hide-summary skipped $(if
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the three programs, static, into bin/
 	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+
+.PHONY: release-snapshot
+release-snapshot: $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
+	$(GO) run ./deploy/release -version "$(VERSION)" -out dist -nfpm $(TOOLS)/bin/nfpm
 
 .PHONY: demo
 demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and show who may call whom (ONCE=1: check and end)
@@ -154,7 +158,7 @@ docs: ## write docs/reference again, from the code
 
 .PHONY: clean
 clean: ## remove what was built; .tools/ stays
-	rm -rf bin .run coverage.out
+	rm -rf bin dist .run coverage.out
 
 .PHONY: tools
 tools: $(envoy_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/

@@ -1,0 +1,189 @@
+package deploy
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// machines are the architectures of a release, as their programs say.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+const releasedVersion = "v9.8.7-rc.1"
+
+// makeRelease makes one of the sources in a folder.
+func makeRelease(t *testing.T, folder string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "dist")
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./deploy/release", "-version", releasedVersion, "-out", out, "-nfpm", tool(t, "nfpm"))
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	return out
+}
+
+// TestReleaseSnapshot makes a release twice, the second time of a copy of the sources elsewhere: all files are the same, byte by byte,
+// are what the checksums say, and have in them what they should.
+func TestReleaseSnapshot(t *testing.T) {
+	first := makeRelease(t, root)
+	second := makeRelease(t, copySources(t))
+	sums := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(readFile(t, first, "SHA256SUMS")), "\n") {
+		sum, name, _ := strings.Cut(line, "  ")
+		sums[name] = sum
+	}
+	entries, err := os.ReadDir(first)
+	must(t, err)
+	if len(entries) != 1+len(sums) || len(sums) != 2*(1+1+2*3) {
+		t.Errorf("there are %d files and %d checksums, want an archive, an SBOM and six packages of each architecture", len(entries), len(sums))
+	}
+	for _, e := range entries {
+		content := readFile(t, first, e.Name())
+		if content != readFile(t, second, e.Name()) {
+			t.Errorf("%s is another one when it is made elsewhere", e.Name())
+		}
+		if sum := sha256.Sum256([]byte(content)); e.Name() != "SHA256SUMS" && sums[e.Name()] != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s is not what SHA256SUMS says", e.Name())
+		}
+	}
+	for arch, machine := range machines {
+		checkArchive(t, first, arch, machine)
+		checkInventory(t, first, arch)
+		checkPackages(t, first, arch)
+	}
+}
+
+func readFile(t *testing.T, path ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(path...))
+	must(t, err)
+	return string(raw)
+}
+
+// copySources copies what git knows, or would, and nothing of git.
+func copySources(t *testing.T) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-co", "--exclude-standard", "-z")
+	list.Dir = root
+	names, err := list.Output()
+	must(t, err)
+	folder := filepath.Join(t.TempDir(), "elsewhere")
+	for _, name := range strings.Split(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		raw, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, and not committed yet
+		}
+		must(t, err)
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(folder, name), raw, 0o600))
+	}
+	return folder
+}
+
+func checkArchive(t *testing.T, folder, arch string, machine elf.Machine) {
+	t.Helper()
+	name := fmt.Sprintf("causeway_%s_linux_%s", releasedVersion, arch)
+	zipped, err := gzip.NewReader(strings.NewReader(readFile(t, folder, name+".tar.gz")))
+	must(t, err)
+	files := map[string]bool{}
+	for archive := tar.NewReader(zipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		file, inside := strings.CutPrefix(header.Name, name+"/")
+		files[file] = inside
+		if !strings.HasPrefix(file, "bin/") {
+			continue
+		}
+		raw, err := io.ReadAll(archive)
+		must(t, err)
+		program, err := elf.NewFile(bytes.NewReader(raw))
+		must(t, err)
+		if libraries, err := program.ImportedLibraries(); program.Machine != machine || header.Mode != 0o755 || err != nil || len(libraries) > 0 {
+			t.Errorf("%s: %s has mode %o and needs %q (%v)", file, program.Machine, header.Mode, libraries, err)
+		}
+		if !bytes.Contains(raw, []byte(releasedVersion)) || bytes.Contains(raw, []byte(root)) {
+			t.Errorf("%s does not know its version, or knows where it was built", file)
+		}
+	}
+	for _, want := range []string{
+		"bin/causeway-global", "bin/causeway-zone", "bin/causewayctl", "LICENSE", "README.md", "share/man/man1/causeway-zone-run.1",
+		"share/man/man1/causewayctl-apply.1", "share/completions/causewayctl", "share/completions/_causeway-zone", "share/completions/causeway-global.fish",
+		"deploy/systemd/causeway-global.service", "deploy/prometheus/causeway.rules.yaml",
+	} {
+		if !files[want] {
+			t.Errorf("%s has no %s", name, want)
+		}
+	}
+}
+
+func checkInventory(t *testing.T, folder, arch string) {
+	t.Helper()
+	var bom struct {
+		BOMFormat, SpecVersion string
+		Metadata               struct{ Component struct{ Version string } }
+		Components             []struct{ Name, Version, PURL string }
+	}
+	must(t, json.Unmarshal([]byte(readFile(t, folder, fmt.Sprintf("causeway_%s_linux_%s.cdx.json", releasedVersion, arch))), &bom))
+	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.5" || bom.Metadata.Component.Version != releasedVersion {
+		t.Errorf("%s: %s %s of %s", arch, bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component.Version)
+	}
+	required := read(t, "go.mod")
+	found := 0
+	for _, c := range bom.Components {
+		if c.PURL != "pkg:golang/"+c.Name+"@"+c.Version {
+			t.Errorf("%s: %+v", arch, c)
+		}
+		if strings.Contains(required, c.Name+" "+c.Version) {
+			found++
+		}
+	}
+	if found < 30 || found != len(bom.Components)-1 { // Go itself is not among what go.mod requires
+		t.Errorf("%s: %d of %d components are in go.mod", arch, found, len(bom.Components))
+	}
+}
+
+// checkPackages has dpkg read those for Debian, where it is; of the others, the first bytes are looked at.
+func checkPackages(t *testing.T, folder, arch string) {
+	t.Helper()
+	for program, wanted := range map[string][]string{
+		"causeway-global": {"./usr/lib/systemd/system/causeway-global.service", "./etc/causeway/global.yaml", "./usr/share/man/man1/causeway-global-run.1"},
+		"causeway-zone":   {"./usr/lib/systemd/system/causeway-zone.service", "./etc/causeway/zone.yaml", "./usr/share/man/man1/causeway-zone-join.1"},
+		"causewayctl":     {"./usr/share/bash-completion/completions/causewayctl", "./usr/share/man/man1/causewayctl-apply.1"},
+	} {
+		rpm := readFile(t, folder, fmt.Sprintf("%s_%s_%s.rpm", program, releasedVersion, arch))
+		if !strings.HasPrefix(rpm, "\xed\xab\xee\xdb") || !strings.Contains(rpm[:4096], program) {
+			t.Errorf("the rpm of %s does not begin as one", program)
+		}
+		deb := filepath.Join(folder, fmt.Sprintf("%s_%s_%s.deb", program, releasedVersion, arch))
+		dpkg, err := exec.LookPath("dpkg-deb")
+		if err != nil {
+			t.Log("no dpkg-deb here: what is in the packages is not looked at")
+			return
+		}
+		if said := output(t, dpkg, "-f", deb, "Version", "Architecture"); !strings.Contains(said, "Version: 9.8.7~rc.1\n") || !strings.Contains(said, "Architecture: "+arch+"\n") {
+			t.Errorf("%s: %s", filepath.Base(deb), said)
+		}
+		files := output(t, dpkg, "--contents", deb)
+		for _, want := range append(wanted, "./usr/bin/"+program) {
+			if !strings.Contains(files, " "+want+"\n") {
+				t.Errorf("%s has no %s:\n%s", filepath.Base(deb), want, files)
+			}
+		}
+	}
+}
