@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -129,13 +131,15 @@ func waitForReady(file string) (map[string]string, error) {
 	}
 }
 
-// startTLS serves the same API by https, with a certificate whose CA is in ca.pem.
+// startTLS serves the same API by https, with a certificate whose CA is in ca.pem, and its SHA-256 in CA_SHA256.
 func startTLS(env *testscript.Env, handler http.Handler) error {
 	listening := httptest.NewUnstartedServer(handler)
 	listening.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are part of the tests
 	listening.StartTLS()
 	env.Defer(listening.Close)
 	env.Setenv("TLS_ADDRESS", listening.URL)
+	sum := sha256.Sum256(listening.Certificate().Raw)
+	env.Setenv("CA_SHA256", hex.EncodeToString(sum[:]))
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw})
 	return os.WriteFile(filepath.Join(env.WorkDir, "ca.pem"), ca, 0o600)
 }
