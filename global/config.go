@@ -26,6 +26,8 @@ type Config struct {
 	// Store says where resources are kept; by default in a bolt file in DataDir. Servers with the same place in one etcd are
 	// replicas. Path, Registerer and Log are filled in.
 	Store backend.Config
+	// EtcdHistory is how long etcd remembers what was replaced: one of the replicas has it forget the rest. Zero leaves that to etcd.
+	EtcdHistory time.Duration
 	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
 	SecretsKeyFile, SecretsPassphrase string
 	// APIAddress serves the HTTP API, KDSAddress zones, DiagnosticsAddress /livez, /readyz and /metrics. Off loopback the API
@@ -98,6 +100,9 @@ func (c *Config) fill() error {
 	if c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0 {
 		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
 	}
+	if c.EtcdHistory < 0 || c.EtcdHistory > 0 && c.EtcdHistory < minEtcdHistory {
+		return fmt.Errorf("--etcd-history is %s: want %s or more, or 0 to leave it to etcd", c.EtcdHistory, minEtcdHistory)
+	}
 	if c.ZoneCredentialLifetime < minZoneCredentialLifetime || c.ZoneCredentialLifetime > maxZoneCredentialLifetime {
 		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime, minZoneCredentialLifetime, maxZoneCredentialLifetime)
 	}
@@ -113,6 +118,7 @@ func (c *Config) fill() error {
 const DefaultZoneCredentialLifetime = 30 * 24 * time.Hour
 
 const (
+	minEtcdHistory            = time.Minute
 	minZoneCredentialLifetime = 4 * time.Second
 	maxZoneCredentialLifetime = 366 * 24 * time.Hour
 )

@@ -24,6 +24,7 @@ type gate struct {
 	rotations *rotations
 	clones    *clones
 	issuer    *tokens.Issuer
+	replicas  *replicas
 	// incarnation names the store.
 	incarnation string
 }
@@ -65,6 +66,7 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 	if err != nil {
 		return nil, err
 	}
+	g.rotations.leads = g.replicas.leads
 	m := &membership{admission: g.admission, rotations: g.rotations}
 	if certificate != nil {
 		m.ca = certificate.CAPEM
@@ -91,6 +93,7 @@ func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Cert
 	if len(i.addresses) == 0 {
 		return nil, errors.New("zones could not find this global: give its addresses with --kds-advertise-address")
 	}
+	g.replicas.addresses, i.everyAddress = i.addresses, g.replicas.everyAddress
 	return i, nil
 }
 

@@ -28,6 +28,8 @@ type insights struct {
 	status   store.Store
 	instance string
 	log      *slog.Logger
+	// has says which zones are this replica's: of others, others tell. Nil for all.
+	has func(zone string) bool
 	// wake has room for one signal: something is dirty. urgent is the same for what operators wait for: a zone came or went.
 	wake, urgent chan struct{}
 
@@ -39,6 +41,8 @@ type insights struct {
 // zoneInsight is what was seen of one zone since this process started.
 type zoneInsight struct {
 	subscriptions []*subscription
+	// past are sessions on other replicas, all of them over.
+	past          []*systempb.KDSSubscription
 	streams       [2]time.Time
 	healthChecked time.Time
 }
@@ -94,6 +98,7 @@ func (i *insights) note(e kds.Event) bool {
 	}
 	switch e.Kind {
 	case kds.SessionStarted:
+		z.past = i.elsewhere(e.Zone, e.Time)
 		z.start(e)
 		return true
 	case kds.HealthChecked:
@@ -116,6 +121,29 @@ func (i *insights) note(e kds.Event) bool {
 		return true
 	}
 	return e.Direction == kds.GlobalToZone && s.count(e)
+}
+
+// elsewhere are a zone's sessions on other replicas. A session that begins here ends them.
+func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscription {
+	shown := i.status.Snapshot().Get(insightKey(zone))
+	if shown == nil {
+		return nil
+	}
+	ended, err := endedInsight(shown, now)
+	if err != nil {
+		return nil
+	}
+	spec, err := resources.SpecAs[systempb.ZoneInsight](ended)
+	if err != nil {
+		return nil
+	}
+	var out []*systempb.KDSSubscription
+	for _, s := range spec.GetSubscriptions() {
+		if s.GetGlobalInstanceId() != i.instance {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // start adds a session; an older one that seems open is over.
@@ -191,7 +219,7 @@ func (i *insights) flush(ctx context.Context) {
 	var b store.Batch
 	for zone := range i.dirty {
 		z := i.zones[zone]
-		if z == nil {
+		if z == nil || i.has != nil && !i.has(zone) {
 			continue
 		}
 		r, err := i.resource(zone, z)
@@ -228,9 +256,15 @@ func insightKey(zone string) resources.Key {
 
 // resource builds the ZoneInsight. i.mu is held. Source: kuma-wire, "Protobuf field numbers", ZoneInsight rules.
 func (i *insights) resource(zone string, z *zoneInsight) (*resources.Resource, error) {
-	insight := &systempb.ZoneInsight{}
+	insight := &systempb.ZoneInsight{Subscriptions: slices.Clone(z.past)}
 	for _, s := range z.subscriptions {
 		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
+	}
+	slices.SortStableFunc(insight.Subscriptions, func(a, b *systempb.KDSSubscription) int {
+		return a.GetConnectTime().AsTime().Compare(b.GetConnectTime().AsTime())
+	})
+	if extra := len(insight.Subscriptions) - keptSubscriptions; extra > 0 {
+		insight.Subscriptions = insight.Subscriptions[extra:]
 	}
 	if !z.healthChecked.IsZero() {
 		insight.HealthCheck = &systempb.HealthCheck{Time: timestamppb.New(z.healthChecked)}

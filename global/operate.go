@@ -66,7 +66,11 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	}
 	status, _ := o.sync.Status(zone, t)
 	answer := steered{Types: []kds.Accepted{}}
-	if o.sync.Resync(zone) {
+	ended, err := o.sync.Resync(r.Context(), zone)
+	if err != nil {
+		return err
+	}
+	if ended {
 		answer.Types = kds.TypesOf(status)
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)

@@ -18,6 +18,8 @@ type rotations struct {
 	members   *members
 	audit     auditFunc
 	log       *slog.Logger
+	// leads says whether this replica is the one that retires.
+	leads func() bool
 	// ended is closed when the server ends.
 	ended chan struct{}
 
@@ -68,6 +70,9 @@ func (r *rotations) run(ctx context.Context) error {
 		case <-look.C:
 			r.look(ctx)
 		case <-retire.C:
+			if !r.leads() {
+				continue
+			}
 			if err := r.retireUnused(ctx); err != nil && ctx.Err() == nil {
 				r.log.Error("a zone CA that no zone depends on cannot be retired", "error", err)
 			}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
@@ -42,21 +41,23 @@ func Run(ctx context.Context, c Config) (err error) {
 	defer func() { err = errors.Join(err, durable.Close(), guard.Audit().Close()) }()
 	// Insights are written over and over; a long changelog would keep all that they ever were.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
-	instance := uuid.NewString()
+	instance := server.Instance()
 
 	gate, err := openGate(ctx, &c, durable, box, guard)
 	if err != nil {
 		return err
 	}
 	insights := newInsights(status, instance, c.Log)
+	replicas := newReplicas(durable.Board(), instance, &c, status)
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Observer: kds.Observers{insights, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
+		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 	})
-	zones := &zones{store: durable, status: status, insights: insights, sync: sync, clones: gate.clones, log: c.Log}
+	replicas.sync, insights.has, gate.replicas = sync, replicas.has, replicas
+	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, clones: gate.clones, log: c.Log}
 	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones)
 	apiServer := api.New(api.Config{
 		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Log: c.Log, Registerer: diagnostics.Registry,
@@ -80,27 +81,36 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 
+	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
+		func(ctx context.Context) error { return gate.run(ctx, sync) },
+		func(ctx context.Context) error { return serveKDS(ctx, grpcServer, sync, sockets.kds) },
+		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer) },
+		func(ctx context.Context) error { return diagnostics.Serve(ctx, sockets.diagnostics) },
+		func(ctx context.Context) error { return ready(ctx, &c, sockets, diagnostics) })
+}
+
+// together runs all parts; the first error ends the others.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return guard.Issuer().Run(ctx) })
-	group.Go(func() error { return insights.run(ctx) })
-	group.Go(func() error { return zones.run(ctx) })
-	group.Go(func() error { return gate.run(ctx, sync) })
-	group.Go(func() error { return known.Run(ctx) })
-	group.Go(func() error { return serveKDS(ctx, grpcServer, sync, sockets.kds) })
-	group.Go(func() error { return server.ServeHTTP(ctx, sockets.api, apiServer) })
-	group.Go(func() error { return diagnostics.Serve(ctx, sockets.diagnostics) })
-	group.Go(func() error { return ready(ctx, &c, sockets, diagnostics) })
+	for _, run := range parts {
+		group.Go(func() error { return run(ctx) })
+	}
 	return group.Wait()
 }
 
 // open opens what outlives a restart: the store, with a mesh in it, and the audit log behind the guard of the HTTP API.
-func open(ctx context.Context, c *Config, box *secrets.Box, diagnostics *server.Diagnostics) (store.Store, *access.Guard, error) {
+func open(ctx context.Context, c *Config, box *secrets.Box, diagnostics *server.Diagnostics) (*backend.Store, *access.Guard, error) {
 	c.Store.Registerer = diagnostics.Registry
 	durable, err := backend.Open(ctx, c.Store)
 	if err != nil {
 		return nil, nil, err
 	}
 	diagnostics.AddCheck("store", durable.Healthy)
+	if durable.Board() != nil {
+		if err := share(ctx, c, durable, box); err != nil {
+			return nil, nil, errors.Join(err, durable.Close())
+		}
+	}
 	if err := api.EnsureDefaultMesh(ctx, durable, c.home()); err != nil {
 		return nil, nil, errors.Join(err, durable.Close())
 	}

@@ -34,6 +34,8 @@ type issuer struct {
 	// addresses are where zones reach this global; caSHA256 is what they pin, empty when there is no TLS.
 	addresses []string
 	caSHA256  string
+	// everyAddress adds those of the other replicas.
+	everyAddress func(own []string) []string
 }
 
 // joinOrder is the body of a request for a join string.
@@ -102,8 +104,9 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 	if err := i.sync.EnsureZone(ctx, zone); err != nil {
 		return nil, err
 	}
-	text, err := (&kds.JoinString{Zone: zone, Addresses: i.addresses, CASHA256: i.caSHA256, Token: token}).Encode()
-	return &joinOffer{Zone: zone, Join: text, Addresses: i.addresses, CASHA256: i.caSHA256, Expires: claims.Expires.UTC()}, err
+	addresses := i.everyAddress(i.addresses)
+	text, err := (&kds.JoinString{Zone: zone, Addresses: addresses, CASHA256: i.caSHA256, Token: token}).Encode()
+	return &joinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256, Expires: claims.Expires.UTC()}, err
 }
 
 // lifetime reads a duration of a request.

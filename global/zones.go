@@ -15,6 +15,7 @@ type zones struct {
 	store    store.Store
 	status   store.Store
 	insights *insights
+	replicas *replicas
 	sync     *kds.Global
 	clones   *clones
 	// bury takes a deleted zone's credentials away, where it had any.
@@ -91,12 +92,16 @@ func (z *zones) withdraw(ctx context.Context, zone string) error {
 	z.sync.Forget(zone)
 	z.insights.forget(ctx, zone)
 	z.clones.forget(zone)
+	z.replicas.forget(ctx, zone)
 	b := store.Batch{Check: func(now store.Snapshot) error {
 		if now.Get(kds.ZoneKey(zone)) != nil {
 			return store.ErrConflict
 		}
 		return nil
 	}}
+	if snapshot.Get(kds.ClaimKey(zone)) != nil {
+		b.Ops = append(b.Ops, store.Op{Delete: kds.ClaimKey(zone)})
+	}
 	for _, key := range copiesOf(snapshot, zone) {
 		b.Ops = append(b.Ops, store.Op{Delete: key})
 	}

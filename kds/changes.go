@@ -66,10 +66,10 @@ func (s *sender) lookAt(from *source) bool {
 	return len(commits) > 0
 }
 
-// isOfZone reports whether a commit changed what is stored of the zone itself.
+// isOfZone reports whether a commit changed what is stored of the zone itself, or which replica has it.
 func (s *sender) isOfZone(c *store.Commit) bool {
 	for i := range c.Changes {
-		if key := c.Changes[i].Key(); key.Type == resources.TypeZone && key.Name == s.zone {
+		if key := c.Changes[i].Key(); (key.Type == resources.TypeZone || key.Type == resources.TypeZoneClaim) && key.Name == s.zone {
 			return true
 		}
 	}
@@ -92,17 +92,18 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 	return false
 }
 
-// checkZone ends the stream of a zone that was disabled or deleted.
+// checkZone ends the stream of a zone that was disabled or deleted, or that another replica has now.
 func (s *sender) checkZone() error {
 	if s.direction != GlobalToZone || !s.judge {
 		return nil
 	}
 	s.judge = false
-	zone := s.store.Snapshot().Get(ZoneKey(s.zone))
+	snapshot := s.store.Snapshot()
+	zone := snapshot.Get(ZoneKey(s.zone))
 	if zone == nil || !takesPart(zone) {
 		return ErrZoneDisabled
 	}
-	return nil
+	return lost(snapshot, s.replica, s.zone)
 }
 
 // checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.

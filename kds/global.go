@@ -53,6 +53,9 @@ type GlobalConfig struct {
 	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
 	// one does not have it. Empty is not announced.
 	Incarnation string
+	// Replica is this server's instance among those that share Store: which of them has a zone is then noted there. Empty for a
+	// server that has its store to itself.
+	Replica string
 	// Known keeps what is known of zones' copies over restarts; nil keeps it while the process lives.
 	Known *KnownFiles
 	// Observer hears what happens; nil for none.
@@ -200,11 +203,16 @@ func (g *Global) End(zone string, why error) {
 	}
 }
 
-// InSession reports whether a zone has a session, or one that has not ended in full.
+// InSession reports whether a zone has a session, here or on another replica, or one that has not ended in full.
 func (g *Global) InSession(zone string) bool {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.sessions[zone] != nil
+	here := g.sessions[zone] != nil
+	g.mu.Unlock()
+	if here || g.config.Replica == "" {
+		return here
+	}
+	_, away := g.Away(zone)
+	return !away
 }
 
 // Forget drops what is remembered of a zone that was deleted, and ends its session.
@@ -229,7 +237,7 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, requests))) })
 	pace := g.pacer.enter(g.readers.Go)
 	sender := newSender(senderConfig{
-		direction: GlobalToZone, zone: s.zone, identifier: "global", store: g.config.Store, pace: pace, turns: g.turns,
+		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: pace, turns: g.turns,
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, features: s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
@@ -252,7 +260,7 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 	receiver := newReceiver(receiverConfig{
 		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
-		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
+		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
 		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, session: s, log: g.logOf(s, ZoneToGlobal),
 	})
 	err = receiver.run(s.ctx, stream, responses)

@@ -118,18 +118,22 @@ func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Typ
 	return data.ledger.accept(ctx, g.config.Store, t)
 }
 
-// Resync ends a zone's session; the next one compares everything, both ways. It reports whether there was one.
-func (g *Global) Resync(zone string) bool {
+// Resync ends a zone's session, on whatever replica it is; the next one compares everything, both ways. It reports whether there was
+// one. The error is the store's.
+func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 	g.mu.Lock()
 	data, current := g.zones[zone], g.sessions[zone]
 	g.mu.Unlock()
+	if current == nil && g.config.Replica != "" && g.InSession(zone) {
+		return g.resyncElsewhere(ctx, zone)
+	}
 	if data != nil {
 		data.known.forget()
 	}
 	if current != nil {
 		current.cancel(ErrResync)
 	}
-	return current != nil
+	return current != nil, nil
 }
 
 // RefusedBy is a zone that does not take a resource.

@@ -59,7 +59,7 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 
 	// It stays as it was after a reconnect, and is over once the resource changes.
 	since := by.Since
-	if !g.Resync("zone-1") {
+	if ended, err := g.Resync(t.Context(), "zone-1"); !ended || err != nil {
 		t.Error("no session to resync")
 	}
 	eventually(t, "a second session", func() bool {

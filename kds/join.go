@@ -76,17 +76,17 @@ func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, er
 			replaced.cancel(ErrFenced)
 		}
 	}
-	data := g.zones[zone]
-	if data == nil {
-		data = &zoneData{zone: zone, ledger: newLedger(), known: g.config.Known.of(zone), refusals: NewRefusals()}
-		g.zones[zone] = data
-	}
+	data := g.zoneDataLocked(zone)
 	if fresh {
 		// Before the session's other stream can find it: what is told of a session begins with its start.
+		current.claim = g.claims(current, data)
 		data.ledger.session(true, time.Now())
 		current.observe(Event{Kind: SessionStarted, Time: time.Now()})
 	}
 	g.mu.Unlock()
+	if err := current.claim(); err != nil {
+		return nil, nil, g.leave(current, d, err)
+	}
 	if fresh {
 		g.logOf(current, d).Info("zone connected")
 	}

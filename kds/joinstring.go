@@ -18,8 +18,9 @@ const joinPrefix = "causeway-join:v1:"
 
 // Limits of a join string.
 const (
-	maxJoinString    = 8 << 10
-	maxJoinAddresses = 16
+	maxJoinString = 8 << 10
+	// MaxJoinAddresses bounds the addresses in a join string.
+	MaxJoinAddresses = 16
 	maxJoinToken     = 4 << 10
 )
 
@@ -89,8 +90,8 @@ func (j *JoinString) check(ca []byte) error {
 	switch {
 	case CheckZoneName(j.Zone) != nil:
 		return fmt.Errorf("%w: it names no zone", ErrJoinString)
-	case len(j.Addresses) == 0 || len(j.Addresses) > maxJoinAddresses:
-		return fmt.Errorf("%w: it has %d addresses, want 1 to %d", ErrJoinString, len(j.Addresses), maxJoinAddresses)
+	case len(j.Addresses) == 0 || len(j.Addresses) > MaxJoinAddresses:
+		return fmt.Errorf("%w: it has %d addresses, want 1 to %d", ErrJoinString, len(j.Addresses), MaxJoinAddresses)
 	case len(ca) != sha256.Size:
 		return fmt.Errorf("%w: it has no SHA-256 of a CA", ErrJoinString)
 	case j.Token == "" || len(j.Token) > maxJoinToken || strings.ContainsFunc(j.Token, notInTokens):

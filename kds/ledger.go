@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // ledger is what is remembered of the sync with one peer: how far each type has come, each way, and what is held. It
@@ -126,4 +127,13 @@ func (n *line) holds() held {
 		out.keys[k] = r
 	}
 	return out
+}
+
+// forgetGone lets go of what is held of copies that are gone or changed: an operator accepted it, perhaps asking another replica.
+func (n *line) forgetGone(s store.Snapshot) {
+	for key, revision := range n.holds().keys {
+		if r := s.Get(key); r == nil || r.Revision != revision {
+			n.release(key)
+		}
+	}
 }

@@ -30,6 +30,8 @@ const (
 	Withheld
 	// Forbidden: the peer sent resources of a type that does not travel this way, or that no server tells of; none was taken.
 	Forbidden
+	// Reported: the zone said how far its proxies are.
+	Reported
 	// Held: a complete list would remove too much; its removals wait for an operator.
 	Held
 )

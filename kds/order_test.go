@@ -159,7 +159,9 @@ func TestClocksThatJump(t *testing.T) {
 	}
 	eventually(t, "no lag on either side", inSync)
 	atGlobal, atZone := above.Snapshot().Revision(), below.Snapshot().Revision()
-	g.Resync("zone-1")
+	if _, err := g.Resync(t.Context(), "zone-1"); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "a second session", func() bool { return g.events.count(SessionStarted, "") == 2 && z.Connected() })
 	types := 0
 	for _, d := range resources.Descriptors() {

@@ -83,11 +83,12 @@ func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s sto
 			lines[key] = &line{}
 		}
 	}
-	latest := newLatest(s)
+	latest, snapshot := newLatest(s), s.Snapshot()
 	for key, n := range lines {
 		if t != "" && key.typ != t {
 			continue
 		}
+		n.forgetGone(snapshot)
 		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.typ, since) })
 		one.Type, one.Direction = key.typ, key.direction.label()
 		one.Refused = append([]RefusedResource{}, refused[key]...)

@@ -34,6 +34,8 @@ type receiverConfig struct {
 	// status, when not nil, takes live types.
 	status store.Store
 	known  *Known
+	// replica is this server's instance among several, empty for one that is alone.
+	replica string
 	// met, when not nil, knows whether the peer's store is one that this side has come to terms with.
 	met *acquaintance
 	// resume: the peer understands initial_resource_versions.
@@ -257,6 +259,9 @@ func (v *receiver) check(s store.Snapshot) error {
 	}
 	if v.arrival.Direction == GlobalToZone {
 		return nil
+	}
+	if err := lost(s, v.replica, v.arrival.Zone); err != nil {
+		return err
 	}
 	if zone := s.Get(ZoneKey(v.arrival.Zone)); zone == nil || !takesPart(zone) {
 		return fmt.Errorf("zone %s: %w", v.arrival.Zone, ErrZoneDisabled)

@@ -103,6 +103,7 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 	}
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
+		g.config.Observer.Observe(Event{Kind: Reported, Time: report.Received, Zone: zone})
 	}
 	return &emptypb.Empty{}, nil
 }

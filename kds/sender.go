@@ -26,7 +26,9 @@ type senderConfig struct {
 	direction Direction
 	// zone is the zone's end of the stream; identifier is what this side calls itself.
 	zone, identifier string
-	store            store.Reader
+	// replica is this server's instance among several, empty for one that is alone.
+	replica string
+	store   store.Reader
 	// pace says when to look at the store.
 	pace     pace
 	crossing *Crossing
@@ -111,6 +113,7 @@ func newSender(c senderConfig) *sender {
 	}
 	return &sender{
 		senderConfig: c,
+		judge:        true,
 		audience:     Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
 		types:        map[resources.Type]*subscription{},
 		durable:      newSource(c.store),

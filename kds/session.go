@@ -20,6 +20,8 @@ type session struct {
 	authTokenProvided bool
 	features          Features
 	observer          Observer
+	// claim makes the zone this replica's, at the first call; set on the global, before the session can be found.
+	claim func() error
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -111,6 +111,7 @@ var table = []Descriptor{
 // private are the types that only stores know: no user and no peer can name them.
 var private = []Descriptor{
 	{Type: TypeSecret, Scope: ScopeGlobal, newSpec: specOf[Secret]},
+	{Type: TypeZoneClaim, Scope: ScopeGlobal, newSpec: specOf[ZoneClaim]},
 }
 
 func specOf[T any]() any { return new(T) }

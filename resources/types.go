@@ -18,8 +18,9 @@ const (
 	TypeMeshIdentity         Type = "MeshIdentity"
 	TypeMeshGateway          Type = "MeshGateway"
 
-	// TypeSecret is known to stores only; see Secret.
-	TypeSecret Type = "Secret"
+	// TypeSecret and TypeZoneClaim are known to stores only; see Secret and ZoneClaim.
+	TypeSecret    Type = "Secret"
+	TypeZoneClaim Type = "ZoneClaim"
 
 	// Who may do what on one server; access reads them.
 	TypeAccessRole        Type = "AccessRole"

@@ -148,6 +148,17 @@ func loadOrCreateCA(dir string, box Sealer) (*authority, error) {
 }
 
 func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
+	ca, err := newCA()
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKeyPair(certPath, keyPath, ca.cert.Raw, ca.key, caKeyPurpose, box); err != nil {
+		return nil, err
+	}
+	return ca, nil
+}
+
+func newCA() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -163,13 +174,7 @@ func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	if err := writeKeyPair(certPath, keyPath, der, key, caKeyPurpose, box); err != nil {
-		return nil, err
-	}
-	return &authority{cert: cert, key: key}, nil
+	return &authority{cert: cert, key: key}, err
 }
 
 func loadOrCreateLeaf(dir string, ca *authority, hosts []string, box Sealer) (tls.Certificate, error) {

@@ -86,6 +86,15 @@ func (c *Config) Validate() error {
 type Store struct {
 	store.Store
 	healthy func() error
+	shared  *etcd.Store
+}
+
+// Board is where servers that share the store tell each other what is not in it; nil for a store of one server.
+func (s *Store) Board() *etcd.Board {
+	if s.shared == nil {
+		return nil
+	}
+	return s.shared.Board(0)
 }
 
 // Healthy returns nil while the store can be written to, as far as is known; it returns at once.
@@ -114,7 +123,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: s, healthy: s.Healthy}, nil
+	return &Store{Store: s, healthy: s.Healthy, shared: s}, nil
 }
 
 // tls is nil for endpoints in the clear.

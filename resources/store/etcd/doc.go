@@ -6,6 +6,7 @@
 //	format      the version of this layout, in decimal
 //	head        the revision of the last write, and which part of it (JSON)
 //	writer      there while a server writes a batch in several parts; it hangs on a lease, so it ends with the server
+//	board/      what servers tell each other beside the store: who is there, on leases, and notes (Board)
 //	r/KEY       a resource: key and value as resources/store/record.go describes them
 //
 // Each write compares head with what the writer's view has seen, so batches are judged on exactly the state that they

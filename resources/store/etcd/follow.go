@@ -63,7 +63,7 @@ func (f *follower) watch(ctx context.Context) error {
 	s := f.store
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for r := range s.client.Watch(ctx, s.keys.all(), clientv3.WithPrefix(), clientv3.WithRev(f.next)) {
+	for r := range s.client.Watch(ctx, s.keys.store(), clientv3.WithRange(s.keys.end()), clientv3.WithRev(f.next)) {
 		if err := r.Err(); err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -14,7 +16,11 @@ const formatVersion = 1
 // keys are the names below a prefix.
 type keys struct{ prefix string }
 
-func (k keys) all() string       { return k.prefix + "/" }
+// store and end bound the names of the store; those of the board come before.
+func (k keys) store() string     { return k.prefix + "/f" }
+func (k keys) end() string       { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
+func (k keys) members() string   { return k.prefix + "/board/m/" }
+func (k keys) notes() string     { return k.prefix + "/board/n/" }
 func (k keys) format() string    { return k.prefix + "/format" }
 func (k keys) head() string      { return k.prefix + "/head" }
 func (k keys) writer() string    { return k.prefix + "/writer" }

@@ -1,0 +1,185 @@
+package global
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/etcd"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+const (
+	// tellInterval is the shortest time between two words to the other replicas; the first after a pause is said at once.
+	tellInterval = time.Second
+	// DefaultEtcdHistory is how long etcd remembers, unless the configuration says otherwise.
+	DefaultEtcdHistory = time.Hour
+)
+
+// replicas keeps the globals that share a store of one mind about what is not in it: who is there, and how each zone stands. What a
+// replica sees of the zones that it has, it tells the others, who show it as their own. One of them, the longest there, does what
+// only one may do. It is a kds.Observer. A global that has its store to itself has one without a board.
+type replicas struct {
+	board    *etcd.Board
+	instance string
+	// addresses are where zones reach this replica.
+	addresses []string
+	history   time.Duration
+	status    store.Store
+	sync      *kds.Global
+	now       func() time.Time
+	log       *slog.Logger
+	// wake and urgent have room for one signal each: there is something to tell, and somebody waits for it.
+	wake, urgent chan struct{}
+
+	mu      sync.Mutex
+	members []replica                // guarded by mu: in order of arrival
+	untold  map[string]bool          // guarded by mu: zones whose state changed
+	amiss   map[resources.Key]bool   // guarded by mu: resources of own zones that the board has otherwise
+	told    map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
+	heard   map[string]heardZone     // guarded by mu
+}
+
+// replica is a member of the board.
+type replica struct {
+	Instance  string    `json:"-"`
+	Addresses []string  `json:"addresses"`
+	Version   string    `json:"version"`
+	Started   time.Time `json:"started"`
+}
+
+// heardZone is what the board last said of a zone.
+type heardZone struct {
+	replica   string
+	connected bool
+}
+
+func newReplicas(board *etcd.Board, instance string, c *Config, status store.Store) *replicas {
+	return &replicas{
+		board: board, instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
+		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{}, heard: map[string]heardZone{},
+	}
+}
+
+// name is how the store calls this replica; empty when it has no others.
+func (r *replicas) name() string {
+	if r.board == nil {
+		return ""
+	}
+	return r.instance
+}
+
+// leads reports whether this replica does what only one may do.
+func (r *replicas) leads() bool {
+	if r.board == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.members) > 0 && r.members[0].Instance == r.instance
+}
+
+// everyAddress is where zones reach the global: here first, and then at the others.
+func (r *replicas) everyAddress(own []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := slices.Clone(own)
+	for _, m := range r.members {
+		for _, address := range m.Addresses {
+			if !slices.Contains(out, address) && len(out) < kds.MaxJoinAddresses {
+				out = append(out, address)
+			}
+		}
+	}
+	return out
+}
+
+// has reports whether a zone is this replica's.
+func (r *replicas) has(zone string) bool { return r.sync.Has(zone) }
+
+// Observe implements kds.Observer.
+func (r *replicas) Observe(e kds.Event) {
+	if r.board == nil || e.Zone == "" {
+		return
+	}
+	r.mu.Lock()
+	r.untold[e.Zone] = true
+	r.mu.Unlock()
+	signal := r.wake
+	if e.Kind == kds.SessionEnded || e.Kind == kds.StreamOpened {
+		signal = r.urgent
+	}
+	poke(signal)
+}
+
+func poke(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// run tells and hears until ctx ends.
+func (r *replicas) run(ctx context.Context) error {
+	if r.board == nil {
+		return nil
+	}
+	value, err := json.Marshal(replica{Addresses: r.addresses, Version: server.Version(), Started: r.now().UTC()})
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		r.board.Attend(ctx, etcd.Member{ID: r.instance, Value: value}, r.tellAll)
+		return nil
+	})
+	group.Go(func() error {
+		r.board.Follow(ctx, r.hear)
+		return nil
+	})
+	if r.history > 0 {
+		group.Go(func() error {
+			r.board.History(ctx, r.history, r.leads)
+			return nil
+		})
+	}
+	group.Go(func() error { return r.tellAlways(ctx) })
+	return group.Wait()
+}
+
+// tellAll tells everything of the zones that this replica has: others may have taken it for dead.
+func (r *replicas) tellAll() {
+	zones := r.sync.Zones()
+	r.mu.Lock()
+	for _, zone := range zones {
+		r.untold[zone] = true
+	}
+	for key := range r.told {
+		r.amiss[key] = true
+	}
+	r.mu.Unlock()
+	poke(r.urgent)
+}
+
+// forget takes a deleted zone off the board.
+func (r *replicas) forget(ctx context.Context, zone string) {
+	if r.board == nil {
+		return
+	}
+	r.mu.Lock()
+	delete(r.untold, zone)
+	delete(r.heard, zone)
+	r.mu.Unlock()
+	if err := r.board.Clear(ctx, zonePrefix(zone)); err != nil && ctx.Err() == nil {
+		r.log.Error("the status of a deleted zone stays with the other replicas", "zone", zone, "error", err)
+	}
+}

@@ -1,0 +1,123 @@
+package global
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/etcd"
+)
+
+// hear takes what the others say of their zones for what is known here. What somebody says of a zone that this replica has is out of
+// date, or was said before it had it: that is told anew.
+func (r *replicas) hear(news etcd.News) {
+	r.meet(news.Members)
+	b := store.Batch{}
+	named := map[resources.Key]bool{}
+	for _, n := range news.Notes {
+		rest, ok := strings.CutPrefix(n.Key, zonesPrefix)
+		if !ok {
+			continue
+		}
+		zone, rest, _ := strings.Cut(rest, "/")
+		if "/"+rest == stateSuffix {
+			r.hearState(zone, n.Value)
+			continue
+		}
+		if key, err := store.DecodeKey([]byte(strings.TrimPrefix("/"+rest, resourcesInfix))); err == nil {
+			named[key] = true
+			r.hearResource(&b, zone, key, n.Value)
+		}
+	}
+	if news.Whole {
+		r.dropUnnamed(&b, named)
+	}
+	if len(b.Ops) > 0 {
+		if _, err := r.status.Apply(context.Background(), b); err != nil { // in memory: it does not wait
+			r.log.Error("what another replica says of its zones cannot be kept", "error", err)
+		}
+	}
+	poke(r.wake)
+}
+
+// meet notes who is there.
+func (r *replicas) meet(members []etcd.Member) {
+	var present []replica
+	for _, m := range members {
+		one := replica{}
+		if err := json.Unmarshal(m.Value, &one); err != nil {
+			r.log.Error("another replica cannot be understood", "replica", m.ID, "error", err)
+		}
+		one.Instance = m.ID
+		present = append(present, one)
+	}
+	r.mu.Lock()
+	before := len(r.members)
+	r.members = present
+	r.mu.Unlock()
+	if before != len(present) {
+		r.log.Info("replicas of this global", "count", len(present), "leads", r.leads())
+	}
+}
+
+func (r *replicas) hearState(zone string, value []byte) {
+	var note zoneNote
+	if value == nil {
+		r.mu.Lock()
+		delete(r.heard, zone)
+		r.mu.Unlock()
+		return
+	}
+	if err := json.Unmarshal(value, &note); err != nil || note.State == nil {
+		r.log.Error("what another replica says of a zone cannot be understood", "zone", zone, "error", err)
+		return
+	}
+	if !r.has(zone) {
+		r.sync.Adopt(zone, note.State)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard[zone] = heardZone{replica: note.Replica, connected: note.State.Connected}
+	if r.has(zone) && note.Replica != r.instance {
+		r.untold[zone] = true
+	}
+}
+
+// hearResource adds to b what a note means.
+func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, value []byte) {
+	here := r.status.Snapshot().Get(key)
+	var said *resources.Resource
+	if value != nil {
+		var err error
+		if said, err = store.DecodeEntry(store.EncodeKey(key), value); err != nil {
+			r.log.Error("what another replica says of a zone cannot be understood", "zone", zone, "error", err)
+			return
+		}
+	}
+	same := here == nil && said == nil || here != nil && said != nil && here.SameContent(said)
+	switch {
+	case same:
+	case r.has(zone):
+		r.mu.Lock()
+		r.amiss[key], r.told[key] = true, zone
+		r.mu.Unlock()
+	case said == nil:
+		b.Ops = append(b.Ops, store.Op{Delete: key})
+	default:
+		b.Ops = append(b.Ops, store.Op{Put: said})
+	}
+}
+
+// dropUnnamed adds to b the removal of what the whole board does not name.
+func (r *replicas) dropUnnamed(b *store.Batch, named map[resources.Key]bool) {
+	snapshot := r.status.Snapshot()
+	for _, t := range []resources.Type{resources.TypeZoneInsight, resources.TypeDataplaneInsight} {
+		for one := range snapshot.List(store.Query{Type: t}) {
+			if zone := zoneOf(one); zone != "" && !named[one.Key] && !r.has(zone) {
+				b.Ops = append(b.Ops, store.Op{Delete: one.Key})
+			}
+		}
+	}
+}

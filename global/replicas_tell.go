@@ -1,0 +1,241 @@
+package global
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/etcd"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+// zoneNote is what is on the board of a zone, beside its resources.
+type zoneNote struct {
+	// Replica is the one that has the zone, or had it last.
+	Replica string         `json:"replica"`
+	State   *kds.ZoneState `json:"state"`
+}
+
+// Keys of notes: zones/ZONE/state and zones/ZONE/r/KEY, KEY as in the store.
+const (
+	zonesPrefix    = "zones/"
+	stateSuffix    = "/state"
+	resourcesInfix = "/r/"
+)
+
+func zonePrefix(zone string) string { return zonesPrefix + zone + "/" }
+
+func noteKey(zone string, key resources.Key) string {
+	return zonesPrefix + zone + resourcesInfix + string(store.EncodeKey(key))
+}
+
+// zoneOf is the zone that a resource of the status store is about.
+func zoneOf(r *resources.Resource) string {
+	if r.Type == resources.TypeZoneInsight {
+		return r.Name
+	}
+	return r.Zone()
+}
+
+// tellAlways tells what changed, at most once in tellInterval but for what people wait for, until ctx ends. While nothing changes it
+// waits without a timer.
+func (r *replicas) tellAlways(ctx context.Context) error {
+	seen := r.status.Snapshot().Revision()
+	for {
+		now, changed := r.status.Changed()
+		if now == seen {
+			select {
+			case <-changed:
+			case <-r.wake:
+			case <-r.urgent:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if next, err := r.tell(ctx, seen); err == nil {
+			seen = next
+		} else if ctx.Err() == nil {
+			r.log.Warn("the other replicas are not told how zones stand: trying again", "error", err)
+		}
+		pause := time.NewTimer(tellInterval)
+		select {
+		case <-pause.C:
+		case <-r.urgent:
+			pause.Stop()
+			poke(r.wake)
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+}
+
+// tell writes what is untold, and returns up to where the status store is told.
+func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
+	r.mu.Lock()
+	untold, amiss := r.untold, r.amiss
+	r.untold, r.amiss = map[string]bool{}, map[resources.Key]bool{}
+	r.mu.Unlock()
+	var notes []etcd.Note
+	for zone := range untold {
+		if r.has(zone) {
+			notes = r.appendState(notes, zone, r.sync.State(zone))
+		}
+	}
+	keys, next := r.changedKeys(seen, amiss)
+	notes = r.appendResources(notes, keys)
+	if r.leads() {
+		notes = r.appendOffline(ctx, notes)
+	}
+	if len(notes) == 0 {
+		return next, nil
+	}
+	err := r.board.Put(ctx, notes)
+	if err != nil {
+		r.mu.Lock()
+		for zone := range untold {
+			r.untold[zone] = true
+		}
+		for key := range keys {
+			r.amiss[key] = true
+		}
+		r.mu.Unlock()
+		poke(r.wake)
+	}
+	return next, err
+}
+
+func (r *replicas) appendState(notes []etcd.Note, zone string, state *kds.ZoneState) []etcd.Note {
+	if state == nil {
+		return notes
+	}
+	value, err := json.Marshal(zoneNote{Replica: r.instance, State: state})
+	if err != nil {
+		r.log.Error("how a zone stands cannot be written", "zone", zone, "error", err)
+		return notes
+	}
+	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
+}
+
+// changedKeys are the resources of the status store that changed since, with those that are amiss; all when it is not known.
+func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
+	keys = amiss
+	commits, ok := r.status.Changes(seen)
+	if !ok {
+		snapshot := r.status.Snapshot()
+		for _, t := range []resources.Type{resources.TypeZoneInsight, resources.TypeDataplaneInsight} {
+			for one := range snapshot.List(store.Query{Type: t}) {
+				keys[one.Key] = true
+			}
+		}
+		r.mu.Lock()
+		for key := range r.told {
+			keys[key] = true
+		}
+		r.mu.Unlock()
+		return keys, snapshot.Revision()
+	}
+	next = seen
+	for _, c := range commits {
+		next = c.Revision
+		for i := range c.Changes {
+			keys[c.Changes[i].Key()] = true
+		}
+	}
+	return keys, next
+}
+
+// appendResources adds the resources of own zones, and takes away those that are gone.
+func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) []etcd.Note {
+	snapshot := r.status.Snapshot()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range keys {
+		found := snapshot.Get(key)
+		if found == nil {
+			if zone, ok := r.told[key]; ok {
+				delete(r.told, key)
+				if r.has(zone) {
+					notes = append(notes, etcd.Note{Key: noteKey(zone, key)})
+				}
+			}
+			continue
+		}
+		zone := zoneOf(found)
+		if zone == "" || !r.has(zone) {
+			continue
+		}
+		value, err := store.EncodeValue(store.EncodeKey(key), found)
+		if err != nil {
+			r.log.Error("a resource cannot be told to the other replicas", "type", string(key.Type), "name", key.Name, "error", err)
+			continue
+		}
+		r.told[key] = zone
+		notes = append(notes, etcd.Note{Key: noteKey(zone, key), Value: value})
+	}
+	return notes
+}
+
+// appendOffline ends the sessions of zones whose replica is there no more: it cannot say so itself.
+func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) []etcd.Note {
+	r.mu.Lock()
+	var gone []string
+	for zone, heard := range r.heard {
+		alive := slices.ContainsFunc(r.members, func(m replica) bool { return m.Instance == heard.replica })
+		if heard.connected && !alive && !r.has(zone) {
+			gone = append(gone, zone)
+			r.heard[zone] = heardZone{replica: heard.replica}
+		}
+	}
+	r.mu.Unlock()
+	for _, zone := range gone {
+		state := r.sync.State(zone)
+		if state == nil || !state.Connected {
+			continue
+		}
+		now := r.now()
+		state.Connected, state.Since = false, now
+		r.sync.Adopt(zone, state)
+		notes = r.appendState(notes, zone, state)
+		insight := r.status.Snapshot().Get(insightKey(zone))
+		if insight == nil {
+			continue
+		}
+		ended, err := endedInsight(insight, now)
+		if err != nil {
+			continue
+		}
+		if _, err := r.status.Apply(ctx, store.Batch{Ops: []store.Op{{Put: ended}}}); err != nil {
+			continue
+		}
+		if value, err := store.EncodeValue(store.EncodeKey(ended.Key), ended); err == nil {
+			notes = append(notes, etcd.Note{Key: noteKey(zone, ended.Key), Value: value})
+		}
+		r.log.Warn("the replica that had a zone is gone, and the zone has not come to another one", "zone", zone)
+	}
+	return notes
+}
+
+// endedInsight is a ZoneInsight with all its subscriptions ended.
+func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resource, error) {
+	spec, err := resources.SpecAs[systempb.ZoneInsight](insight)
+	if err != nil {
+		return nil, err
+	}
+	ended := proto.Clone(spec).(*systempb.ZoneInsight)
+	for _, s := range ended.GetSubscriptions() {
+		if s.GetDisconnectTime() == nil {
+			s.DisconnectTime = timestamppb.New(at)
+		}
+	}
+	out := insight.Clone()
+	out.Spec, err = resources.NewSpecOf(insight.Type, ended)
+	return out, err
+}

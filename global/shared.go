@@ -1,0 +1,54 @@
+package global
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// What replicas have in common beside the resources: one name, and the CA that zones pin.
+const (
+	clusterSecret  = "cluster-id"
+	serverCASecret = "server-ca"
+)
+
+// share makes this server a replica of those that have the same store: it takes their name and their CA, or gives its own when it is
+// the first. It fails when its key does not open what they have sealed.
+func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box) error {
+	keeper := secrets.NewKeeper(durable, box)
+	id, err := keepOne(ctx, keeper, clusterSecret, func() ([]byte, error) { return []byte(c.clusterID), nil })
+	if errors.Is(err, secrets.ErrWrongKey) {
+		return fmt.Errorf("%w: the replicas of a global seal with one key; give this one the key of the others with --secrets-key-file (the first one made %s/secrets.key by itself), or all of them the same passphrase in %s",
+			err, c.DataDir, secrets.PassphraseEnv)
+	}
+	if err != nil {
+		return err
+	}
+	c.clusterID = string(id)
+	ca, err := keepOne(ctx, keeper, serverCASecret, func() ([]byte, error) { return server.ExportCA(c.certificateDir(), box) })
+	if err != nil {
+		return err
+	}
+	return server.ImportCA(c.certificateDir(), ca, box)
+}
+
+// keepOne returns the secret, which is made when there is none: of several servers that do so at once, one is first.
+func keepOne(ctx context.Context, keeper *secrets.Keeper, name string, fresh func() ([]byte, error)) ([]byte, error) {
+	for {
+		kept, _, err := keeper.Get(ctx, name)
+		if !errors.Is(err, secrets.ErrNotFound) {
+			return kept, err
+		}
+		made, err := fresh()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := keeper.Put(ctx, name, made, 0); !errors.Is(err, secrets.ErrChanged) {
+			return made, err
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// ClaimKey is the key of a zone's claim.
+func ClaimKey(zone string) resources.Key {
+	return resources.Key{Type: resources.TypeZoneClaim, Name: zone}
+}
+
+// ClaimOf says which replica has the zone; nil when none was ever said to.
+func ClaimOf(s store.Snapshot, zone string) *resources.ZoneClaim {
+	held := s.Get(ClaimKey(zone))
+	if held == nil {
+		return nil
+	}
+	claim, err := resources.SpecAs[resources.ZoneClaim](held)
+	if err != nil {
+		return &resources.ZoneClaim{} // nobody's
+	}
+	return claim
+}
+
+// Has reports whether the zone is this server's: it has its session, or had the last one. Without replicas all zones are.
+func (g *Global) Has(zone string) bool {
+	return g.config.Replica == "" || lost(g.config.Store.Snapshot(), g.config.Replica, zone) == nil
+}
+
+// lost is why a replica may do nothing for a zone; nil when the zone is its own.
+func lost(s store.Snapshot, replica, zone string) error {
+	if replica == "" {
+		return nil
+	}
+	claim := ClaimOf(s, zone)
+	switch {
+	case claim != nil && claim.Resync:
+		return fmt.Errorf("zone %s: %w", zone, ErrResync)
+	case claim == nil || claim.Replica != replica:
+		return fmt.Errorf("zone %s: %w", zone, ErrFenced)
+	}
+	return nil
+}
+
+// claims makes the zone this replica's, once for both streams of a session: an older session of the zone, on whatever replica, can
+// write no more from then on. A zone that comes back to the replica that had it costs no write.
+func (g *Global) claims(s *session, data *zoneData) func() error {
+	if g.config.Replica == "" {
+		return func() error { return nil }
+	}
+	return sync.OnceValue(func() error { return g.claim(s, data) })
+}
+
+func (g *Global) claim(s *session, data *zoneData) error {
+	for {
+		snapshot := g.config.Store.Snapshot()
+		if lost(snapshot, g.config.Replica, s.zone) == nil {
+			return nil
+		}
+		op, err := claimOp(snapshot, s.zone, resources.ZoneClaim{Replica: g.config.Replica})
+		if err != nil {
+			return err
+		}
+		if claim := ClaimOf(snapshot, s.zone); claim != nil && claim.Resync {
+			data.known.forget()
+		}
+		_, err = g.config.Store.Apply(s.ctx, store.Batch{Ops: []store.Op{op}, Check: func(store.Snapshot) error { return s.fence() }})
+		switch {
+		case errors.Is(err, store.ErrConflict):
+		case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
+			return context.Cause(s.ctx)
+		case err != nil:
+			return fmt.Errorf("zone %s: its session cannot be noted: %w", s.zone, err)
+		}
+	}
+}
+
+// claimOp replaces the claim that the snapshot has.
+func claimOp(s store.Snapshot, zone string, claim resources.ZoneClaim) (store.Op, error) {
+	spec, err := resources.NewSpecOf(resources.TypeZoneClaim, &claim)
+	if err != nil {
+		return store.Op{}, err
+	}
+	op := store.Op{Put: &resources.Resource{Key: ClaimKey(zone), Labels: map[string]string{}, Spec: spec}, If: store.IfAbsent()}
+	if held := s.Get(ClaimKey(zone)); held != nil {
+		op.If = store.IfRevision(held.Revision)
+	}
+	return op, nil
+}
+
+// resyncElsewhere has the replica that has the zone end the session, and whichever gets the next one compare everything. It reports
+// whether there is such a replica.
+func (g *Global) resyncElsewhere(ctx context.Context, zone string) (bool, error) {
+	for {
+		snapshot := g.config.Store.Snapshot()
+		claim := ClaimOf(snapshot, zone)
+		if claim == nil || claim.Replica == "" {
+			return false, nil
+		}
+		op, err := claimOp(snapshot, zone, resources.ZoneClaim{Resync: true})
+		if err != nil {
+			return false, err
+		}
+		_, err = g.config.Store.Apply(ctx, store.Batch{Ops: []store.Op{op}})
+		if !errors.Is(err, store.ErrConflict) {
+			return err == nil, err
+		}
+	}
+}

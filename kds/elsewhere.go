@@ -1,0 +1,133 @@
+package kds
+
+import (
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ZoneState is what a server knows of the sync with a zone, as it tells the replicas beside it, so that each of them can answer for
+// every zone.
+type ZoneState struct {
+	Connected bool        `json:"connected,omitempty"`
+	Since     time.Time   `json:"since,omitzero"`
+	Lines     []LineState `json:"lines,omitempty"`
+	Refusals  []Refusal   `json:"refusals,omitempty"`
+	Report    *Report     `json:"report,omitempty"`
+	// Reported is when the server got the report.
+	Reported time.Time `json:"reported,omitzero"`
+}
+
+// LineState is one type in one direction. Names are short: there is one for each type, each way, of each zone.
+type LineState struct {
+	Direction    Direction      `json:"d,omitempty"`
+	Type         resources.Type `json:"t"`
+	Sending      bool           `json:"s,omitempty"`
+	Revision     uint64         `json:"r,omitempty"`
+	Acknowledged uint64         `json:"a,omitempty"`
+	Behind       time.Time      `json:"b,omitzero"`
+	Messages     uint64         `json:"m,omitempty"`
+	Acks         uint64         `json:"k,omitempty"`
+	Held         []HeldState    `json:"h,omitempty"`
+	HeldSince    time.Time      `json:"hs,omitzero"`
+}
+
+// HeldState is one removal that waits for an operator.
+type HeldState struct {
+	Key      resources.Key `json:"key"`
+	Revision uint64        `json:"revision"`
+}
+
+// State is what this server knows of a zone; nil when it knows nothing.
+func (g *Global) State(zone string) *ZoneState {
+	data := g.data(zone)
+	if data == nil {
+		return nil
+	}
+	out := &ZoneState{Refusals: data.refusals.List(), Report: data.report.Load()}
+	if out.Report != nil {
+		out.Reported = out.Report.Received
+	}
+	l := data.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out.Connected, out.Since = l.connected, l.since
+	for key, n := range l.lines {
+		out.Lines = append(out.Lines, n.state(key))
+	}
+	return out
+}
+
+func (n *line) state(key lineKey) LineState {
+	waiting := n.holds()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := LineState{
+		Direction: key.direction, Type: key.typ, Sending: n.sending, Revision: n.revision, Acknowledged: n.acknowledged,
+		Behind: n.behind, Messages: n.messages, Acks: n.acks, HeldSince: waiting.since,
+	}
+	for k, revision := range waiting.keys {
+		out.Held = append(out.Held, HeldState{Key: k, Revision: revision})
+	}
+	return out
+}
+
+func (s *LineState) line() *line {
+	n := &line{sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind, messages: s.Messages, acks: s.Acks}
+	if len(s.Held) > 0 {
+		n.held = held{since: s.HeldSince, keys: make(map[resources.Key]uint64, len(s.Held))}
+		for _, h := range s.Held {
+			n.held.keys[h.Key] = h.Revision
+		}
+	}
+	return n
+}
+
+// Adopt takes what another replica knows of a zone for what is known here; not while the zone has a session here.
+func (g *Global) Adopt(zone string, s *ZoneState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[zone] != nil {
+		return
+	}
+	data := g.zoneDataLocked(zone)
+	lines := make(map[lineKey]*line, len(s.Lines))
+	for i := range s.Lines {
+		lines[lineKey{s.Lines[i].Direction, s.Lines[i].Type}] = s.Lines[i].line()
+	}
+	l := data.ledger
+	l.mu.Lock()
+	l.connected, l.since, l.lines = s.Connected, s.Since, lines
+	l.mu.Unlock()
+	data.refusals.replace(s.Refusals)
+	if s.Report != nil {
+		report := *s.Report
+		report.Received = s.Reported
+		data.report.Store(&report)
+	}
+}
+
+// zoneDataLocked is what is remembered of a zone, from now on. g.mu is held.
+func (g *Global) zoneDataLocked(zone string) *zoneData {
+	data := g.zones[zone]
+	if data == nil {
+		data = &zoneData{zone: zone, ledger: newLedger(), known: g.config.Known.of(zone), refusals: NewRefusals()}
+		g.zones[zone] = data
+	}
+	return data
+}
+
+// replace takes a list for all that is remembered.
+func (f *Refusals) replace(list []Refusal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.byKey)
+	clear(f.ofKey)
+	for _, r := range list {
+		key := refusalKey{r.Direction, r.Type, r.Name, r.ByPeer}
+		f.byKey[key] = r
+		if r.Key != (resources.Key{}) {
+			f.ofKey[r.Key] = key
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Attend keeps self among the board's members until ctx ends, and then takes it away at once. A server that dies stays a member as
+// long as its lease; one that lost its lease comes back as the youngest member. arrived, when not nil, is called each time that it
+// has come.
+func (b *Board) Attend(ctx context.Context, self Member, arrived func()) {
+	for ctx.Err() == nil {
+		if err := b.attend(ctx, self, arrived); err != nil && ctx.Err() == nil {
+			b.log.Debug("not on the board: trying again", "error", err)
+			wait(ctx, b.lease/10)
+		}
+	}
+}
+
+func (b *Board) attend(ctx context.Context, self Member, arrived func()) error {
+	client := b.store.client
+	asked, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
+	defer cancel()
+	granted, err := client.Grant(asked, max(2, int64(b.lease/time.Second)))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		revoke, cancel := context.WithTimeout(context.Background(), b.store.config.Timeout)
+		defer cancel()
+		// When etcd does not hear of it, the lease ends by itself.
+		_, _ = client.Revoke(revoke, granted.ID)
+	}()
+	if _, err := client.Put(asked, b.store.keys.members()+self.ID, string(self.Value), clientv3.WithLease(granted.ID)); err != nil {
+		return err
+	}
+	alive, err := client.KeepAlive(ctx, granted.ID)
+	if err != nil {
+		return err
+	}
+	if arrived != nil {
+		arrived()
+	}
+	for range alive {
+	}
+	return errors.New("the lease has ended")
+}
+
+// History has etcd forget what was before the last keep, until ctx ends: as long as leads says so, so that one server does it. Keep
+// is how far behind a server may be without comparing everything.
+func (b *Board) History(ctx context.Context, keep time.Duration, leads func() bool) {
+	var before int64
+	for {
+		wait(ctx, keep)
+		if ctx.Err() != nil {
+			return
+		}
+		now, err := b.compact(ctx, before, leads())
+		if err != nil {
+			b.log.Warn("etcd's history was not compacted", "error", err)
+			continue
+		}
+		before = now
+	}
+}
+
+// compact returns etcd's revision, and compacts up to an earlier one if this server is to.
+func (b *Board) compact(ctx context.Context, before int64, ours bool) (now int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*b.store.config.Timeout)
+	defer cancel()
+	r, err := b.store.client.Get(ctx, b.store.keys.head(), clientv3.WithKeysOnly())
+	if err != nil {
+		return 0, err
+	}
+	if before > 0 && ours {
+		if _, err := b.store.client.Compact(ctx, before); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+			return 0, fmt.Errorf("up to %d: %w", before, err)
+		}
+	}
+	return r.Header.Revision, nil
+}

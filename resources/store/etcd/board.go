@@ -1,0 +1,190 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// DefaultMemberLease is how long a server that died still counts as a member.
+const DefaultMemberLease = 5 * time.Second
+
+// Board is what servers with one store tell each other beside it: who is there, and notes, which the last writer replaces. It has no
+// revisions, no checks and no history. Its methods are safe for concurrent use.
+type Board struct {
+	store *Store
+	lease time.Duration
+	log   *slog.Logger
+}
+
+// Member is a server that is there. The first of a list leads.
+type Member struct {
+	ID    string
+	Value []byte
+	// since orders members by when they came.
+	since int64
+}
+
+// Note is a key and what is there; a nil Value means that nothing is.
+type Note struct {
+	Key   string
+	Value []byte
+}
+
+// News is what changed on a board.
+type News struct {
+	// Members are all that are there, in order of arrival.
+	Members []Member
+	// Notes are those that changed, or all that there are when Whole.
+	Notes []Note
+	Whole bool
+}
+
+// Board returns the board beside the store. A lease of zero is DefaultMemberLease; etcd counts whole seconds, and two at least.
+func (s *Store) Board(lease time.Duration) *Board {
+	setDefault(&lease, DefaultMemberLease)
+	return &Board{store: s, lease: lease, log: s.log}
+}
+
+// Put writes notes, in several transactions where there are many. An error is etcd's; then some may have been written.
+func (b *Board) Put(ctx context.Context, notes []Note) error {
+	for chunk := range slices.Chunk(notes, b.store.config.MaxOps) {
+		for len(chunk) > 0 {
+			ops, size := []clientv3.Op{}, 0
+			for len(chunk) > 0 && (len(ops) == 0 || size+len(chunk[0].Value) <= b.store.config.MaxBytes) {
+				ops = append(ops, b.op(chunk[0]))
+				size += len(chunk[0].Value)
+				chunk = chunk[1:]
+			}
+			if err := b.commit(ctx, ops); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Board) op(n Note) clientv3.Op {
+	if n.Value == nil {
+		return clientv3.OpDelete(b.store.keys.notes() + n.Key)
+	}
+	return clientv3.OpPut(b.store.keys.notes()+n.Key, string(n.Value))
+}
+
+// Clear removes all notes whose keys begin with prefix. Errors are etcd's.
+func (b *Board) Clear(ctx context.Context, prefix string) error {
+	return b.commit(ctx, []clientv3.Op{clientv3.OpDelete(b.store.keys.notes()+prefix, clientv3.WithPrefix())})
+}
+
+func (b *Board) commit(ctx context.Context, ops []clientv3.Op) error {
+	ctx, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
+	defer cancel()
+	if _, err := b.store.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	return nil
+}
+
+// Follow tells hear what is on the board, and then what changes, one call at a time, until ctx ends. After an interruption it tells
+// everything again.
+func (b *Board) Follow(ctx context.Context, hear func(News)) {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	for ctx.Err() == nil {
+		begin := time.Now()
+		err := b.follow(ctx, hear)
+		if time.Since(begin) > time.Minute {
+			pause.Reset()
+		}
+		b.log.Debug("the board is followed anew", "error", err)
+		wait(ctx, pause.NextBackOff())
+	}
+}
+
+func (b *Board) follow(ctx context.Context, hear func(News)) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	members, notes, next, err := b.load(ctx)
+	if err != nil {
+		return err
+	}
+	hear(News{Members: members, Notes: notes, Whole: true})
+	for r := range b.store.client.Watch(ctx, b.store.keys.prefix+"/board/", clientv3.WithPrefix(), clientv3.WithRev(next)) {
+		if err := r.Err(); err != nil {
+			return err
+		}
+		news := News{}
+		for _, e := range r.Events {
+			gone := e.Type == clientv3.EventTypeDelete
+			if id, ok := strings.CutPrefix(string(e.Kv.Key), b.store.keys.members()); ok {
+				members = slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.ID == id })
+				if !gone {
+					members = append(members, Member{ID: id, Value: e.Kv.Value, since: e.Kv.CreateRevision})
+				}
+			} else if key, ok := strings.CutPrefix(string(e.Kv.Key), b.store.keys.notes()); ok {
+				n := Note{Key: key}
+				if !gone {
+					n.Value = e.Kv.Value
+				}
+				news.Notes = append(news.Notes, n)
+			}
+		}
+		slices.SortFunc(members, byArrival)
+		news.Members = members
+		hear(news)
+	}
+	return ctx.Err()
+}
+
+func byArrival(a, b Member) int { return int(a.since - b.since) }
+
+// load reads the board; next is where to watch from.
+func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next int64, err error) {
+	s := b.store
+	read := func(prefix string, at int64, each func(*mvccpb.KeyValue)) (int64, error) {
+		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+		for {
+			r, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(at)))
+			if err != nil {
+				return 0, err
+			}
+			if at == 0 {
+				at = r.Header.Revision
+			}
+			got := r.Responses[0].GetResponseRange()
+			for _, kv := range got.Kvs {
+				each(kv)
+			}
+			if !got.More {
+				return at, nil
+			}
+			from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
+		}
+	}
+	at, err := read(s.keys.members(), 0, func(kv *mvccpb.KeyValue) {
+		members = append(members, Member{ID: strings.TrimPrefix(string(kv.Key), s.keys.members()), Value: kv.Value, since: kv.CreateRevision})
+	})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	_, err = read(s.keys.notes(), at, func(kv *mvccpb.KeyValue) {
+		notes = append(notes, Note{Key: strings.TrimPrefix(string(kv.Key), s.keys.notes()), Value: kv.Value})
+	})
+	slices.SortFunc(members, byArrival)
+	return members, notes, at + 1, err
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
