@@ -28,7 +28,8 @@ type zoneOverview struct {
 
 type zoneSubscription struct {
 	subscription
-	Status struct {
+	Replica string `json:"globalInstanceId"`
+	Status  struct {
 		Total struct {
 			Sent         string `json:"responsesSent"`
 			Acknowledged string `json:"responsesAcknowledged"`
@@ -104,7 +105,7 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 	wide := sessions != nil
 	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
 	if wide {
-		t.header = append(t.header, "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "STORE", "KRI")
+		t.header = append(t.header, "REPLICA", "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "STORE", "KRI")
 	}
 	for _, z := range zones {
 		o := overviews[z.Name]
@@ -119,7 +120,7 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 		row := []string{z.Name, state, age(since, now), o.enabled(), latest.Version.ControlPlane.Version, age(z.CreationTime, now)}
 		if wide {
 			total := latest.Status.Total
-			row = append(row, count(total.Sent), count(total.Acknowledged), count(total.Rejected))
+			row = append(row, latest.Replica, count(total.Sent), count(total.Acknowledged), count(total.Rejected))
 			row = append(append(row, sessions[z.Name].summary()...), z.KRI)
 		}
 		t.add(row...)

@@ -36,6 +36,8 @@ type Server struct {
 
 // GlobalConfig is what may differ between globals.
 type GlobalConfig struct {
+	// Name tells replicas apart; "global" by default.
+	Name string
 	// Anonymous lets zones in that have not joined: foreign ones, and those that tests speak as.
 	Anonymous bool
 	// Hosts are addresses to listen on instead of loopback, by the name of the port.
@@ -63,7 +65,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	if cfg.Anonymous {
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
-	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "kds", "diagnostics"}}, "global")
+	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
 // JoinString lets a zone join the global.

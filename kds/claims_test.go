@@ -1,0 +1,113 @@
+package kds
+
+import (
+	"context"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+func startReplica(t *testing.T, s store.Store, name string) *testGlobal {
+	t.Helper()
+	return startGlobal(t, s, func(c *GlobalConfig) { c.Replica = name })
+}
+
+// TestNewestSessionWinsAcrossReplicas: the session that a zone has on one replica ends when it comes to another one, and what it
+// was writing is refused, also while its end is not known yet.
+func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
+	memory := store.NewMemory()
+	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error), deaf: true}
+	a, b := startReplica(t, s, "a"), startReplica(t, memory, "b")
+	old := dialPeer(t, "zone-1", a.address, plainFeatures)
+	opened := make(chan struct{})
+	go func() {
+		old.openUp()
+		close(opened)
+	}()
+	<-s.arrived // the claim
+	s.gate <- nil
+	<-opened
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+		t.Fatal(err)
+	}
+	<-s.arrived // what the old session writes
+	dialPeer(t, "zone-1", b.address, plainFeatures).openUp()
+	eventually(t, "the zone is b's", func() bool { return b.Has("zone-1") && !a.Has("zone-1") })
+	s.gate <- nil
+	if _, err := old.up.Recv(); grpcstatus.Code(err) != codes.Aborted || count(memory, resources.TypeMeshService) != 0 {
+		t.Errorf("the older session ended with %v and wrote %d", err, count(memory, resources.TypeMeshService))
+	}
+}
+
+// TestClaimsCostNothingTwice: a zone that comes back to its replica writes nothing.
+func TestClaimsCostNothingTwice(t *testing.T) {
+	s := store.NewMemory()
+	g := startReplica(t, s, "a")
+	dialPeer(t, "zone-1", g.address, plainFeatures).openUp()
+	eventually(t, "the zone is here", func() bool { return g.Has("zone-1") })
+	before := s.Snapshot().Revision()
+	dialPeer(t, "zone-1", g.address, plainFeatures).openDown(resources.TypeMesh)
+	eventually(t, "a second session", func() bool { return g.events.count(SessionStarted, "") == 2 })
+	if now := s.Snapshot().Revision(); now != before {
+		t.Errorf("a reconnect took the store from %d to %d", before, now)
+	}
+}
+
+// TestResyncOfAZoneElsewhere: a replica that is asked to resync a zone has the one that has it do so.
+func TestResyncOfAZoneElsewhere(t *testing.T) {
+	s := store.NewMemory()
+	a, b := startReplica(t, s, "a"), startReplica(t, s, "b")
+	below := store.NewMemory()
+	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{"ports":[{"port":80}]}`))
+	z := startZone(t, "zone-1", a.address, below)
+	eventually(t, "in sync", func() bool { return count(s, resources.TypeMeshService) == 1 })
+	b.Adopt("zone-1", a.State("zone-1"))
+	if ended, err := b.Resync(context.Background(), "zone-1"); !ended || err != nil {
+		t.Fatalf("no session ended: %v", err)
+	}
+	eventually(t, "the service was sent again", func() bool { return z.events.resources(2) == 1 })
+	eventually(t, "the zone is a's again", func() bool { return a.Has("zone-1") })
+}
+
+// TestReplicasAnswerForEachOther: what one knows of a zone, another shows as its own.
+func TestReplicasAnswerForEachOther(t *testing.T) {
+	s := store.NewMemory()
+	a, b := startReplica(t, s, "a"), startReplica(t, s, "b")
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, key, spec))
+	below := store.NewMemory()
+	startZone(t, "zone-1", a.address, below)
+	eventually(t, "in sync", func() bool { return count(below, key.Type) == 1 })
+	policy := find(s, key.Type, "p")
+	eventually(t, "acknowledged", func() bool { return a.Rollout(policy).Zones.Acknowledged == 1 })
+	if offline := b.Rollout(policy).Zones.Offline; len(offline) != 1 || b.InSession("zone-1") {
+		t.Errorf("before it was told, it says %v", offline)
+	}
+	b.Adopt("zone-1", a.State("zone-1"))
+	if !b.InSession("zone-1") || b.Rollout(policy).Zones.Acknowledged != 1 {
+		t.Errorf("it says %+v", b.Rollout(policy).Zones)
+	}
+	here, _ := a.Status("zone-1", "")
+	there, _ := b.Status("zone-1", "")
+	if len(here.Types) != len(there.Types) || !here.Since.Equal(there.Since) {
+		t.Errorf("a says %+v, b %+v", here, there)
+	}
+	for i := range here.Types {
+		if here.Types[i].Acknowledged != there.Types[i].Acknowledged || here.Types[i].Type != there.Types[i].Type {
+			t.Errorf("a says %+v, b %+v", here.Types[i], there.Types[i])
+		}
+	}
+	// What is said of a zone that has come here is not believed.
+	b.Adopt("zone-1", &ZoneState{})
+	a.Adopt("zone-1", &ZoneState{})
+	if !a.InSession("zone-1") || b.InSession("zone-1") {
+		t.Error("a zone's own session is overruled, or what is said of another is not")
+	}
+}
