@@ -27,7 +27,8 @@ type replicated struct {
 // newReplicated starts etcd, the globals and the zones, which join by what the first global prints.
 func newReplicated(t *testing.T, members, globals, zones int) *replicated {
 	t.Helper()
-	r := &replicated{mesh: newCluster(t), etcd: etcdtest.Start(t, members)}
+	r := &replicated{etcd: etcdtest.Start(t, members)} // first, so that it outlives the servers
+	r.mesh = newCluster(t)
 	args := []string{"--store", "etcd", "--etcd-endpoints", strings.Join(r.etcd.Endpoints(), ",")}
 	for i := range globals {
 		g, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: fmt.Sprintf("global-%d", i), Args: args})

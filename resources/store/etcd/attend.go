@@ -10,6 +10,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// revokeTimeout bounds how long a server that ends waits for etcd to hear of it.
+const revokeTimeout = time.Second
+
 // Attend keeps self among the board's members until ctx ends, and then takes it away at once. A server that dies stays a member as
 // long as its lease; one that lost its lease comes back as the youngest member. arrived, when not nil, is called each time that it
 // has come.
@@ -31,7 +34,7 @@ func (b *Board) attend(ctx context.Context, self Member, arrived func()) error {
 		return err
 	}
 	defer func() {
-		revoke, cancel := context.WithTimeout(context.Background(), b.store.config.Timeout)
+		revoke, cancel := context.WithTimeout(context.Background(), revokeTimeout)
 		defer cancel()
 		// When etcd does not hear of it, the lease ends by itself.
 		_, _ = client.Revoke(revoke, granted.ID)
