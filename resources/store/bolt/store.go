@@ -80,6 +80,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	f.commit = config.Commit
+	if err := f.migrate(migrations()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
+	}
 	s := &Store{
 		Replica: store.NewReplica(config.View),
 		file:    f,
