@@ -151,7 +151,7 @@ func (e *examination) audit(ctx context.Context) {
 func (e *examination) keys(ctx context.Context) {
 	list := &keyList{}
 	if err := e.client.JSON(ctx, api.Request{Path: "/_keys"}, list); err != nil {
-		e.unknown("keys", "", err, "ask as somebody who may read keys: causewayctl auth can-i read key")
+		e.unknown("keys", "", err, "ask as somebody who may read keys: causewayctl auth can-i read Key")
 		return
 	}
 	e.add(keyFindings(list.Keys, time.Now())...)

@@ -25,7 +25,7 @@ func (e *examination) sync(ctx context.Context) error {
 		return nil
 	}
 	if !api.IsNotFound(err) {
-		e.unknown("sync", "", err, "ask as somebody who may read the server: causewayctl auth can-i read server")
+		e.unknown("sync", "", err, "ask as somebody who may read the server: causewayctl auth can-i read Server")
 		return nil
 	}
 	d, _ := resources.Lookup(resources.TypeZone)

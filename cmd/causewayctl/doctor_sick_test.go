@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// TestDoctorOfASickServer: a server whose clock is wrong, whose store and audit log take nothing, and which has lost its global.
+func TestDoctorOfASickServer(t *testing.T) {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		fmt.Fprint(w, `{"product":"Causeway","version":"v9.0.0"}`)
+	})
+	pages.HandleFunc("GET "+server.ReadyPage, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "store: the disk is full", http.StatusServiceUnavailable)
+	})
+	pages.HandleFunc("POST /_can-i", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, `{"status":503,"title":"Service Unavailable","detail":%q}`, access.ErrAudit.Error())
+	})
+	pages.HandleFunc("GET /_sync", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"zone":"z","connected":false,"types":[{"type":"Mesh","direction":"toZone"}]}`)
+	})
+	pages.HandleFunc("GET /meshes", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"items":[{"type":"Mesh","name":"default"}],"next":null}`)
+	})
+	pages.HandleFunc("GET /meshes/default/dataplanes/_overview", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"items":[{"mesh":"default","name":"backend"}],"next":null}`)
+	})
+	pages.HandleFunc("GET /_rollout/Mesh/-/default", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"revision":1,"stored":true,"proxies":{"behind":[{"mesh":"default","name":"frontend","reason":"no such filter"}]}}`)
+	})
+	sick := httptest.NewServer(pages)
+	defer sick.Close()
+	c := &cli{address: sick.URL, timeout: time.Minute}
+	client, err := api.NewClient(api.ClientConfig{Address: sick.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	d, err := c.diagnose(t.Context(), client, &doctorFlags{diagnostics: sick.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	if err := d.print(&all); err != nil {
+		t.Fatal(err)
+	}
+	for check, what := range map[string]string{
+		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit", "sync": "not connected to the global",
+		"proxies": "no such filter", "keys": "Not Found",
+	} {
+		found := false
+		for _, f := range d.Findings {
+			found = found || f.Check == check && strings.Contains(f.What, what) && f.Status != findingOK
+		}
+		if !found {
+			t.Errorf("%s: nothing like %q in\n%s", check, what, &all)
+		}
+	}
+}

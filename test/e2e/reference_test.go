@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// TestMetricsOfTheReference: what two servers show is in docs/reference/metrics.md, with its type and its help. The page is read from
+// the sources, which is another way to the same.
+func TestMetricsOfTheReference(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := startMesh(t, cluster.GlobalConfig{}, "zone-1")
+	for _, s := range []*cluster.Server{m.global, m.zones["zone-1"]} {
+		shown, err := s.Diagnostics(t.Context(), "/metrics")
+		m.must(err)
+		seen := 0
+		help := ""
+		for line := range strings.Lines(string(shown)) {
+			if text, ok := strings.CutPrefix(line, "# HELP causeway_"); ok {
+				_, help, _ = strings.Cut(strings.TrimSpace(text), " ")
+			}
+			rest, ok := strings.CutPrefix(line, "# TYPE causeway_")
+			if !ok {
+				continue
+			}
+			seen++
+			name, kind, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			if !strings.Contains(string(page), "| `causeway_"+name+"` | "+kind+" |") || !strings.Contains(string(page), "| "+help+" |\n") {
+				t.Errorf("%s shows causeway_%s, a %s (%s): docs/reference/metrics.md says something else, or nothing", s.Name(), name, kind, help)
+			}
+		}
+		if seen < 10 {
+			t.Errorf("%s shows only %d metrics", s.Name(), seen)
+		}
+	}
+}
