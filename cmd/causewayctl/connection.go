@@ -7,6 +7,7 @@ const (
 	stateOnline  = "online"
 	stateOffline = "offline"
 	stateNever   = "never connected"
+	stateUnseen  = "not seen" // by the global since it started
 )
 
 // subscription is one connection in an insight. It is open while DisconnectTime is nil.

@@ -43,11 +43,15 @@ type zoneSubscription struct {
 	} `json:"version"`
 }
 
-// connection says whether the zone is connected, and since when that is so.
+// connection says whether the zone is connected, and since when that is so. Sessions are not kept over a restart of the
+// global, so of a zone without any nobody knows whether there was one.
 func (z *zoneOverview) connection() (state string, since time.Time) {
 	var all []subscription
 	for _, s := range z.Insight.Subscriptions {
 		all = append(all, s.subscription)
+	}
+	if len(all) == 0 {
+		return stateUnseen, time.Time{}
 	}
 	return connectionState(all)
 }
