@@ -20,7 +20,11 @@ const (
 // the first. It fails when its key does not open what they have sealed.
 func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box) error {
 	keeper := secrets.NewKeeper(durable, box)
-	id, err := keepOne(ctx, keeper, clusterSecret, func() ([]byte, error) { return []byte(c.clusterID), nil })
+	err := opensOne(ctx, keeper) // before one is made: what was sealed with another key would keep the right one out for good
+	var id []byte
+	if err == nil {
+		id, err = keepOne(ctx, keeper, clusterSecret, func() ([]byte, error) { return []byte(c.clusterID), nil })
+	}
 	if errors.Is(err, secrets.ErrWrongKey) {
 		return fmt.Errorf("%w: the replicas of a global seal with one key; give this one the key of the others with --secrets-key-file (the first one made %s/secrets.key by itself), or all of them the same passphrase in %s",
 			err, c.DataDir, secrets.PassphraseEnv)
@@ -34,6 +38,18 @@ func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box
 		return err
 	}
 	return server.ImportCA(c.certificateDir(), ca, box)
+}
+
+// opensOne tries the key on a secret that is there already: all of a store are sealed with one.
+func opensOne(ctx context.Context, keeper *secrets.Keeper) error {
+	names := keeper.Names()
+	if len(names) == 0 {
+		return nil
+	}
+	if _, _, err := keeper.Get(ctx, names[0]); !errors.Is(err, secrets.ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // keepOne returns the secret, which is made when there is none: of several servers that do so at once, one is first.
