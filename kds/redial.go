@@ -21,7 +21,8 @@ func (z *Zone) Run(ctx context.Context) error {
 		backoff.WithInitialInterval(z.config.BackoffMin), backoff.WithMaxInterval(z.config.BackoffMax),
 		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
 	var wait time.Duration
-	z.target = rand.IntN(z.targets()) //nolint:gosec // which replica is first is no secret
+	// Each zone has an order of its own, so that the zones of a replica that goes spread over the others.
+	z.order = rand.Perm(z.targets())
 	for failed := 0; ctx.Err() == nil; {
 		z.opened = time.Time{}
 		err := z.session(ctx)
@@ -58,7 +59,7 @@ func (z *Zone) targets() int { return len(z.config.Others) + 1 }
 
 // targetNow is the address of the global whose turn it is.
 func (z *Zone) targetNow() string {
-	if i := z.target % z.targets(); i > 0 {
+	if i := z.order[z.target%z.targets()]; i > 0 {
 		return z.config.Others[i-1]
 	}
 	return z.config.Target

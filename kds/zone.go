@@ -88,7 +88,8 @@ type Zone struct {
 	news      wakeReports
 	connected atomic.Bool
 	sessions  uint64    // of Run's goroutine
-	target    int       // which of the targets is next; of Run's goroutine
+	order     []int     // in which order the targets are tried; of Run's goroutine
+	target    int       // which place in it is next; of Run's goroutine
 	opened    time.Time // when the last session's streams were open; zero if they never were; of Run's goroutine
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -20,7 +21,7 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are what -only takes.
-var parts = []string{"rounds", "large", "growth", "packages"}
+var parts = []string{"rounds", "large", "replicas", "growth", "packages"}
 
 type options struct {
 	quick, floor, packages, permissions bool
@@ -29,11 +30,12 @@ type options struct {
 }
 
 func main() {
+	etcdtest.Main()
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, growth or packages")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, growth or packages")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
@@ -101,7 +103,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		p = quickPlan()
 	}
 	if o.only != "" {
-		p.large, p.growth, o.packages = o.only == "large", o.only == "growth", o.only == "packages"
+		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth", o.only == "packages"
 		if o.only != "rounds" {
 			p.rounds = 0
 		}
@@ -128,6 +130,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["large"] = append(all, large), large.String()
 		}
 	}
+	if p.replicas {
+		b.say("replicas")
+		if replicas, err := b.measureReplicas(ctx); err != nil {
+			b.failed("replicas", err)
+		} else {
+			all, sections["replicas"] = append(all, replicas), replicas.String()
+		}
+	}
 	if p.growth {
 		if rows, err := b.growth(ctx); err != nil {
 			b.failed("growth", err)
@@ -151,7 +161,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "large", "growth", "permissions", "packages"} {
+	for _, name := range []string{"conditions", "figures", "large", "replicas", "growth", "permissions", "packages"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {

@@ -14,12 +14,13 @@ type plan struct {
 	writes, narrow int
 	wide           int
 	large, growth  bool
+	replicas       bool
 	// envoyCPU is how much CPU Envoy is to use for one figure of permissions.
 	envoyCPU time.Duration
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, growth: true, envoyCPU: 500 * time.Millisecond}
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {

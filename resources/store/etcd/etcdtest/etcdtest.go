@@ -32,6 +32,27 @@ func Main() {
 	}
 }
 
+// Alone is a command that runs a member of its own in dir, this very program called anew, and its client URL. The program calls Main
+// first.
+func Alone(dir string) (*exec.Cmd, string, error) {
+	client, err := freeURL()
+	if err != nil {
+		return nil, "", err
+	}
+	peer, err := freeURL()
+	if err != nil {
+		return nil, "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	cmd := exec.Command(self) //nolint:gosec // this very program
+	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{"m0", dir, client, peer, "m0=" + peer}, "|"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, client, nil
+}
+
 // Cluster is a running cluster. It is for one goroutine.
 type Cluster struct {
 	Members []*Member
@@ -52,12 +73,12 @@ func Start(t testing.TB, size int) *Cluster {
 	var names []string
 	var peers []string
 	for i := range size {
-		peers = append(peers, freeURL(t))
+		peers = append(peers, mustFreeURL(t))
 		names = append(names, fmt.Sprintf("m%d=%s", i, peers[i]))
 	}
 	dir := t.TempDir()
 	for i := range size {
-		m := &Member{Endpoint: freeURL(t)}
+		m := &Member{Endpoint: mustFreeURL(t)}
 		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ",")}, "|")
 		c.Members = append(c.Members, m)
 	}
@@ -136,14 +157,22 @@ func (c *Cluster) ready(t testing.TB) {
 	}
 }
 
-func freeURL(t testing.TB) string {
+func mustFreeURL(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	u, err := freeURL()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return u
+}
+
+func freeURL() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
 	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String()
+	return "http://" + l.Addr().String(), nil
 }
 
 // serve runs one member until it fails or its process is ended.
