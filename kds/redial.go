@@ -22,7 +22,7 @@ func (z *Zone) Run(ctx context.Context) error {
 		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
 	var wait time.Duration
 	// Each zone has an order of its own, so that the zones of a replica that goes spread over the others.
-	z.order = rand.Perm(z.targets())
+	z.order = rand.Perm(z.targets()) //nolint:gosec // which replica is first is no secret
 	for failed := 0; ctx.Err() == nil; {
 		z.opened = time.Time{}
 		err := z.session(ctx)
