@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -28,42 +29,59 @@ type ledger struct {
 
 const ledgerNames = 12
 
-// write puts or deletes until ctx ends, and returns the first answer that is neither success nor silence.
+// write puts or deletes until ctx ends or the server is gone, and returns the first answer that is neither success nor silence.
 func (l *ledger) write(ctx context.Context, rng *rand.Rand) error {
 	for ctx.Err() == nil {
-		name := fmt.Sprintf("%s-%d", l.prefix, rng.IntN(ledgerNames))
-		remove := rng.IntN(5) == 0
-		l.mu.Lock()
-		l.next++
-		value := fmt.Sprint(l.next)
-		if remove {
-			value = ""
-		}
-		l.possible[name] = append(l.possible[name], value)
-		l.mu.Unlock()
-
-		// A request that is sent is waited for: one that is given up could still be carried out after the check.
-		sent := context.WithoutCancel(ctx)
-		var err error
-		if remove {
-			err = l.server.API.Delete(sent, l.path+"/"+name)
-		} else {
-			err = l.server.API.Put(sent, l.path+"/"+name, l.doc(name, value))
-		}
-		status := cluster.StatusOf(err)
-		switch {
-		case err == nil, remove && status == http.StatusNotFound:
-			l.mu.Lock()
-			l.promised[name], l.possible[name] = value, nil
-			l.written++
-			l.mu.Unlock()
-		case status != 0:
+		switch err := l.step(ctx, rng); {
+		case err == nil:
+		case cluster.StatusOf(err) != 0 || errors.Is(err, errLost):
 			return err
 		default:
-			return nil // the server is gone
+			return nil
 		}
 	}
 	return nil
+}
+
+// errLost: what was acknowledged is not there.
+var errLost = errors.New("an acknowledged write is lost")
+
+// step writes or deletes one. While an earlier write is not answered, a deletion that finds nothing promises nothing.
+func (l *ledger) step(ctx context.Context, rng *rand.Rand) error {
+	name := fmt.Sprintf("%s-%d", l.prefix, rng.IntN(ledgerNames))
+	remove := rng.IntN(5) == 0
+	l.mu.Lock()
+	l.next++
+	value := fmt.Sprint(l.next)
+	if remove {
+		value = ""
+	}
+	absent := l.promised[name] == "" || slices.Contains(l.possible[name], "")
+	l.possible[name] = append(l.possible[name], value)
+	l.mu.Unlock()
+
+	// A request that is sent is waited for: one that is given up could still be carried out after the check.
+	sent := context.WithoutCancel(ctx)
+	var err error
+	if remove {
+		err = l.server.API.Delete(sent, l.path+"/"+name)
+	} else {
+		err = l.server.API.Put(sent, l.path+"/"+name, l.doc(name, value))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		l.promised[name], l.possible[name] = value, nil
+		l.written++
+	case remove && cluster.StatusOf(err) == http.StatusNotFound:
+		if !absent {
+			return fmt.Errorf("%w: %s on %s was %q: %w", errLost, name, l.server.Name(), l.promised[name], err)
+		}
+		l.possible[name] = l.possible[name][:len(l.possible[name])-1]
+		return nil
+	}
+	return err
 }
 
 // check compares the items, by display name, with what was promised. Where a write was not answered, either may be.

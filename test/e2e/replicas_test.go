@@ -24,12 +24,12 @@ type replicated struct {
 	globals []*cluster.Server
 }
 
-// newReplicated starts etcd, the globals and the zones, which join by what the first global prints.
-func newReplicated(t *testing.T, members, globals, zones int) *replicated {
+// newReplicated starts etcd, the globals, with more flags, and the zones, which join by what the first global prints.
+func newReplicated(t *testing.T, members, globals, zones int, more ...string) *replicated {
 	t.Helper()
 	r := &replicated{etcd: etcdtest.Start(t, members)} // first, so that it outlives the servers
 	r.mesh = newCluster(t)
-	args := []string{"--store", "etcd", "--etcd-endpoints", strings.Join(r.etcd.Endpoints(), ",")}
+	args := append([]string{"--store", "etcd", "--etcd-endpoints", strings.Join(r.etcd.Endpoints(), ",")}, more...)
 	for i := range globals {
 		g, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: fmt.Sprintf("global-%d", i), Args: args})
 		r.must(err)
@@ -63,8 +63,8 @@ func (r *replicated) instance(s *cluster.Server) string {
 	return index.InstanceID
 }
 
-// seen is how a server says that zones stand: the replica that has each, "" for those that are offline.
-func seen(ctx context.Context, s *cluster.Server) (map[string]string, error) {
+// sessions lists, by zone, the replicas that a server says the zone has sessions with; those that are offline have none.
+func sessions(ctx context.Context, s *cluster.Server) (map[string][]string, error) {
 	var page struct {
 		Items []struct {
 			Name        string
@@ -79,16 +79,29 @@ func seen(ctx context.Context, s *cluster.Server) (map[string]string, error) {
 	if err := s.API.Get(ctx, "/zones/_overview", &page); err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
+	out := map[string][]string{}
 	for _, zone := range page.Items {
-		out[zone.Name] = ""
+		out[zone.Name] = nil
 		for _, one := range zone.ZoneInsight.Subscriptions {
 			if one.DisconnectTime == nil {
-				out[zone.Name] = one.GlobalInstanceID
+				out[zone.Name] = append(out[zone.Name], one.GlobalInstanceID)
 			}
 		}
 	}
 	return out, nil
+}
+
+// seen is how a server says that zones stand: the replica that has each, "" for those that are offline.
+func seen(ctx context.Context, s *cluster.Server) (map[string]string, error) {
+	all, err := sessions(ctx, s)
+	out := map[string]string{}
+	for zone, with := range all {
+		out[zone] = ""
+		if len(with) > 0 {
+			out[zone] = with[len(with)-1]
+		}
+	}
+	return out, err
 }
 
 // agree waits until all of the globals say the same of every zone, and that each is with one of them.

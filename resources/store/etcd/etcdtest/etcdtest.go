@@ -90,7 +90,7 @@ func Start(t testing.TB, size int) *Cluster {
 			m.Kill()
 		}
 	})
-	c.ready(t)
+	ready(t, c.Endpoints()...)
 	return c
 }
 
@@ -136,9 +136,35 @@ func (m *Member) Freeze() { _ = m.process.Process.Signal(syscall.SIGSTOP) }
 // Thaw undoes Freeze.
 func (m *Member) Thaw() { _ = m.process.Process.Signal(syscall.SIGCONT) }
 
-func (c *Cluster) ready(t testing.TB) {
+// Ready waits until the member answers, which it does when it has what a majority has: then another one may be killed.
+func (m *Member) Ready(t testing.TB) {
+	t.Helper()
+	ready(t, m.Endpoint)
+}
+
+// Keys lists all that the cluster has.
+func (c *Cluster) Keys(t testing.TB) []string {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	r, err := client.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range r.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
+}
+
+// ready waits until a read of what a majority has is answered by one of the endpoints.
+func ready(t testing.TB, endpoints ...string) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
