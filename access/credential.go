@@ -104,8 +104,8 @@ func issuerOf(token string) string {
 }
 
 // certificate reads the user from a client certificate: its common name, and its organizations as groups. That the peer has
-// the key, the handshake has shown. It is verified with every request, so that it ends when its time is over and not when
-// the connection does.
+// the key, the handshake has shown. It is verified with every request, so that it ends when its time is over, or when it is
+// revoked, and not when the connection does.
 func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	leaf := chain[0]
 	refuse := func(reason, hint string) (Subject, error) {
@@ -120,6 +120,15 @@ func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	})
 	if err != nil {
 		return refuse("client certificate: "+err.Error(), "the client certificate is not valid here")
+	}
+	if issuer := g.config.Issuer; issuer != nil {
+		revoked, err := issuer.CertificateRevoked(leaf.SerialNumber)
+		if err != nil {
+			return refuse("client certificate: what is revoked cannot be read: "+err.Error(), "the server cannot tell now whether the client certificate is valid")
+		}
+		if revoked {
+			return refuse("client certificate: "+leaf.SerialNumber.Text(16)+" was revoked", "the client certificate is not valid here")
+		}
 	}
 	if leaf.Subject.CommonName == "" {
 		return refuse("the client certificate has no common name", "the client certificate names no user: its common name is empty")

@@ -35,11 +35,13 @@ const (
 	AccessWorkload       = "Workload"
 	AccessUserToken      = "UserToken"
 	// AccessUserGroup is a group that an issued user token puts its user into.
-	AccessUserGroup      = "UserGroup"
-	AccessDataplaneToken = "DataplaneToken"
-	AccessZoneToken      = "ZoneToken"
-	AccessKey            = "Key"
-	AccessAuditLog       = "AuditLog"
+	AccessUserGroup = "UserGroup"
+	// AccessUserCertificate is a client certificate of a user; its name is its serial number.
+	AccessUserCertificate = "UserCertificate"
+	AccessDataplaneToken  = "DataplaneToken"
+	AccessZoneToken       = "ZoneToken"
+	AccessKey             = "Key"
+	AccessAuditLog        = "AuditLog"
 	// AccessServer is the server as a whole: its answers about everything.
 	AccessServer = "Server"
 )
@@ -52,8 +54,8 @@ func AccessVerbs() []string {
 
 // AccessThings returns what permissions can be about besides the types of the registry. The slice is the caller's.
 func AccessThings() []string {
-	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessDataplaneToken, AccessZoneToken,
-		AccessKey, AccessAuditLog, AccessServer}
+	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessUserCertificate, AccessDataplaneToken,
+		AccessZoneToken, AccessKey, AccessAuditLog, AccessServer}
 }
 
 // AccessRole is a set of permissions. Roles add up; nothing takes a permission away.

@@ -21,8 +21,8 @@ const defaultName = "token-signing"
 type Config struct {
 	// Keeper is required.
 	Keeper *secrets.Keeper
-	// Name is the secret's name, "token-signing" when empty. Revoked and used ids are kept beside it, in secrets of the names
-	// <Name>-revoked and <Name>-used.
+	// Name is the secret's name, "token-signing" when empty. Revoked and used ids, and serial numbers of revoked certificates, are
+	// kept beside it, in secrets of the names <Name>-revoked, <Name>-used and <Name>-revoked-certificates.
 	Name string
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
@@ -35,6 +35,7 @@ type Issuer struct {
 	cfg           Config
 	ring          document[*ring]
 	revoked, used document[ids]
+	certificates  document[ids] // revoked ones, by serial number
 
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed by Run, and replaced
@@ -58,11 +59,12 @@ func Open(ctx context.Context, c Config) (*Issuer, error) {
 	i := &Issuer{
 		cfg:     c,
 		ring:    document[*ring]{keeper: c.Keeper, name: c.Name, decode: decodeRing, empty: func() *ring { return &ring{} }},
-		revoked: list("-revoked"), used: list("-used"), changed: make(chan struct{}),
+		revoked: list("-revoked"), used: list("-used"), certificates: list("-revoked-certificates"), changed: make(chan struct{}),
 	}
 	for _, read := range []func() error{
 		func() error { _, err := i.revoked.get(ctx); return err },
 		func() error { _, err := i.used.get(ctx); return err },
+		func() error { _, err := i.certificates.get(ctx); return err },
 	} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("tokens: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/tokens"
 )
 
 func newUser(c *cli) *cobra.Command {
@@ -57,18 +58,38 @@ func newUserToken(c *cli) *cobra.Command {
 }
 
 func newUserRevoke(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "revoke TOKEN-ID",
-		Short:   "Revoke a user token",
-		Long:    "From now on the token is refused, on all servers that share the store. Its id is in the audit log: causewayctl audit --event issue.",
-		Example: "  causewayctl user revoke 4b1de5e0-9c3f-4d25-8a55-0b6a6d7f2f10",
-		Args:    cobra.ExactArgs(1),
+	certificate := ""
+	cmd := &cobra.Command{
+		Use:   "revoke [TOKEN-ID]",
+		Short: "Revoke a user token, or a user's client certificate",
+		Long: "From now on the token, or the client certificate, is refused, on all servers that share the store. The id of a token is in the\n" +
+			"audit log: causewayctl audit --event issue. The serial number of a certificate is in its user's causewayctl auth whoami, and in\n" +
+			"openssl x509 -noout -serial -in FILE; certificates of that number are refused for good, whichever authority of --api-client-ca\n" +
+			"has signed them, and others of the same user go on to be accepted.",
+		Example: "  causewayctl user revoke 4b1de5e0-9c3f-4d25-8a55-0b6a6d7f2f10\n" +
+			"  causewayctl user revoke --certificate 5A:0F:92:C4",
+		Args: cobra.MaximumNArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/tokens/user/" + url.PathEscape(args[0]) + "/_revoke"}, nil); err != nil {
+			if (len(args) == 1) == (certificate != "") {
+				return usagef("say what to revoke: TOKEN-ID, or --certificate SERIAL")
+			}
+			path, what := "", ""
+			if certificate == "" {
+				path, what = "/tokens/user/"+url.PathEscape(args[0]), "token "+args[0]
+			} else {
+				serial, err := tokens.ParseSerial(certificate)
+				if err != nil {
+					return usagef("--certificate %s: want the serial number in hex, such as 5A:0F:92:C4 or 5a0f92c4", certificate)
+				}
+				path, what = "/certificates/user/"+serial, "certificate "+serial
+			}
+			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_revoke"}, nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.out, "token %s revoked\n", args[0])
+			_, err := fmt.Fprintln(c.out, what+" revoked")
 			return err
 		}),
 	}
+	cmd.Flags().StringVar(&certificate, "certificate", "", "`serial` number of the client certificate to revoke, in hex")
+	return cmd
 }

@@ -126,6 +126,8 @@ func (s *Server) routes() {
 	s.Handle("POST /_can-i", s.canI, Anyone())
 	s.handle("POST /tokens/user", s.issueUserToken)
 	s.Handle("POST /tokens/user/{id}/_revoke", s.revokeUserToken, Need{Verb: resources.VerbRevoke, Type: resources.AccessUserToken, Name: "id"})
+	s.Handle("POST /certificates/user/{serial}/_revoke", s.revokeUserCertificate,
+		Need{Verb: resources.VerbRevoke, Type: resources.AccessUserCertificate, Name: "serial"})
 	s.Handle("GET /_audit", s.auditLog, Need{Verb: resources.VerbRead, Type: resources.AccessAuditLog})
 	s.Handle("GET /global-insight", s.globalInsight, Need{Verb: resources.VerbRead, Type: resources.AccessServer})
 	s.handle("GET /_kri/{kri}", s.byKRI)

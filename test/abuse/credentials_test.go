@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -203,10 +204,41 @@ func (w *world) certificates() {
 	add("cert-nameless", w.users, func(c *x509.Certificate) { c.Subject.CommonName = "" })
 	add("cert-reserved-user", w.users, func(c *x509.Certificate) { c.Subject.CommonName = "mesh-system:admin" })
 	add("cert-reserved-group", w.users, func(c *x509.Certificate) { c.Subject.Organization = []string{"mesh-system:admin"} })
+	for name, serial := range map[string]int64{"cert-revoked": 0xabcd, "cert-kept": 0xabc} { // both are cora's
+		add(name, w.users, func(c *x509.Certificate) { c.SerialNumber = big.NewInt(serial) })
+	}
+	w.revokeCertificate("cert-revoked", "abcd")
 	key := newKey(t)
 	self := &x509.Certificate{SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "cora", Organization: []string{"auditors"}},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	w.credentials["cert-self-signed"] = credential{certificate: &tls.Certificate{Certificate: [][]byte{certificate(t, self, self, key.Public(), key).Raw}, PrivateKey: key}}
+}
+
+// revokeCertificate revokes a certificate that was good until then; a connection that it has opened is of no more use.
+func (w *world) revokeCertificate(name, serial string) {
+	w.t.Helper()
+	config := w.global.tls()
+	config.Certificates = []tls.Certificate{*w.credentials[name].certificate}
+	holder, err := api.NewClient(api.ClientConfig{Address: w.global.url, TLS: config})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer holder.CloseIdleConnections()
+	var who api.WhoAmI
+	if err := holder.JSON(w.t.Context(), api.Request{Path: "/who-am-i"}, &who); err != nil || !strings.HasPrefix(who.Credential, serial+" ") {
+		w.t.Fatalf("before it is revoked: %+v, %v", who, err)
+	}
+	if err := w.global.admin.JSON(w.t.Context(), api.Request{Method: http.MethodPost, Path: "/certificates/user/" + serial + "/_revoke"}, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := holder.JSON(w.t.Context(), api.Request{Path: "/who-am-i"}, &who); err == nil {
+		w.t.Error("a revoked certificate goes on to be accepted on its connection")
+	}
+	var log api.AuditPage
+	err = w.global.admin.JSON(w.t.Context(), api.Request{Path: "/_audit", Query: url.Values{"event": {"revoke"}, "type": {"UserCertificate"}}}, &log)
+	if err != nil || len(log.Entries) != 1 || log.Entries[0].Name != serial || log.Entries[0].Outcome != "done" {
+		w.t.Errorf("the audit log says %+v, %v", log.Entries, err)
+	}
 }
 
 func (w *world) idTokens() {
