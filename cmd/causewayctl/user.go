@@ -73,7 +73,7 @@ func newUserRevoke(c *cli) *cobra.Command {
 			if (len(args) == 1) == (certificate != "") {
 				return usagef("say what to revoke: TOKEN-ID, or --certificate SERIAL")
 			}
-			path, what := "", ""
+			var path, what string
 			if certificate == "" {
 				path, what = "/tokens/user/"+url.PathEscape(args[0]), "token "+args[0]
 			} else {
