@@ -235,16 +235,16 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	}
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
 	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, requests))) })
-	pace := g.pacer.enter(g.readers.Go)
 	sender := newSender(senderConfig{
-		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: pace, turns: g.turns,
+		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, features: s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
 		tracer: g.config.Tracer, session: s, log: g.logOf(s, GlobalToZone),
 	})
+	g.pacer.enter(g.readers.Go)
 	err = sender.run(s.ctx, stream, requests)
-	pace.leave()
+	g.pacer.leave()
 	return toStatus(g.leave(s, GlobalToZone, err))
 }
 

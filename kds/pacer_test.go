@@ -16,19 +16,17 @@ func TestWaves(t *testing.T) {
 	s := store.NewMemory()
 	p := newPacer(s)
 	var running sync.WaitGroup
-	var streams []*paced
 	for range 4 {
-		streams = append(streams, p.enter(running.Go))
+		p.enter(running.Go)
 	}
-	one := streams[0]
 	write := func(i int) uint64 {
 		key, spec := permission(fmt.Sprintf("p%d", i))
 		return put(t, s, written(t, globalHome, key, spec))
 	}
-	before, news := one.next()
+	before, news := p.next()
 	write(0)
 	<-news
-	first, _ := one.next()
+	first, _ := p.next()
 	if first != before+1 {
 		t.Fatalf("wave %d after %d", first, before)
 	}
@@ -40,7 +38,7 @@ func TestWaves(t *testing.T) {
 	}
 	took := time.Since(began)
 	eventually(t, "a wave after the last write", func() bool {
-		wave, news := one.next()
+		wave, news := p.next()
 		select {
 		case <-news:
 		case <-time.After(2 * longestPause):
@@ -48,13 +46,13 @@ func TestWaves(t *testing.T) {
 		}
 		return false
 	})
-	wave, news := one.next()
+	wave, news := p.next()
 	if most := uint64(took/shortestPause) + 3; wave-first > most {
 		t.Errorf("200 writes in %s made %d waves", took, wave-first)
 	}
 	// One stuck stream of four holds up nobody.
-	for _, s := range streams[:3] {
-		s.settled(wave)
+	for range 3 {
+		p.settled(wave)
 	}
 	began = time.Now()
 	if p.busy(began) {
@@ -68,8 +66,8 @@ func TestWaves(t *testing.T) {
 	if !p.busy(time.Now()) { // the new wave has just begun
 		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
 	}
-	for _, s := range streams {
-		s.leave()
+	for range 4 {
+		p.leave()
 	}
 	running.Wait()
 }

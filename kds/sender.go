@@ -141,7 +141,6 @@ func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan 
 		if err := s.sendReady(ctx, stream); err != nil {
 			return err
 		}
-		s.pace.looked()
 		if !s.listing() {
 			s.turn.end()
 		}
