@@ -23,6 +23,14 @@ func newSource(s store.Reader) source {
 	return source{store: s, seen: s.Snapshot().Revision()}
 }
 
+// changed is the store's Changed; without a store nothing ever comes.
+func (s *source) changed() (revision uint64, next <-chan struct{}) {
+	if s.store == nil {
+		return 0, nil
+	}
+	return s.store.Changed()
+}
+
 // isLive reports whether nothing of a type is durable where it is made.
 func isLive(t resources.Type) bool { return t == resources.TypeDataplaneInsight }
 

@@ -21,13 +21,10 @@ type pace interface {
 	settled(wave uint64)
 }
 
-// unpaced wakes its stream at every commit: for a server with one stream, whose peer's answers are the clock.
+// unpaced wakes its stream at every commit, so a wave is a revision: for a server with one stream, whose peer's answers are the clock.
 type unpaced struct{ store store.Reader }
 
-func (u unpaced) next() (uint64, <-chan struct{}) {
-	_, changed := u.store.Changed()
-	return 0, changed
-}
+func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
 func (unpaced) settled(uint64) {}
 

@@ -126,18 +126,18 @@ func newSender(c senderConfig) *sender {
 func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan *discovery.DeltaDiscoveryRequest) error {
 	defer s.turn.end()
 	defer s.abandon()
-	settled := false
-	for wave := uint64(0); ; {
+	looked, settled := false, false
+	for wave, live := uint64(0), uint64(0); ; {
 		now, news := s.pace.next()
-		var status <-chan struct{}
-		if s.live.store != nil {
-			_, status = s.live.store.Changed()
+		liveNow, status := s.live.changed()
+		// Not with each answer: what came since the wave goes with the next one.
+		if !looked || now != wave || liveNow != live {
+			if err := s.look(); err != nil {
+				return err
+			}
 		}
 		settled = settled && now == wave
-		wave = now
-		if err := s.look(); err != nil {
-			return err
-		}
+		wave, live, looked = now, liveNow, true
 		if err := s.sendReady(ctx, stream); err != nil {
 			return err
 		}
