@@ -21,6 +21,8 @@ GOTESTSUM_VERSION     := v1.13.0
 HELM_VERSION          := v3.22.0
 PROMTOOL_VERSION      := v0.315.0
 NFPM_VERSION          := v2.43.4
+# The version is also in test/tools/spire/go.mod.
+SPIRE_VERSION         := v1.13.0
 
 # ENVOY=/path/to/envoy uses another Envoy; then none is installed.
 ifdef ENVOY
@@ -36,6 +38,7 @@ gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
 helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
 promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
+spire_ready         := $(STAMPS)/spire-server-$(SPIRE_VERSION) $(STAMPS)/spire-agent-$(SPIRE_VERSION)
 export ENVOY
 
 MODULE  := github.com/causeway-mesh/causeway
@@ -93,6 +96,11 @@ TOOLED := ^Test(Helm|Promtool|Release)
 .PHONY: test-deploy
 test-deploy: $(helm_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
 	$(GOTESTSUM) --packages=./test/deploy -- -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
+
+# Without SPIRE, make test passes this test over, with a word.
+.PHONY: test-spire
+test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a real SPIRE server and agent, which are built the first time (many minutes)
+	$(GOTESTSUM) --packages=./test/e2e -- $(RACE) -timeout 10m -count=1 -run '^TestSpire' $(ARGS)
 
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
@@ -190,6 +198,11 @@ $(helm_ready):
 # Without service discovery, for which it would bring the libraries of every cloud.
 $(promtool_ready):
 	$(INSTALL) module promtool github.com/prometheus/prometheus/cmd/promtool $(PROMTOOL_VERSION) remove_all_sd
+
+# By a module that has the sums of all that SPIRE needs, as SPIRE itself keeps them: not all of it is in the checksum database. The C
+# compiler is for SQLite, in which the server keeps its entries.
+$(spire_ready): $(STAMPS)/%-$(SPIRE_VERSION):
+	$(INSTALL) wrapper $* github.com/spiffe/spire/cmd/$* $(SPIRE_VERSION) test/tools/spire
 
 $(nfpm_ready):
 	$(INSTALL) go nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)

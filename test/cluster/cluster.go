@@ -93,12 +93,16 @@ func (c *Cluster) process(name, program string, args []string) (*Process, error)
 // Output runs one of the cluster's programs to its end. The error carries what it printed on stderr, and is an
 // *exec.ExitError underneath when the status was not 0.
 func (c *Cluster) Output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Bin, program), args...)
+	return output(ctx, stdin, filepath.Join(c.cfg.Bin, program), args...)
+}
+
+func output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.SysProcAttr = processAttributes()
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
 	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
 	}
 	return out.Bytes(), nil
 }

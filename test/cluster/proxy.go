@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,9 @@ type ProxyConfig struct {
 	ZoneIngress string
 	// TokenFile is of the proxy's token, where the zone's port for proxies has left loopback.
 	TokenFile string
+	// SpireSocket is of the SPIRE agent that the proxy may ask, and Envoy the program, by whose path SPIRE tells it from others; both
+	// may be empty.
+	SpireSocket, Envoy string
 }
 
 // StartProxy bootstraps an Envoy as a user would, by `causeway-zone bootstrap`, and waits until its admin interface
@@ -51,6 +55,9 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 		}
 		args = []string{"bootstrap", "--xds-address", "grpcs://" + loopback + ":" + xds, "--xds-ca", filepath.Join(cfg.Zone.DataDir, "tls", "ca.crt"), "--token-file", cfg.TokenFile, "--admin-address", admin}
 	}
+	if cfg.SpireSocket != "" {
+		args = append(args, "--spire-socket", cfg.SpireSocket)
+	}
 	if cfg.ZoneIngress != "" {
 		args = append(args, "--zone-ingress", cfg.ZoneIngress)
 	} else {
@@ -65,7 +72,7 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
 		return nil, err
 	}
-	process, err := c.process(name, c.cfg.Envoy, []string{
+	process, err := c.process(name, cmp.Or(cfg.Envoy, c.cfg.Envoy), []string{
 		"-c", file, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--drain-time-s", "1",
 	})
 	if err != nil {

@@ -31,6 +31,8 @@ type WorkloadConfig struct {
 	Inbounds []InboundConfig
 	// Outbounds are what the applications may call on ports of their own. A client without a proxy has none.
 	Outbounds []OutboundConfig
+	// SpireSocket and Envoy are as in ProxyConfig.
+	SpireSocket, Envoy string
 }
 
 // OutboundConfig is one outbound: a name for tests, and the backendRef of the Dataplane.
@@ -98,7 +100,9 @@ func (w *Workload) start(ctx context.Context, c *Cluster) error {
 	if err := writeDataplane(ctx, w.WorkloadConfig, map[string]any{"address": loopback, "inbound": fields, "outbound": outbounds}); err != nil {
 		return err
 	}
-	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name})
+	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{
+		Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name, SpireSocket: w.SpireSocket, Envoy: w.Envoy,
+	})
 	if err != nil {
 		return err
 	}

