@@ -27,28 +27,60 @@ import (
 const drainTimeout = 10 * time.Second
 
 // Run serves zones and the HTTP API until ctx ends, drains and returns nil. What it cannot start with, it reports before
-// it serves anything.
-func Run(ctx context.Context, c Config) (err error) {
+// it serves anything but how the start goes.
+func Run(ctx context.Context, c Config) error {
 	box, err := prepare(&c)
 	if err != nil {
 		return err
 	}
-	diagnostics := server.NewDiagnostics()
-	durable, guard, err := open(ctx, &c, box, diagnostics)
+	sockets, err := listenFirst(&c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, durable.Close(), guard.Audit().Close()) }()
+	defer sockets.close()
+	diagnostics := server.NewDiagnostics()
+	diagnostics.SetStarting(errors.New("the store is not open yet"))
+	return together(ctx,
+		func(ctx context.Context) error { return sockets.serveDiagnostics(ctx, diagnostics) },
+		func(ctx context.Context) error { return run(ctx, &c, box, sockets, diagnostics) })
+}
+
+// opened is what a start has to begin with.
+type opened struct {
+	store *backend.Store
+	guard *access.Guard
+	gate  *gate
+}
+
+func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
+
+// run opens what there is and serves it.
+func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, diagnostics *server.Diagnostics) (err error) {
+	c.Store.Registerer = diagnostics.Registry
+	var o *opened
+	err = c.Store.Insist(ctx, diagnostics.SetStarting, func() error {
+		o, err = open(ctx, c, box)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end before it began
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	diagnostics.AddCheck("store", o.store.Healthy)
+	return serve(ctx, c, box, o, sockets, diagnostics)
+}
+
+// serve wires the parts and runs them.
+func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets *sockets, diagnostics *server.Diagnostics) error {
+	durable, guard, gate := o.store, o.guard, o.gate
 	// Insights are written over and over; a long changelog would keep all that they ever were.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
 	instance := server.Instance()
-
-	gate, err := openGate(ctx, &c, durable, box, guard)
-	if err != nil {
-		return err
-	}
 	insights := newInsights(status, instance, c.Log)
-	replicas := newReplicas(durable.Board(), instance, &c, status)
+	replicas := newReplicas(durable.Board(), instance, c, status)
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
@@ -63,16 +95,14 @@ func Run(ctx context.Context, c Config) (err error) {
 		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer,
 	})
-	addInspect(apiServer, durable, &c)
+	addInspect(apiServer, durable, c)
 	(&operator{store: durable, sync: sync}).register(apiServer)
 	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
 	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, certificateFolder) })
-	sockets, err := listen(&c)
-	if err != nil {
+	if err := sockets.listen(c); err != nil {
 		return err
 	}
-	defer sockets.close()
-	certificate, err := sockets.open(ctx, &c, box, guard, diagnostics)
+	certificate, err := sockets.open(ctx, c, box, guard, diagnostics)
 	if err != nil {
 		return err
 	}
@@ -85,8 +115,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		func(ctx context.Context) error { return gate.run(ctx, sync) },
 		func(ctx context.Context) error { return serveKDS(ctx, grpcServer, sync, sockets.kds) },
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer) },
-		func(ctx context.Context) error { return diagnostics.Serve(ctx, sockets.diagnostics) },
-		func(ctx context.Context) error { return ready(ctx, &c, sockets, diagnostics) })
+		func(ctx context.Context) error { return ready(ctx, c, sockets, diagnostics) })
 }
 
 // together runs all parts; the first error ends the others.
@@ -98,31 +127,38 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return group.Wait()
 }
 
-// open opens what outlives a restart: the store, with a mesh in it, and the audit log behind the guard of the HTTP API.
-func open(ctx context.Context, c *Config, box *secrets.Box, diagnostics *server.Diagnostics) (*backend.Store, *access.Guard, error) {
-	c.Store.Registerer = diagnostics.Registry
+// open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and the secrets
+// by which zones are let in. It leaves nothing open when it fails.
+func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
 	durable, err := backend.Open(ctx, c.Store)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	diagnostics.AddCheck("store", durable.Healthy)
+	o = &opened{store: durable}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, durable.Close())
+		}
+	}()
 	if durable.Board() != nil {
 		if err := share(ctx, c, durable, box); err != nil {
-			return nil, nil, errors.Join(err, durable.Close())
+			return nil, err
 		}
 	}
 	if err := api.EnsureDefaultMesh(ctx, durable, c.home()); err != nil {
-		return nil, nil, errors.Join(err, durable.Close())
+		return nil, err
 	}
 	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: c.Now, Log: c.Log})
 	if err != nil {
-		return nil, nil, errors.Join(err, durable.Close())
+		return nil, err
 	}
-	guard, err := access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer, Log: c.Log})
-	if err != nil {
-		return nil, nil, errors.Join(err, durable.Close())
+	if o.guard, err = access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer, Log: c.Log}); err != nil {
+		return nil, err
 	}
-	return durable, guard, nil
+	if o.gate, err = openGate(ctx, c, durable, box, o.guard); err != nil {
+		return nil, errors.Join(err, o.guard.Audit().Close())
+	}
+	return o, nil
 }
 
 // prepare completes the configuration, makes the data directory and opens the box for its secrets.
@@ -142,6 +178,7 @@ func prepare(c *Config) (*secrets.Box, error) {
 
 // ready tells whoever waits for it that every socket is served, and the service manager how the server is, until ctx ends.
 func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagnostics) error {
+	diagnostics.SetStarting(nil)
 	if c.ReadyFile != "" {
 		if err := server.WriteReadyFile(c.ReadyFile, s.addresses()); err != nil {
 			return fmt.Errorf("ready file: %w", err)

@@ -11,26 +11,44 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// sockets are the server's listeners: all of them are bound before anything is served. KDS brings its TLS by gRPC, the
-// others are wrapped.
+// sockets are the server's listeners: all of them are bound before anything is served but how the start goes. KDS brings its TLS by
+// gRPC, the others are wrapped.
 type sockets struct {
 	api, kds, diagnostics net.Listener
+	// secured is closed when diagnostics is what it stays: on loopback from the start, elsewhere once there is a certificate.
+	secured chan struct{}
 }
 
-func listen(c *Config) (*sockets, error) {
-	s := &sockets{}
-	for _, one := range []struct {
-		listener *net.Listener
-		address  string
-	}{{&s.api, c.APIAddress}, {&s.kds, c.KDSAddress}, {&s.diagnostics, c.DiagnosticsAddress}} {
-		l, err := server.Listen(one.address)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		*one.listener = l
+// listenFirst binds the port of diagnostics, which tell how the start goes.
+func listenFirst(c *Config) (*sockets, error) {
+	l, err := server.Listen(c.DiagnosticsAddress)
+	if err != nil {
+		return nil, err
+	}
+	s := &sockets{diagnostics: l, secured: make(chan struct{})}
+	if server.IsLoopback(l.Addr()) {
+		close(s.secured)
 	}
 	return s, nil
+}
+
+// listen binds the others.
+func (s *sockets) listen(c *Config) (err error) {
+	if s.api, err = server.Listen(c.APIAddress); err != nil {
+		return err
+	}
+	s.kds, err = server.Listen(c.KDSAddress)
+	return err
+}
+
+// serveDiagnostics serves how the server is until ctx ends, from when that can be done in a way that is safe.
+func (s *sockets) serveDiagnostics(ctx context.Context, diagnostics *server.Diagnostics) error {
+	select {
+	case <-s.secured:
+		return diagnostics.Serve(ctx, s.diagnostics)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // open secures the sockets, shows when their certificate ends, and tells the guard who may come in at the HTTP API.
@@ -66,7 +84,10 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 		return nil, err
 	}
 	s.api = server.SecureHTTP(s.api, certificate, server.Clients{Ask: users != nil, CAs: users})
-	s.diagnostics = server.SecureHTTP(s.diagnostics, certificate, server.Clients{})
+	if !server.IsLoopback(s.diagnostics.Addr()) {
+		s.diagnostics = server.SecureHTTP(s.diagnostics, certificate, server.Clients{})
+		close(s.secured)
+	}
 	return certificate, nil
 }
 

@@ -19,6 +19,7 @@ type Diagnostics struct {
 	Registry *prometheus.Registry
 
 	mu       sync.Mutex
+	starting error      // guarded by mu: why the server does not serve yet
 	checks   []check    // guarded by mu
 	expiries []Expiries // guarded by mu
 }
@@ -49,6 +50,13 @@ func (d *Diagnostics) AddCheck(name string, fn func() error) {
 	d.checks = append(d.checks, check{name: name, fn: fn})
 }
 
+// SetStarting makes the server not ready, whatever the checks say, for a reason, until it is called with nil.
+func (d *Diagnostics) SetStarting(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.starting = why
+}
+
 // Serve serves the endpoints on l, as ServeHTTP does.
 func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
 	return ServeHTTP(ctx, l, d.Handler(l.Addr()))
@@ -72,11 +80,14 @@ func (d *Diagnostics) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// notReady returns what the first check says that does not pass.
+// notReady returns why the server does not serve yet, or what the first check says that does not pass.
 func (d *Diagnostics) notReady() error {
 	d.mu.Lock()
-	checks := d.checks
+	checks, starting := d.checks, d.starting
 	d.mu.Unlock()
+	if starting != nil {
+		return fmt.Errorf("starting: %w", starting)
+	}
 	for _, c := range checks {
 		if err := c.fn(); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)

@@ -41,7 +41,7 @@ const (
 
 // Run is the zone server. It serves until ctx ends, then drains and returns nil; it returns early with the first error
 // that keeps a part from working.
-func Run(ctx context.Context, cfg Config) (err error) {
+func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -63,22 +63,35 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	diagnostics := server.NewDiagnostics()
 	cfg.Store.Registerer = diagnostics.Registry
 	cfg.Store.Prefix = cmp.Or(cfg.Store.Prefix, "/causeway/zones/"+cfg.Zone) // the name may come from the membership
-	durable, err := backend.Open(ctx, cfg.Store)
+	var durable *backend.Store
+	var guard *access.Guard
+	err = cfg.Store.Insist(ctx, func(error) {}, func() error {
+		durable, guard, err = open(ctx, &cfg, box)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	diagnostics.AddCheck("store", durable.Healthy)
-	defer func() { err = errors.Join(err, durable.Close()) }()
+	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
+	return errors.Join(err, durable.Close(), guard.Audit().Close())
+}
+
+// open opens the store, and what judges who may use the HTTP API. It leaves nothing open when it fails.
+func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *access.Guard, error) {
+	durable, err := backend.Open(ctx, cfg.Store)
+	if err != nil {
+		return nil, nil, err
+	}
 	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
-		return err
+		return nil, nil, errors.Join(err, durable.Close())
 	}
 	guard, err := access.Open(ctx, cfg.Access, access.Parts{DataDir: cfg.DataDir, Store: durable, Issuer: issuer, Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
-		return err
+		return nil, nil, errors.Join(err, durable.Close())
 	}
-	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
-	return errors.Join(err, guard.Audit().Close())
+	return durable, guard, nil
 }
 
 // prepare makes the data directory and takes away what an earlier run said of itself.

@@ -69,6 +69,7 @@ func newRun() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store and the certificates (required)")
 	settings.AddStoreFlags(f, &cfg.Store, "/causeway/global")
+	settings.AddStartFlag(f, &cfg.Store)
 	f.DurationVar(&cfg.EtcdHistory, "etcd-history", global.DefaultEtcdHistory, "`time` for which etcd remembers what was replaced: one of the replicas has the whole cluster forget the rest; 0 leaves it to etcd")
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")

@@ -60,6 +60,7 @@ func newRun() *cobra.Command {
 	addGlobalFlags(f, &cfg, &joinFile)
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
 	settings.AddStoreFlags(f, &cfg.Store, "")
+	settings.AddStartFlag(f, &cfg.Store)
 	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")

@@ -17,3 +17,8 @@ func AddStoreFlags(f *pflag.FlagSet, c *backend.Config, prefix string) {
 	f.StringVar(&c.KeyFile, "etcd-key", "", "`file` of the key of --etcd-cert")
 	f.StringVar(&c.Username, "etcd-username", "", "user `name` in etcd; the password comes from "+backend.PasswordEnv)
 }
+
+// AddStartFlag adds the flag that says how long a server that starts waits for etcd.
+func AddStartFlag(f *pflag.FlagSet, c *backend.Config) {
+	f.DurationVar(&c.StartTimeout, "etcd-start-timeout", backend.DefaultStartTimeout, "`time` for which a start is tried again while etcd does not answer; 0 tries once")
+}

@@ -103,11 +103,13 @@ func (k *killedInTurn) round(round int, kills map[string]int) {
 		if member != nil {
 			member.Start(k.t)
 		}
-		again := k.start(replica)
+		if replica != nil {
+			k.must(replica.Start(k.t.Context())) // at the first try, whatever etcd is busy with
+		}
 		if member != nil {
 			member.Ready(k.t)
 		}
-		k.t.Logf("round %d: killed%s for %s%s", round, what, away, again)
+		k.t.Logf("round %d: killed%s for %s", round, what, away)
 		k.untouched()
 	}
 	stop()
@@ -167,24 +169,6 @@ func (k *killedInTurn) pause(least, spread int) time.Duration {
 	case <-k.t.Context().Done():
 	}
 	return d
-}
-
-// start starts a killed replica as a supervisor would: again when it gave up because etcd did not answer.
-func (k *killedInTurn) start(replica *cluster.Server) string {
-	k.t.Helper()
-	if replica == nil {
-		return ""
-	}
-	tries := 0
-	k.eventually(replica.Name()+" starts", func(context.Context) error {
-		tries++
-		replica.Kill()
-		return replica.Start(k.t.Context())
-	})
-	if tries > 1 {
-		return fmt.Sprintf(", started at attempt %d", tries)
-	}
-	return ""
 }
 
 // untouched wants what nobody touches in every zone, at any moment.

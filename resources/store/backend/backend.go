@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -44,6 +45,8 @@ type Config struct {
 	Prefix                    string
 	CAFile, CertFile, KeyFile string
 	Username, Password        string
+	// StartTimeout is how long Insist tries while etcd does not answer. Zero tries once.
+	StartTimeout time.Duration
 	// Registerer takes the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -75,6 +78,9 @@ func (c *Config) Validate() error {
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return errors.New("--etcd-cert and --etcd-key belong together: set both")
+	}
+	if c.StartTimeout < 0 {
+		return fmt.Errorf("--etcd-start-timeout is %s: want 0, which tries once, or more", c.StartTimeout)
 	}
 	if c.Username != "" && c.Password == "" {
 		return fmt.Errorf("--etcd-username without a password: set %s", PasswordEnv)

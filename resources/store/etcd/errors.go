@@ -5,6 +5,8 @@ import "errors"
 var (
 	// ErrFormat: the keys below the prefix were written by a newer version.
 	ErrFormat = errors.New("format is too new")
+	// ErrRefused: etcd is there, and does not let this server in, or is not the one that it was told to trust.
+	ErrRefused = errors.New("etcd and this server refuse each other")
 	// ErrWentBack: the cluster knows less than it once told this server, as after a restore. The server must start again.
 	ErrWentBack = errors.New("etcd went back in time")
 )

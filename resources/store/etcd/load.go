@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -45,15 +44,15 @@ func (s *Store) load(ctx context.Context) error {
 
 // checkFormat refuses what a newer version wrote, and marks an empty prefix as ours.
 func (s *Store) checkFormat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	name := s.keys.format()
-	r, err := s.client.Txn(ctx).
+	r, err := s.client.Txn(asked).
 		If(clientv3.Compare(clientv3.CreateRevision(name), "=", 0)).
 		Then(clientv3.OpPut(name, strconv.Itoa(formatVersion))).
 		Else(clientv3.OpGet(name)).Commit()
 	if err != nil {
-		return s.unreachable(err)
+		return s.config.unreachable(ctx, err)
 	}
 	if r.Succeeded {
 		return nil
@@ -67,11 +66,6 @@ func (s *Store) checkFormat(ctx context.Context) error {
 		return fmt.Errorf("%s has format %d, and this program reads up to %d: %w: start the newer program", s.config.Prefix, format, formatVersion, ErrFormat)
 	}
 	return nil
-}
-
-func (s *Store) unreachable(err error) error {
-	return fmt.Errorf("etcd at %s: %w (%w): check --etcd-endpoints, and that a majority of the members runs",
-		strings.Join(s.config.Endpoints, ", "), store.ErrUnavailable, err)
 }
 
 // state is everything, at one revision of etcd.
@@ -143,11 +137,11 @@ func (s *Store) readOnce(ctx context.Context) (*state, error) {
 }
 
 func (s *Store) get(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(s.config.Timeout, 10*time.Second))
+	asked, cancel := context.WithTimeout(ctx, max(s.config.Timeout, 10*time.Second))
 	defer cancel()
-	r, err := s.client.Txn(ctx).Then(ops...).Commit()
+	r, err := s.client.Txn(asked).Then(ops...).Commit()
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return nil, s.unreachable(err)
+		return nil, s.config.unreachable(ctx, err)
 	}
 	return r, err
 }

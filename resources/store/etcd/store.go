@@ -97,14 +97,14 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open loads what is below the prefix and starts to follow it, until Close. ctx bounds the loading. Errors: ErrFormat,
-// store.ErrUnavailable when no member answers, store.ErrChecksum, ctx's.
+// store.ErrUnavailable when no member answers, which may be different in a moment, ErrRefused, store.ErrChecksum, ctx's.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.fillDefaults(); err != nil {
 		return nil, err
 	}
 	client, err := connect(&config)
 	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
+		return nil, fmt.Errorf("open the store: %w", config.unreachable(ctx, err))
 	}
 	s := &Store{
 		Replica: store.NewReplica(config.View),

@@ -142,6 +142,28 @@ func (m *Member) Ready(t testing.TB) {
 	ready(t, m.Endpoint)
 }
 
+// Leader waits until the cluster has a leader, and returns it.
+func (c *Cluster) Leader(t testing.TB) *Member {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		for _, m := range c.Members {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			r, err := client.Status(ctx, m.Endpoint)
+			cancel()
+			if err == nil && r.Header.MemberId == r.Leader {
+				return m
+			}
+		}
+	}
+	t.Fatal("etcd has no leader")
+	return nil
+}
+
 // Keys lists all that the cluster has.
 func (c *Cluster) Keys(t testing.TB) []string {
 	t.Helper()
@@ -212,6 +234,7 @@ func serve(spec []string) error {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(spec[3]), urls(spec[3])
 	config.InitialCluster = spec[4]
 	config.UnsafeNoFsync = true
+	config.BcryptCost = 4 // the least: passwords of tests are no secrets
 	config.LogLevel = "fatal"
 	config.TickMs, config.ElectionMs = 50, 500
 	e, err := embed.StartEtcd(config)

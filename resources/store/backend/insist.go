@@ -1,0 +1,57 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// DefaultStartTimeout is how long servers insist, unless the configuration says otherwise.
+const DefaultStartTimeout = time.Minute
+
+// shortestPause and longestPause bound the wait before a start is tried again.
+const (
+	shortestPause = 200 * time.Millisecond
+	longestPause  = 2 * time.Second
+)
+
+// Insist does what a server starts with, start, which opens the store with Open, until it succeeds, fails for another reason than
+// that etcd does not answer, or StartTimeout is over: a start is not worth giving up for an election, or a member that is a moment
+// late. start leaves nothing open when it fails. tell hears why it is tried again, each time. The error is that of the last try.
+func (c *Config) Insist(ctx context.Context, tell func(why error), start func() error) error {
+	if c.Kind != Etcd {
+		return start()
+	}
+	log := c.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortestPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
+	begin := time.Now()
+	for tries := 1; ; tries++ {
+		err := start()
+		left := c.StartTimeout - time.Since(begin)
+		switch {
+		case err == nil || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || c.StartTimeout == 0:
+			return err
+		case left <= 0:
+			return fmt.Errorf("after %d tries in %s (--etcd-start-timeout): %w", tries, time.Since(begin).Round(time.Second), err)
+		}
+		wait := min(pause.NextBackOff(), left)
+		tell(err)
+		log.Warn("the start is tried again: etcd does not answer", "tries", tries, "wait", wait.Round(time.Millisecond), "left", left.Round(time.Second), "error", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}

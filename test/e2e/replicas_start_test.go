@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestStartBeforeEtcd: a global that starts while etcd is away lives, is not ready and says why, and goes on when etcd comes.
+func TestStartBeforeEtcd(t *testing.T) {
+	r := newReplicated(t, 1, 1, 0)
+	r.apply(r.global, timeout("kept", "10s"))
+	r.global.Kill()
+	r.etcd.Members[0].Kill()
+	started := make(chan error, 1)
+	go func() { started <- r.global.Start(t.Context()) }()
+	r.eventually("it says why it is not ready", func(ctx context.Context) error {
+		if _, err := r.global.Diagnostics(ctx, "/livez"); err != nil {
+			return err
+		}
+		said, err := r.global.Diagnostics(ctx, "/readyz")
+		if err == nil || !strings.Contains(string(said), "starting: ") || !strings.Contains(string(said), r.etcd.Endpoints()[0]) {
+			return fmt.Errorf("it says %q: %w", said, err)
+		}
+		return nil
+	})
+	r.etcd.Members[0].Start(t)
+	r.must(<-started)
+	r.arrives(r.global, "kept")
+	if _, err := r.global.Diagnostics(t.Context(), "/readyz"); err != nil {
+		t.Error(err)
+	}
+	if log := r.global.Log(); !strings.Contains(log, "the start is tried again") {
+		t.Errorf("its log has nothing of it:\n%s", log)
+	}
+}
+
+// TestStartWithoutALeader: a global that starts right when etcd has lost its leader does so at the first try.
+func TestStartWithoutALeader(t *testing.T) {
+	r := newReplicated(t, 3, 1, 0)
+	for range 3 {
+		r.global.Kill()
+		leader := r.etcd.Leader(t)
+		leader.Kill()
+		r.must(r.global.Start(t.Context()))
+		leader.Start(t)
+		leader.Ready(t)
+	}
+}
