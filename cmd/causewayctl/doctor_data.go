@@ -42,7 +42,8 @@ func (e *examination) dataDir() {
 		e.add(spaceFinding(dir, free, total))
 	}
 	e.add(writeFinding("disk", dir), writeFinding("audit log", filepath.Join(dir, auditFolder)))
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	// With a separator behind it: systemd gives a server with a user of its own a folder by way of a link, which is not followed otherwise.
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			e.unknown("files", path, err, "run it as the server's user")
 			return nil

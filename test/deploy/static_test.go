@@ -48,22 +48,16 @@ func TestInAnEmptyRoot(t *testing.T) {
 	// A key that root lets the server read, as systemd's credentials and Kubernetes' Secrets are.
 	key := filepath.Join(dir, "key")
 	must(t, os.WriteFile(key, []byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n"), 0o400))
-	attributes := &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() == 0 {
 		must(t, os.Chown(filepath.Join(dir, "state"), nobody, nobody))
 		must(t, os.Chown(key, 0, nobody))
 		must(t, os.Chmod(key, 0o440)) //nolint:gosec // that is the point
-		attributes.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-	} else { // a user may be root of a name space of its own, and nobody outside of it
-		attributes.Cloneflags = syscall.CLONE_NEWUSER
-		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
 	port, err := porttest.Free()
 	must(t, err)
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "/causeway-global", args...)
-		cmd.Dir, cmd.SysProcAttr = "/", attributes
+		cmd.Dir, cmd.SysProcAttr = "/", inside(dir, nobody, nobody)
 		cmd.Env = []string{"CAUSEWAY_DATA_DIR=/state", "CAUSEWAY_SECRETS_KEY_FILE=/key", "CAUSEWAY_API_ADDRESS=127.0.0.1:0", "CAUSEWAY_KDS_ADDRESS=127.0.0.1:0", fmt.Sprintf("CAUSEWAY_DIAGNOSTICS_ADDRESS=127.0.0.1:%d", port)}
 		return cmd
 	}

@@ -126,11 +126,18 @@ type serviceManager struct {
 func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "3000000")
+	return newSocket(t, path)
+}
+
+// newSocket listens for what a service says.
+func newSocket(t *testing.T, path string) *serviceManager {
+	t.Helper()
+	_ = os.Remove(path) // of a run before
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	t.Setenv("NOTIFY_SOCKET", path)
-	t.Setenv("WATCHDOG_USEC", "3000000")
 	return &serviceManager{t, conn}
 }
 

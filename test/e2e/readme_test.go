@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/pages"
 )
 
 // walkthrough is the section of the README whose commands TestREADME runs.
@@ -26,12 +26,6 @@ const walkthrough = "## A first policy, step by step"
 
 // readmePorts are those that the section uses; the test replaces each by a free one.
 var readmePorts = []string{"15681", "15680", "5681", "5685", "5680", "5678", "9901", "9080", "8080", "8081"}
-
-// shown is a command of the README and what is shown under it.
-type shown struct {
-	command string
-	output  []string
-}
 
 // TestREADME runs the commands that the README tells a newcomer to run, and wants to see what it shows.
 func TestREADME(t *testing.T) {
@@ -48,7 +42,7 @@ func TestInstallOnOneMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newReader(t, root, "first-policy").read("docs/install/one-machine.md", "## Step by step")
+	newReader(t, root, "first-policy").read("docs/install/one-machine.md", "")
 }
 
 // TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that takes permissions from a zone.
@@ -63,42 +57,14 @@ func TestProxylessGRPCGuide(t *testing.T) {
 // read runs the commands of a section of a page.
 func (r *reader) read(page, section string) {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.root, page))
+	commands, err := pages.Read(r.root, page, section)
 	r.must(err)
-	commands := readCommands(r.t, string(text), section)
 	if len(commands) < 10 {
 		r.t.Fatalf("the section shows only %d commands", len(commands))
 	}
 	for _, c := range commands {
 		r.follow(c)
 	}
-}
-
-// readCommands takes them from the fenced blocks of the section.
-func readCommands(t *testing.T, page, heading string) []shown {
-	t.Helper()
-	_, section, found := strings.Cut(page, heading)
-	if !found {
-		t.Fatalf("the page has no section %q", heading)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var all []shown
-	inside := false
-	for _, line := range strings.Split(section, "\n") {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			inside = line == "```console"
-		case !inside:
-		case strings.HasPrefix(line, "$ "):
-			all = append(all, shown{command: line[2:]})
-		case strings.HasSuffix(all[len(all)-1].command, `\`):
-			last := &all[len(all)-1].command
-			*last = strings.TrimSuffix(*last, `\`) + strings.TrimSpace(line)
-		default:
-			all[len(all)-1].output = append(all[len(all)-1].output, line)
-		}
-	}
-	return all
 }
 
 // reader is somebody who follows a page in a folder of their own, with other ports.
@@ -145,16 +111,16 @@ func (r *reader) must(err error) {
 
 // follow runs one command. What keeps running runs until the end of the test; the others are tried until they show what they
 // should, as a reader would who was too quick.
-func (r *reader) follow(c shown) {
+func (r *reader) follow(c pages.Command) {
 	r.t.Helper()
-	if strings.HasPrefix(c.command, "make ") {
+	if strings.HasPrefix(c.Text, "make ") {
 		return // done before: these are the programs under test
 	}
-	if build, ok := strings.CutPrefix(c.command, "go build -o "); ok {
+	if build, ok := strings.CutPrefix(c.Text, "go build -o "); ok {
 		r.build(strings.Fields(build))
 		return
 	}
-	command := r.ports.Replace(c.command)
+	command := r.ports.Replace(c.Text)
 	if job, ok := strings.CutPrefix(command, "kill %"); ok {
 		r.kill(job)
 		return
@@ -168,7 +134,7 @@ func (r *reader) follow(c shown) {
 		if err != nil {
 			return err
 		}
-		return r.compare(c.output, out)
+		return pages.Shows(c.Output, out, r.ports)
 	})
 	if err != nil {
 		r.t.Fatalf("$ %s\n%v", command, err)
@@ -239,7 +205,9 @@ func (r *reader) background(command string) {
 
 // environment replaces the ports that the section does not name because they are the programs' defaults.
 func (r *reader) environment() []string {
-	env := append(os.Environ(), "PATH="+programs.bin+":"+os.Getenv("PATH")) // for a page that has the programs installed
+	// The machine's own folder for programs comes first; ours are for a page that has them installed already.
+	path := strings.Join([]string{filepath.Join(r.dir, "usr", "local", "bin"), programs.bin, os.Getenv("PATH")}, ":")
+	env := append(os.Environ(), "PATH="+path)
 	for name, address := range map[string]string{
 		"CAUSEWAY_ADDRESS":             "http://127.0.0.1:5681",
 		"CAUSEWAY_API_ADDRESS":         "127.0.0.1:5681",
@@ -296,30 +264,4 @@ func (r *reader) curl(ctx context.Context, args []string) (string, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return string(body), err
-}
-
-// compare wants every line that the README shows, in its order; there may be more. Numbers differ from run to run.
-func (r *reader) compare(want []string, got string) error {
-	lines := strings.Split(got, "\n")
-	for _, line := range want {
-		found := false
-		for len(lines) > 0 && !found {
-			found = alike(r.ports.Replace(line)) == alike(lines[0])
-			lines = lines[1:]
-		}
-		if !found {
-			return fmt.Errorf("no line like %q in\n%s", line, got)
-		}
-	}
-	return nil
-}
-
-var (
-	hashed  = regexp.MustCompile(`-[a-z2-9]{16}\b`)
-	numbers = regexp.MustCompile(`[0-9]+`)
-)
-
-func alike(line string) string {
-	line = hashed.ReplaceAllString(line, "-HASH")
-	return strings.Join(strings.Fields(numbers.ReplaceAllString(line, "N")), " ")
 }

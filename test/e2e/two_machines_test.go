@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/pages"
 )
 
 // mostCommands is how many commands a mesh on two machines may take.
@@ -19,11 +20,10 @@ func TestTwoMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	commands, err := pages.Read(root, "README.md", "## Two machines")
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := readCommands(t, string(text), "## Two machines")
 	if len(commands) < 3 || len(commands) > mostCommands {
 		t.Fatalf("the README needs %d commands, want 3 to %d", len(commands), mostCommands)
 	}
@@ -31,18 +31,60 @@ func TestTwoMachines(t *testing.T) {
 	join := ""
 	for _, c := range commands {
 		machine := first
-		if strings.HasPrefix(c.command, "causeway-zone ") {
+		if strings.HasPrefix(c.Text, "causeway-zone ") {
 			machine = second
 		}
-		c.command = strings.NewReplacer("/var/lib/", machine.dir+"/", "causeway-join:v1:...", join).Replace(c.command)
-		if !strings.Contains(c.command, "zone create") {
+		c.Text = strings.NewReplacer("/var/lib/", machine.dir+"/", "causeway-join:v1:...", join).Replace(c.Text)
+		if !strings.Contains(c.Text, "zone create") {
 			machine.follow(c)
 			continue
 		}
-		out, err := machine.run(t.Context(), c.command)
+		out, err := machine.run(t.Context(), c.Text)
 		machine.must(err)
-		if join = strings.TrimSpace(out); len(c.output) != 1 || !strings.HasPrefix(join, strings.TrimSuffix(c.output[0], "...")) {
-			t.Fatalf("$ %s\n%s\nwant %q", c.command, out, c.output)
+		if join = strings.TrimSpace(out); len(c.Output) != 1 || !strings.HasPrefix(join, strings.TrimSuffix(c.Output[0], "...")) {
+			t.Fatalf("$ %s\n%s\nwant %q", c.Text, out, c.Output)
 		}
+	}
+}
+
+// TestInstallOnTwoMachines runs the commands of docs/install/two-machines.md, each on its machine: what is installed is what runs, and the
+// join string goes from one to the other as a file.
+func TestInstallOnTwoMachines(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = "docs/install/two-machines.md"
+	all, err := pages.Read(root, page, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	global, zone := newReader(t, root, "first-policy"), newReader(t, root, "first-policy")
+	sections := []struct {
+		name    string
+		machine *reader
+	}{{"## The global", global}, {"## The zone", zone}, {"### On the global's machine", global}, {"### On the zone's machine", zone}}
+	ran := 0
+	for _, s := range sections {
+		commands, err := pages.Read(root, page, s.name)
+		s.machine.must(err)
+		place := strings.NewReplacer("/var/lib/", s.machine.dir+"/var/lib/", "/usr/local/bin/", s.machine.dir+"/usr/local/bin/", "10.0.0.1", "127.0.0.1")
+		s.machine.must(os.MkdirAll(filepath.Join(s.machine.dir, "usr", "local", "bin"), 0o700))
+		for _, c := range commands {
+			c.Text = place.Replace(c.Text)
+			for i := range c.Output {
+				c.Output[i] = place.Replace(c.Output[i])
+			}
+			s.machine.follow(c)
+			ran++
+		}
+		if s.machine == global && s.name == "## The global" { // "Bring zone-1.join to the machine of the zone"
+			raw, err := os.ReadFile(filepath.Join(global.dir, "zone-1.join"))
+			global.must(err)
+			zone.must(os.WriteFile(filepath.Join(zone.dir, "zone-1.join"), raw, 0o600))
+		}
+	}
+	if ran != len(all) || ran < 8 {
+		t.Errorf("%d of %d commands were run: is one in another section?", ran, len(all))
 	}
 }

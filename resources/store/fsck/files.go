@@ -22,9 +22,10 @@ import (
 // maxFile bounds what is read of a file beside the store, in bytes.
 const maxFile = 64 << 20
 
-// files checks everything beside the store.
+// files checks everything beside the store. The folder may be a link, as systemd makes for a server with a user of its own: with a separator
+// behind it, it is followed.
 func (r *Report) files() error {
-	return filepath.WalkDir(r.Dir, func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(r.Dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,99 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/pages"
+)
+
+// TestHelmInstall runs the commands of docs/install/kubernetes.md, for the global and the zone in clusters of their own. Where there is no
+// Kubernetes, helm renders what it would install, and each pod's program is run as the pod says.
+func TestHelmInstall(t *testing.T) {
+	const page = "docs/install/kubernetes.md"
+	all, err := pages.Read(root, page, "")
+	must(t, err)
+	dir := t.TempDir()
+	newKube := func() *kube {
+		return &kube{t: t, namespaces: map[string]bool{"default": true}, secrets: map[string]map[string]string{}, pods: map[string]*pod{}}
+	}
+	global, zone := newKube(), newKube()
+	ran := 0
+	for _, step := range []struct {
+		section string
+		in      *kube
+	}{{"## The global", global}, {"## A zone", zone}, {"## Check", global}} {
+		commands, err := pages.Read(root, page, step.section)
+		must(t, err)
+		for _, c := range commands {
+			ran++
+			step.in.follow(dir, c)
+		}
+	}
+	if ran != len(all) {
+		t.Errorf("%d of %d commands were run: is one in another section?", ran, len(all))
+	}
+}
+
+// follow does what one command of the page does, with files in dir.
+func (k *kube) follow(dir string, c pages.Command) {
+	k.t.Helper()
+	words := strings.Fields(c.Text)
+	switch {
+	case words[0] == "helm" && words[1] == "install":
+		k.install(words[2:])
+	case words[0] == "kubectl" && words[1] == "create" && words[2] == "namespace":
+		k.namespaces[words[3]] = true
+	case words[0] == "kubectl" && words[1] == "-n" && !k.namespaces[words[2]]:
+		k.t.Fatalf("line %d: there is no namespace %s yet", c.Line, words[2])
+	case words[0] == "kubectl" && words[3] == "create" && words[4] == "secret" && words[5] == "generic":
+		file := strings.TrimPrefix(words[7], "--from-file=")
+		k.secrets[words[2]+"/"+words[6]] = map[string]string{file: readFile(k.t, dir, file)}
+	case words[0] == "kubectl" && words[3] == "exec" && words[5] == "--":
+		k.exec(dir, c, words)
+	default:
+		k.t.Errorf("line %d: nobody runs %q: run it, or say why not", c.Line, c.Text)
+	}
+}
+
+// install is helm install: the same words, but that it tells what it would install.
+func (k *kube) install(words []string) {
+	k.t.Helper()
+	chart := filepath.Join(root, words[1])
+	args := append([]string{"template", words[0], chart, "--kube-version", kubernetes}, words[2:]...)
+	namespace := after(words, "--namespace")
+	if strings.Contains(strings.Join(words, " "), "--create-namespace") {
+		k.namespaces[namespace] = true
+	}
+	if !k.namespaces[namespace] {
+		k.t.Fatalf("helm install %s: there is no namespace %s", words[0], namespace)
+	}
+	k.run(output(k.t, tool(k.t, "helm"), args...))
+}
+
+// exec runs a command in a pod, until it shows what the page shows; > takes what it says into a file.
+func (k *kube) exec(dir string, c pages.Command, words []string) {
+	k.t.Helper()
+	p := k.pods[words[2]+"/"+words[4]]
+	if p == nil {
+		k.t.Fatalf("line %d: there is no pod %s, only %v", c.Line, words[4], k.pods)
+	}
+	command, file, _ := strings.Cut(strings.Join(words[6:], " "), " > ")
+	p.machine.follow(pages.Command{Line: c.Line, Text: command, Output: c.Output}, func(ctx context.Context, command string) (string, error) {
+		cmd := p.command(ctx, strings.Fields(command))
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err == nil && file != "" {
+			err = os.WriteFile(filepath.Join(dir, file), out, 0o600)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: %s%s", err, out, said.String())
+		}
+		return string(out), nil
+	})
+}

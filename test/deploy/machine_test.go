@@ -1,0 +1,136 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/pages"
+)
+
+// machine is a root folder of its own, where the commands of a page put what they install, and where programs run that see nothing else.
+type machine struct {
+	t    *testing.T
+	root string
+	// dir is where commands are run: it looks like the repository after make build.
+	dir string
+	// ports replaces each port of the pages by a free one.
+	ports    *strings.Replacer
+	services map[string]*service
+}
+
+// pagePorts are those that servers listen on where nobody says otherwise.
+var pagePorts = []string{"5681", "5685", "5680", "5678"}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, root: t.TempDir(), dir: t.TempDir(), services: map[string]*service{}}
+	must(t, os.Chmod(m.root, 0o755)) //nolint:gosec // other users run programs in it
+	var pairs []string
+	for _, port := range pagePorts {
+		free, err := porttest.Free()
+		must(t, err)
+		pairs = append(pairs, port, strconv.Itoa(free))
+	}
+	m.ports = strings.NewReplacer(pairs...)
+	for _, folder := range []string{"etc", "usr/bin", "run", "var/lib"} {
+		m.folder(folder)
+	}
+	must(t, os.Symlink(programs, filepath.Join(m.dir, "bin")))
+	must(t, os.Symlink(filepath.Join(root, "deploy"), filepath.Join(m.dir, "deploy")))
+	return m
+}
+
+// path is where a file of the machine is outside of it.
+func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
+
+// folder makes one that everybody may look into.
+func (m *machine) folder(name string) {
+	m.t.Helper()
+	must(m.t, os.MkdirAll(m.path(name), 0o755)) //nolint:gosec // as on any machine
+}
+
+// write makes a file that all may read and run.
+func (m *machine) write(name, content string) {
+	m.t.Helper()
+	m.folder(filepath.Dir(name))
+	must(m.t, os.WriteFile(m.path(name), []byte(content), 0o755)) //nolint:gosec // as on any machine
+}
+
+// give makes a file somebody's.
+func (m *machine) give(name string, uid, gid int, mode os.FileMode) {
+	m.t.Helper()
+	if os.Geteuid() == 0 {
+		must(m.t, os.Chown(m.path(name), uid, gid))
+	}
+	must(m.t, os.Chmod(m.path(name), mode))
+}
+
+// inside has a program see nothing but a root folder, as a user; where the tests are not root's, it is their own user, in a name space.
+func inside(root string, uid, gid int) *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Chroot: root, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		return attributes
+	}
+	attributes.Cloneflags = syscall.CLONE_NEWUSER
+	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+	attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	return attributes
+}
+
+// place replaces the places that a command of a page names by those of the machine.
+func (m *machine) place(text string) string {
+	var pairs []string
+	for _, folder := range []string{"/etc/", "/usr/bin/", "/var/lib/"} {
+		pairs = append(pairs, folder, m.root+folder)
+	}
+	return strings.NewReplacer(pairs...).Replace(m.ports.Replace(text))
+}
+
+// shell runs a command of a page on the machine, as its administrator.
+func (m *machine) shell(ctx context.Context, command string) (string, error) {
+	cmd := exec.CommandContext(ctx, "bash", "-c", m.place(command))
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "PATH="+m.path("usr/bin")+":"+os.Getenv("PATH"), "CAUSEWAY_ADDRESS=http://127.0.0.1:"+m.ports.Replace("5681"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return string(out), nil
+}
+
+// follow runs a command until it shows what the page shows.
+func (m *machine) follow(c pages.Command, run func(context.Context, string) (string, error)) {
+	m.t.Helper()
+	err := cluster.Until(m.t.Context(), patience, "what the page shows", func(ctx context.Context) error {
+		out, err := run(ctx, c.Text)
+		if err != nil {
+			return err
+		}
+		want := make([]string, len(c.Output))
+		for i, line := range c.Output {
+			want[i] = m.place(line)
+		}
+		return pages.Shows(want, out, strings.NewReplacer())
+	})
+	if err != nil {
+		m.t.Fatalf("line %d: $ %s\n%v", c.Line, c.Text, err)
+	}
+}
+
+// owner is the user that a file is of.
+func owner(info os.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
+	}
+	return -1
+}
