@@ -1,0 +1,230 @@
+package holdings
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits. What is over them is not kept: it is given anew after a restart.
+const (
+	maxEntries = 16 << 10
+	// maxEntry and maxTotal are bytes of one entry, and of all.
+	maxEntry = 4 << 10
+	maxTotal = 16 << 20
+)
+
+// Sealer is a secrets.Box.
+type Sealer interface {
+	Seal(plain []byte, purpose string) ([]byte, error)
+	Open(sealed []byte, purpose string) ([]byte, error)
+}
+
+// ID names an entry: what it is, and which Dataplane's.
+type ID struct {
+	Kind      string `json:"kind"`
+	Mesh      string `json:"mesh,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// Config says where a Book is. Path and Box are required.
+type Config struct {
+	// Path is the file.
+	Path string
+	// Box seals it.
+	Box Sealer
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Log is slog.Default when nil.
+	Log *slog.Logger
+	// Registerer takes the metrics; none are registered when nil.
+	Registerer prometheus.Registerer
+}
+
+// Book holds the entries. None of its methods but Close waits for the disk, and a nil Book keeps nothing. Safe for concurrent use.
+type Book struct {
+	cfg     Config
+	metrics *metrics
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	entries map[ID]*entry   // guarded by mu
+	pending map[ID]struct{} // guarded by mu: what the file does not say yet
+	// underway is how much of what was pending is being written. Guarded by mu.
+	underway int
+	total    int  // guarded by mu: bytes of all entries
+	full     bool // guarded by mu: something was not kept, which the log says once
+
+	writing sync.Mutex // held while the file is written
+	whole   bool       // guarded by writing: the file ends with a line that this process wrote
+	size    int        // guarded by writing: bytes of the file
+	live    int        // guarded by writing: bytes of those of its lines that count, when it was last written as a whole
+	failing bool       // guarded by writing
+	tidied  time.Time  // guarded by writing
+}
+
+// entry is held in the clear until it is in the file, and then as it is there. Only who writes the file changes it, with Book.mu held.
+type entry struct {
+	plain, line []byte
+	size        int
+	until       time.Time // zero for as long as nobody deletes it
+	// before: an earlier process sealed the line.
+	before bool
+}
+
+func (e *entry) expired(now time.Time) bool { return !e.until.IsZero() && !now.Before(e.until) }
+
+// Open reads what was kept. What cannot be read is reported in the log and the metrics, and is no reason not to start.
+func Open(cfg Config) *Book {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	b := &Book{cfg: cfg, wake: make(chan struct{}, 1), entries: map[ID]*entry{}, pending: map[ID]struct{}{}}
+	b.metrics = newMetrics(cfg.Registerer, func() float64 { return b.count(func() int { return len(b.entries) }) },
+		func() float64 { return b.count(func() int { return len(b.pending) + b.underway }) })
+	found, err := readFile(&cfg)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.metrics.unreadable.Inc()
+		cfg.Log.Error("what proxies were given before cannot be read: they are given anew", "file", cfg.Path, "error", err)
+	}
+	if found.bad > 0 {
+		b.metrics.unreadable.Add(float64(found.bad))
+		cfg.Log.Error("some of what proxies were given before cannot be read: it is given anew",
+			"file", cfg.Path, "entries", found.bad, "of", found.lines, "error", found.err)
+	}
+	now := cfg.Now()
+	for id, e := range found.entries {
+		if !e.expired(now) && b.roomLocked(id, e.size) {
+			b.entries[id] = e
+			b.total += e.size
+		}
+	}
+	return b
+}
+
+// Get returns an entry as it was put; ok is false where there is none, or none any more. The caller must not change it.
+func (b *Book) Get(id ID) (plain []byte, ok bool) {
+	if b == nil {
+		return nil, false
+	}
+	b.mu.Lock()
+	e := b.entries[id]
+	if e == nil || e.expired(b.cfg.Now()) {
+		b.mu.Unlock()
+		return nil, false
+	}
+	plain, line := e.plain, e.line
+	b.mu.Unlock()
+	if plain != nil {
+		return plain, true
+	}
+	_, opened, err := b.cfg.readLine(line)
+	if err != nil {
+		return nil, false // lines are opened when they are read, and made here otherwise
+	}
+	return opened.plain, true
+}
+
+// Put keeps an entry until a time, or until it is deleted where that is zero. It is written soon. What is over the limits is not kept. The
+// caller must not change plain afterwards.
+func (b *Book) Put(id ID, plain []byte, until time.Time) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.removeLocked(id)
+	if !b.roomLocked(id, len(plain)) {
+		b.expireLocked()
+	}
+	if !b.roomLocked(id, len(plain)) {
+		b.metrics.refused.Inc()
+		if !b.full {
+			b.full = true
+			b.cfg.Log.Warn("there is no room to keep all that proxies are given: after a restart, some are given other identities",
+				"entries", len(b.entries), "limit", maxEntries, "bytes", b.total+len(plain), "limitBytes", maxTotal,
+				"kind", id.Kind, "mesh", id.Mesh, "name", id.Name, "entryBytes", len(plain), "limitEntryBytes", maxEntry)
+		}
+		return
+	}
+	b.entries[id] = &entry{plain: plain, size: len(plain), until: until}
+	b.total += len(plain)
+	b.touchLocked(id)
+}
+
+// Delete drops entries. Those that are not there are left out.
+func (b *Book) Delete(ids ...ID) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		b.removeLocked(id)
+	}
+}
+
+// Retain drops the entries for which keep returns false. It calls keep with a lock held: keep must not call the Book.
+func (b *Book) Retain(keep func(ID) bool) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range maps.Clone(b.entries) {
+		if !keep(id) {
+			b.removeLocked(id)
+		}
+	}
+}
+
+func (b *Book) removeLocked(id ID) {
+	e := b.entries[id]
+	if e == nil {
+		return
+	}
+	delete(b.entries, id)
+	b.total -= e.size
+	b.touchLocked(id)
+}
+
+// touchLocked has the file follow.
+func (b *Book) touchLocked(id ID) {
+	b.pending[id] = struct{}{}
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// expireLocked forgets entries whose time is over; the file need not be told.
+func (b *Book) expireLocked() {
+	now := b.cfg.Now()
+	for id, e := range b.entries {
+		if e.expired(now) {
+			delete(b.entries, id)
+			b.total -= e.size
+		}
+	}
+}
+
+// roomLocked reports whether there is room for an entry that is not there.
+func (b *Book) roomLocked(id ID, size int) bool {
+	return size+len(id.Mesh)+len(id.Namespace)+len(id.Name) <= maxEntry && len(b.entries) < maxEntries && b.total+size <= maxTotal
+}
+
+// count is for the metrics.
+func (b *Book) count(of func() int) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return float64(of())
+}
