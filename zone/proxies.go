@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
@@ -21,6 +22,7 @@ import (
 // proxyParts are what the port for proxies is served with.
 type proxyParts struct {
 	zone        string
+	holdings    *holdings.Book
 	proxies     *xds.Proxies
 	issuer      *tokens.Issuer
 	durable     store.Reader
@@ -60,6 +62,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware, Now: cfg.Now, Log: cfg.Log,
 	}
 	group.Go(func() error { return rotation.Run(ctx) })
+	group.Go(func() error { return parts.holdings.Run(ctx) })
 	group.Go(func() error { return parts.issuer.Run(ctx) })
 	group.Go(func() error { return admission.Run(ctx) })
 	group.Go(func() error {

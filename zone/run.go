@@ -26,6 +26,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -37,6 +38,8 @@ const (
 	identityDir = "identity" // one folder for each mesh's authority
 	knownDir    = "known"    // what the global's copies are; can be deleted, it only saves work after a restart
 	tlsDir      = "tls"      // the serving certificate of ports that leave loopback
+	// holdingsFile is what proxies were given, sealed; can be deleted, it only saves proxies a change after a restart
+	holdingsFile = "holdings.sealed"
 )
 
 // Run is the zone server. It serves until ctx ends, then drains and returns nil; it returns early with the first error
@@ -132,9 +135,10 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err != nil {
 		return fmt.Errorf("access log: %w", err)
 	}
+	held := openHoldings(cfg, memberships.box, diagnostics)
+	defer held.Close() // when nobody is given anything any more
 	proxies := xds.New(xds.Config{
-		AccessLogs: sinks,
-		Store:      durable, Status: status, Home: home, Authorities: authorities, Instance: instance,
+		AccessLogs: sinks, Holdings: held, Store: durable, Status: status, Home: home, Authorities: authorities, Instance: instance,
 		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer,
 	})
 	routes := api.New(api.Config{
@@ -164,7 +168,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group.Go(func() error { return publisher.Run(ctx) })
 	group.Go(func() error { return proxies.Run(ctx) })
 	serveProxies(ctx, group, cfg, ports, &proxyParts{
-		zone: cfg.Zone, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
+		holdings: held, zone: cfg.Zone, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes) })
 	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
@@ -175,6 +179,13 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
 	group.Go(func() error { return announce(cfg, ports) })
 	return group.Wait()
+}
+
+// openHoldings reads what proxies were given before.
+func openHoldings(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics) *holdings.Book {
+	return holdings.Open(holdings.Config{
+		Path: filepath.Join(cfg.DataDir, holdingsFile), Box: box, Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry,
+	})
 }
 
 // addRoutes adds what only a zone can answer.

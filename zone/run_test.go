@@ -234,8 +234,7 @@ func asJSON(v any) string {
 	return b.String()
 }
 
-// TestRestartMovesNothing: a proxy serves on while its zone is away, and a zone that comes back sends it nothing but a
-// new identity.
+// TestRestartMovesNothing: a proxy serves on while its zone is away, and a zone that comes back sends it nothing, its identity among that.
 func TestRestartMovesNothing(t *testing.T) {
 	z := runZone(t)
 	service, _ := application(t)
@@ -251,17 +250,17 @@ func TestRestartMovesNothing(t *testing.T) {
 	e := (&world{t: t, address: z.addresses["xds"]}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
 	eventually(t, "alice allowed", func() bool { return status(alice, port) == http.StatusOK })
 	const counters = "listener_manager.(listener_added|listener_modified|listener_in_place_updated|listener_removed)|lds.version|cds.version|extension_config_discovery.*version|cluster_manager.cluster_(added|modified|removed)"
-	const identities = "identity_cert.*update_success"
-	before, issued := e.stats(counters), e.stats(identities)
-	if len(before) < 8 || len(issued) == 0 {
-		t.Fatalf("stats %v %v", before, issued)
+	const secrets = "identity_(cert|trust).*update_success|ssl_context_update_by_sds"
+	before, given := e.stats(counters), e.stats(secrets)
+	if len(before) < 8 || len(given) < 3 {
+		t.Fatalf("stats %v %v", before, given)
 	}
 	z.stop()
 	if got := status(alice, port); got != http.StatusOK {
 		t.Errorf("while the zone is away: %d", got)
 	}
 	z.start()
-	eventually(t, "a new identity", func() bool { return !maps.Equal(issued, e.stats(identities)) })
+	eventually(t, "the proxy to ask for its identity", func() bool { return strings.Contains(z.metrics(), `causeway_identity_kept_total{outcome="used"} 1`) })
 	if after := e.stats(counters); !maps.Equal(before, after) {
 		t.Errorf("the restart moved %v to %v", before, after)
 	}
@@ -273,6 +272,25 @@ func TestRestartMovesNothing(t *testing.T) {
 		t.Fatalf("%d %s", code, answer)
 	}
 	eventually(t, "alice denied", func() bool { return status(alice, port) == http.StatusForbidden })
+	if after := e.stats(secrets); !maps.Equal(given, after) {
+		t.Errorf("the restart moved %v to %v", given, after)
+	}
+	for line := range strings.Lines(z.metrics()) {
+		if strings.HasPrefix(line, "causeway_xds_responses_total") && !strings.HasPrefix(line, `causeway_xds_responses_total{type="ecds"} 1`) {
+			t.Errorf("sent: %s", line)
+		}
+	}
+}
+
+// metrics is what the zone's diagnostics say.
+func (z *runningZone) metrics() string {
+	z.t.Helper()
+	answer, err := http.Get("http://" + z.addresses["diagnostics"] + "/metrics")
+	must(z.t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(z.t, err)
+	return string(text)
 }
 
 // TestXDSOffLoopbackIsTLS: a port that others can reach is served with the certificate of <DataDir>/tls.

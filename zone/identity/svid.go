@@ -116,15 +116,7 @@ func (a *Authority) issue(who *Assigned, key crypto.PublicKey, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for _, c := range a.chain {
-		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
-	}
-	return &SVID{
-		ID: who.ID, By: who.By, Leaf: leaf, Authority: a.id,
-		CertificatePEM: chain,
-		RenewAt:        now.Add(end.Sub(now) / 2),
-	}, nil
+	return a.svid(who, leaf, nil), nil
 }
 
 // sign issues a certificate for the key of a request.

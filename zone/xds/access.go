@@ -21,21 +21,26 @@ type access struct {
 	rules matching.Rules
 	// mark is in the metadata of the filter chain, and changes when somebody may have lost access.
 	mark string
+	// filter is the version of the filter that enforces them. Restored: the mark is from before a restart, and the rules are not known.
+	filter   string
+	restored bool
 	// closed says why nobody gets in, whatever the rules say; empty where they are enforced.
 	closed string
 }
 
-// next is the access by new rules; version is that of the filter that enforces them. After a restart of the zone the first
-// mark is the filter's version, which is the mark from before if access had not grown since.
+// next is the access by new rules; version is that of the filter that enforces them, and the first mark. A mark from before a restart
+// stays while the filter does; what else the rules were is not known then, so any other filter counts as a loss.
 func (a access) next(rules matching.Rules, version string) access {
+	out := access{rules: rules, filter: version, mark: version}
 	switch {
-	case a.mark != "" && !rbac.Shrinks(a.rules, rules, matching.TCP):
-		return access{rules: rules, mark: a.mark}
+	case a.mark == "":
+	case a.filter == version, !a.restored && !rbac.Shrinks(a.rules, rules, matching.TCP):
+		out.mark = a.mark
 	case a.mark == version: // what is lost now was lost, and given again, before
 		sum := sha256.Sum256([]byte(version))
-		version = hex.EncodeToString(sum[:len(version)/2])
+		out.mark = hex.EncodeToString(sum[:len(version)/2])
 	}
-	return access{rules: rules, mark: version}
+	return out
 }
 
 // metadata is that of the filter chain.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
@@ -52,6 +54,9 @@ type zoneServer struct {
 	t             *testing.T
 	store, status *store.Memory
 	keeper        *secrets.Keeper
+	box           *secrets.Box
+	holdings      string // file
+	log           *slog.Logger
 	address       string
 	registry      *prometheus.Registry
 	tracer        trace.Tracer
@@ -60,18 +65,15 @@ type zoneServer struct {
 
 func newZoneServer(t *testing.T) *zoneServer {
 	t.Helper()
-	z := &zoneServer{t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: newKeeper(t)}
+	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	z := &zoneServer{
+		t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box), box: box,
+		holdings: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
+	}
 	z.start()
 	t.Cleanup(func() { z.stop() })
 	return z
-}
-
-// newKeeper keeps secrets in memory.
-func newKeeper(t *testing.T) *secrets.Keeper {
-	t.Helper()
-	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	return secrets.NewKeeper(store.NewMemory(), box)
 }
 
 // start runs the server; after stop it is a new process over the same stores.
@@ -81,19 +83,23 @@ func (z *zoneServer) start() {
 	must(z.t, err)
 	z.address = listener.Addr().String()
 	z.registry = prometheus.NewRegistry()
+	held := holdings.Open(holdings.Config{Path: z.holdings, Box: z.box, Log: z.log, Registerer: z.registry})
 	proxies := xds.New(xds.Config{
-		Registerer: z.registry, Tracer: z.tracer,
-		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: slog.New(slog.DiscardHandler),
+		Registerer: z.registry, Tracer: z.tracer, Holdings: held,
+		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: z.log,
 		Authorities: identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 2)
+	done := make(chan error, 3)
 	go func() { done <- proxies.Run(ctx) }()
+	go func() { done <- held.Run(ctx) }()
 	go func() { done <- xds.Serve(ctx, listener, nil, proxies, nil) }()
 	z.stop = func() {
 		cancel()
-		must(z.t, <-done)
-		must(z.t, <-done)
+		for range 3 {
+			must(z.t, <-done)
+		}
+		held.Close()
 		z.stop = func() {}
 	}
 }

@@ -68,6 +68,9 @@ func (x *Proxies) workInDataplaneLocked(revision uint64, key resources.Key, dp *
 			x.setDataplaneLocked(p, dp)
 		}
 	}
+	if dp == nil { // last: until here its proxies may have been issued something
+		x.dropKept(key)
+	}
 }
 
 // setDataplaneLocked builds everything anew for a Dataplane that appeared or changed.
@@ -84,7 +87,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
 	if err == nil {
-		next, err = build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accesses[p.key])
+		next, err = build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accessesLocked(p.key))
 	}
 	if err == nil {
 		next, err = x.sendLocked(p, t, next)
@@ -219,7 +222,7 @@ func (x *Proxies) publishLocked(p *proxy, next *state) {
 	old := p.state.Load()
 	p.state.Store(next)
 	if len(next.accesses) > 0 {
-		x.accesses[p.key] = next.accesses
+		x.keepAccessesLocked(p.key, next.accesses)
 	}
 	kinds := next.changed(old)
 	if old == nil {
@@ -259,6 +262,7 @@ func (x *Proxies) reloadLocked() {
 		x.workInIdentitiesLocked(m)
 	}
 	x.network.reload()
+	x.retainKept()
 	maps.DeleteFunc(x.accesses, func(key resources.Key, _ accesses) bool { return snap.Get(key) == nil })
 	for id, p := range x.proxies {
 		p.since = snap.Revision()

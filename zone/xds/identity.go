@@ -104,14 +104,14 @@ func (x *Proxies) renewLocked(p *proxy) {
 	}
 }
 
-// issue replaces the proxy's identity and plans the next renewal. When it fails, the old one stays and it is tried again.
+// issue replaces the proxy's identity, the first time by the one that was kept, and plans the next renewal. When it fails, the old one stays and it is tried again.
 func (x *Proxies) issue(p *proxy) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dataplane == nil || p.names.spire {
 		return false
 	}
-	svid, err := x.cfg.Authorities.Issue(p.dataplane)
+	svid, resumed, err := x.obtainLocked(p)
 	var secret *resource
 	if err == nil {
 		secret, err = newIdentity(p.names.identity, svid)
@@ -126,9 +126,8 @@ func (x *Proxies) issue(p *proxy) bool {
 	}
 	p.svid, p.secret = svid, secret
 	p.record.setProblem(problemIdentity, "")
-	p.record.issued(svid, x.cfg.Now())
+	p.record.issued(svid, resumed)
 	x.insights.mark(p.record, soon)
 	x.renewals.plan(p, svid.RenewAt)
-	x.metrics.issued.Inc()
 	return true
 }

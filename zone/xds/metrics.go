@@ -6,6 +6,7 @@ type metrics struct {
 	proxies, streams         prometheus.Gauge
 	builds, failures, issued prometheus.Counter
 	responses, acks, nacks   *prometheus.CounterVec
+	kept                     *prometheus.CounterVec
 	propagation              prometheus.Histogram
 }
 
@@ -17,11 +18,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"type"})
 	}
 	m := &metrics{
-		proxies:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "causeway_xds_proxies", Help: "Proxies that are connected."}),
-		streams:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "causeway_xds_streams", Help: "ADS streams that are open."}),
-		builds:    counter("causeway_xds_builds_total", "Configs built for a proxy."),
-		failures:  counter("causeway_xds_build_failures_total", "Configs that could not be built; the proxy keeps its last one."),
-		issued:    counter("causeway_identity_issued_total", "Identities issued to proxies."),
+		proxies:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "causeway_xds_proxies", Help: "Proxies that are connected."}),
+		streams:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "causeway_xds_streams", Help: "ADS streams that are open."}),
+		builds:   counter("causeway_xds_builds_total", "Configs built for a proxy."),
+		failures: counter("causeway_xds_build_failures_total", "Configs that could not be built; the proxy keeps its last one."),
+		issued:   counter("causeway_identity_issued_total", "Identities issued to proxies."),
+		kept: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_identity_kept_total", Help: "Identities that were kept for a proxy that comes back: used, or not because they are unreadable, of an other-identity, by an other-authority, or due for renewal.",
+		}, []string{"outcome"}),
 		responses: byType("causeway_xds_responses_total", "Responses sent to proxies."),
 		acks:      byType("causeway_xds_acks_total", "Responses that proxies acknowledged."),
 		nacks:     byType("causeway_xds_nacks_total", "Responses that proxies refused."),
@@ -31,7 +35,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.proxies, m.streams, m.builds, m.failures, m.issued, m.responses, m.acks, m.nacks, m.propagation)
+		r.MustRegister(m.proxies, m.streams, m.builds, m.failures, m.issued, m.kept, m.responses, m.acks, m.nacks, m.propagation)
 	}
 	return m
 }

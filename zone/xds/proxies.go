@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -31,6 +32,8 @@ type Config struct {
 	RBACForm rbac.Form
 	// AccessLogs are where proxies log what their inbounds judge.
 	AccessLogs []accesslog.Sink
+	// Holdings keep what proxies are given for the next start; nil for nothing.
+	Holdings *holdings.Book
 	// Instance names this process in DataplaneInsights.
 	Instance string
 	// Now is the clock; time.Now when nil.
@@ -82,6 +85,7 @@ func New(cfg Config) *Proxies {
 	}
 	p.renewals = newRenewals(cfg.Now, p.renew)
 	p.since = cfg.Store.Snapshot().Revision()
+	p.retainKept()
 	return p
 }
 

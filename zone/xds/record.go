@@ -135,17 +135,21 @@ func (r *record) setProblemLocked(source, text string) {
 	r.problems[source] = text[:min(len(text), 1024)]
 }
 
-func (r *record) issued(svid *identity.SVID, now time.Time) {
+// issued notes the proxy's identity. One that is resumed is not a new one.
+func (r *record) issued(svid *identity.SVID, resumed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by := "identity"
 	if svid.By != nil {
 		by = resources.KRIOf(svid.By).String()
 	}
-	n := r.mtls.GetCertificateRegenerations() + 1
+	n := r.mtls.GetCertificateRegenerations()
+	if !resumed || n == 0 {
+		n++
+	}
 	r.mtls = &meshpb.DataplaneInsight_MTLS{
 		CertificateExpirationTime:   timestamppb.New(svid.Leaf.NotAfter),
-		LastCertificateRegeneration: timestamppb.New(now),
+		LastCertificateRegeneration: timestamppb.New(svid.Issued()),
 		CertificateRegenerations:    n,
 		IssuedBackend:               by,
 		SupportedBackends:           []string{by},

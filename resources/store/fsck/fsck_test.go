@@ -3,6 +3,7 @@ package fsck_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -75,8 +76,12 @@ func folder(t *testing.T, n int, more ...*resources.Resource) string {
 	file(t, dir, "secrets.key", "key\n", 0o600)
 	file(t, dir, "audit/done-1.jsonl", "{\"seq\":1}\n{\"seq\":2}\n{\"se", 0o600) // the last line is what a crash leaves
 	file(t, dir, "known/zone-1.jsonl", "{\"t\":\"Mesh\"}\n", 0o600)
+	file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding+"\n"+holding[:len(holding)-5], 0o600) // as above
 	return dir
 }
+
+// holding is a line as a zone writes it.
+var holding = base64.StdEncoding.EncodeToString([]byte("cwseal1\nand so on"))
 
 func file(t *testing.T, dir, name, content string, mode os.FileMode) {
 	t.Helper()
@@ -129,9 +134,14 @@ func TestFindings(t *testing.T) {
 			file(t, dir, "kds-tls/x", "", 0o600)
 			_ = os.Chmod(filepath.Join(dir, "kds-tls"), 0o750)
 		}, "mode 0750", 0},
-		"an id that is none":          {func(dir string) { file(t, dir, "cluster-id", "x", 0o644) }, "damage cluster-id", 0},
-		"an unfinished store":         {func(dir string) { file(t, dir, "causeway.db.unfinished", "x", 0o600) }, "was interrupted", 0},
-		"a memory that is cut":        {func(dir string) { file(t, dir, "known/zone-2.jsonl", "{\n{}\n", 0o600) }, "1 of 2 lines", 0},
+		"an id that is none":   {func(dir string) { file(t, dir, "cluster-id", "x", 0o644) }, "damage cluster-id", 0},
+		"an unfinished store":  {func(dir string) { file(t, dir, "causeway.db.unfinished", "x", 0o600) }, "was interrupted", 0},
+		"a memory that is cut": {func(dir string) { file(t, dir, "known/zone-2.jsonl", "{\n{}\n", 0o600) }, "1 of 2 lines", 0},
+		"identities that are cut": {func(dir string) {
+			file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding[:19]+"\n"+holding+"\n", 0o600)
+		}, "holdings.sealed: 1 of 3 lines", 0},
+		"identities in the clear":     {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\neHh4\n", 0o600) }, "given other identities", 0},
+		"identities that others see":  {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding+"\n", 0o644) }, "mode 0644", 0},
 		"an audit log with a hole":    {func(dir string) { file(t, dir, "audit/done-1.jsonl", "{}\n\x00\x00\n{}\n", 0o600) }, "line 2", 1},
 		"a certificate that is none":  {func(dir string) { file(t, dir, "kds-tls/ca.crt", "x", 0o644) }, "no certificate in PEM form", 1},
 		"a sealed key that is empty":  {func(dir string) { file(t, dir, "kds-tls/ca.key", "", 0o600) }, "it is empty", 1},

@@ -1,0 +1,119 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Kept is an SVID with its key as Resume takes it, nil where the key is not here: the certificate and the key, in DER, one behind the
+// other. It is as secret as the key.
+func (s *SVID) Kept() []byte {
+	block, _ := pem.Decode(s.KeyPEM)
+	if block == nil {
+		return nil
+	}
+	return slices.Concat(s.Leaf.Raw, block.Bytes)
+}
+
+// Issued is when it was signed.
+func (s *SVID) Issued() time.Time { return s.Leaf.NotBefore.Add(skew) }
+
+// Resume gives a Dataplane of this zone the SVID that was kept for it, with the same bytes, where Issue would give the same but for key and
+// times: the authority that signs now has signed it, for who the Dataplane is now and for no longer than it would, and it is not due yet.
+// Errors wrap ErrUnreadable, ErrOtherIdentity, ErrOtherAuthority or ErrDue, or are those of Issue.
+func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error) {
+	leaf, key, err := readKept(kept)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	authority, who, err := a.forDataplane(dp)
+	if err != nil {
+		return nil, err
+	}
+	svid := authority.svid(&who, leaf, key)
+	if err := svid.isOf(&who); err != nil {
+		return nil, err
+	}
+	if err := authority.signed(leaf); err != nil {
+		return nil, fmt.Errorf("%w than %s: %w", ErrOtherAuthority, authority.id, err)
+	}
+	if now := a.cfg.Now(); now.Before(leaf.NotBefore) || !now.Before(svid.RenewAt) {
+		return nil, fmt.Errorf("%w: it is good from %s, and renewed at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339), svid.RenewAt.Format(time.RFC3339))
+	}
+	return svid, nil
+}
+
+// readKept takes apart what Kept returns.
+func readKept(kept []byte) (*x509.Certificate, []byte, error) {
+	var first asn1.RawValue
+	key, err := asn1.Unmarshal(kept, &first)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it does not begin with a certificate")
+	}
+	leaf, err := x509.ParseCertificate(first.FullBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("its key cannot be read") // the parser's error might quote it
+	}
+	private, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || private.Curve != elliptic.P256() || !private.PublicKey.Equal(leaf.PublicKey) {
+		return nil, nil, fmt.Errorf("the key is not the certificate's")
+	}
+	if again, err := x509.MarshalPKCS8PrivateKey(private); err != nil || !bytes.Equal(again, key) {
+		return nil, nil, fmt.Errorf("its key is written in another way")
+	}
+	return leaf, key, nil
+}
+
+// isOf wants the certificate to say what issue would have it say.
+func (s *SVID) isOf(who *Assigned) error {
+	leaf := s.Leaf
+	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != who.ID.String() || len(leaf.DNSNames)+len(leaf.EmailAddresses)+len(leaf.IPAddresses) > 0 {
+		return fmt.Errorf("%w: it is for %v, and would be for %s", ErrOtherIdentity, leaf.URIs, who.ID)
+	}
+	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if leaf.IsCA || leaf.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(leaf.ExtKeyUsage, usages) {
+		return fmt.Errorf("%w: it may be used for something else", ErrOtherIdentity)
+	}
+	if life := leaf.NotAfter.Sub(s.Issued()); life > who.Lifetime+time.Second {
+		return fmt.Errorf("%w: it is good for %s, and would be for %s", ErrOtherIdentity, life, who.Lifetime)
+	}
+	return nil
+}
+
+// signed wants the authority to have signed a leaf, and a verifier to find that out.
+func (a *Authority) signed(leaf *x509.Certificate) error {
+	switch {
+	case !bytes.Equal(leaf.RawIssuer, a.cert.RawSubject), !bytes.Equal(leaf.AuthorityKeyId, a.cert.SubjectKeyId):
+		return fmt.Errorf("it names %s as issuer", leaf.Issuer)
+	case leaf.NotAfter.After(a.cert.NotAfter):
+		return fmt.Errorf("it is good for longer than the authority")
+	}
+	return leaf.CheckSignatureFrom(a.cert)
+}
+
+// svid is a leaf that the authority has signed, with what goes along with it; keyDER is PKCS #8, nil where the key is not here.
+func (a *Authority) svid(who *Assigned, leaf *x509.Certificate, keyDER []byte) *SVID {
+	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})
+	for _, c := range a.chain {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	out := &SVID{ID: who.ID, By: who.By, Leaf: leaf, Authority: a.id, CertificatePEM: chain}
+	out.RenewAt = out.Issued().Add(leaf.NotAfter.Sub(out.Issued()) / 2)
+	if keyDER != nil {
+		out.KeyPEM = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	}
+	return out
+}
