@@ -54,7 +54,9 @@ func Changes(commit *store.Commit) []ResourceChange {
 			change.Result = "deleted"
 		}
 		d := differ{left: left}
-		d.compare("labels", labelsOf(c.Old), labelsOf(c.New))
+		if c.Old == nil || c.New == nil || !maps.Equal(c.Old.Labels, c.New.Labels) {
+			d.compare("labels", labelsOf(c.Old), labelsOf(c.New))
+		}
 		d.compare("spec", specOf(c.Old), specOf(c.New))
 		left, change.Diff, change.Cut = d.left, d.fields, d.cut
 		out = append(out, change)
@@ -62,85 +64,88 @@ func Changes(commit *store.Commit) []ResourceChange {
 	return out
 }
 
-func labelsOf(r *resources.Resource) any {
+func labelsOf(r *resources.Resource) json.RawMessage {
 	if r == nil {
 		return nil
 	}
-	labels := make(map[string]any, len(r.Labels))
-	for k, v := range r.Labels {
-		labels[k] = v
+	if len(r.Labels) == 0 {
+		return json.RawMessage("{}")
 	}
-	return labels
+	return encode(r.Labels)
 }
 
-func specOf(r *resources.Resource) any {
+func specOf(r *resources.Resource) json.RawMessage {
 	if r == nil {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(r.Spec.JSON()))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	return v
+	return r.Spec.JSON()
 }
 
-// differ collects the fields in which two values differ.
+// differ collects the fields in which two canonical JSON values differ. What is the same is passed over as text: a change of one
+// field costs little, however much stands around it.
 type differ struct {
 	fields []FieldChange
 	left   int
 	cut    bool
 }
 
-func (d *differ) compare(path string, from, to any) {
-	switch a := from.(type) {
-	case map[string]any:
-		if b, ok := to.(map[string]any); ok {
-			d.objects(path, a, b)
+// compare takes nil for what is not there.
+func (d *differ) compare(path string, from, to json.RawMessage) {
+	switch {
+	case bytes.Equal(from, to):
+	case secretField(lastName(path)):
+		d.add(path, from, to)
+	case isObject(from) && isObject(to):
+		d.objects(path, members(from), members(to))
+	case isArray(from) && isArray(to):
+		a, b := elements(from), elements(to)
+		if len(a) != len(b) {
+			d.add(path, from, to)
 			return
 		}
-	case []any:
-		if b, ok := to.([]any); ok && len(a) == len(b) {
-			for i := range a {
-				d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
-			}
-			return
+		for i := range a {
+			d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
 		}
-	}
-	d.add(path, from, to)
-}
-
-func (d *differ) objects(path string, a, b map[string]any) {
-	names := map[string]bool{}
-	for name := range a {
-		names[name] = true
-	}
-	for name := range b {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d.compare(path+"."+name, a[name], b[name])
+	default:
+		d.add(path, from, to)
 	}
 }
 
-func (d *differ) add(path string, from, to any) {
-	was, is := encode(hide(from)), encode(hide(to))
-	hidden := secretField(path[strings.LastIndexByte(path, '.')+1:])
-	if string(encode(from)) == string(encode(to)) {
-		return
+// objects goes through both in the order of their names.
+func (d *differ) objects(path string, a, b []member) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].name < b[0].name:
+			d.compare(path+"."+a[0].name, a[0].value, nil)
+			a = a[1:]
+		case len(a) == 0 || b[0].name < a[0].name:
+			d.compare(path+"."+b[0].name, nil, b[0].value)
+			b = b[1:]
+		default:
+			d.compare(path+"."+a[0].name, a[0].value, b[0].value)
+			a, b = a[1:], b[1:]
+		}
+	}
+}
+
+func (d *differ) add(path string, from, to json.RawMessage) {
+	was, is := decode(from), decode(to)
+	if was == nil && is == nil {
+		return // null is as good as nothing
 	}
 	if d.left == 0 {
 		d.cut = true
 		return
 	}
 	d.left--
-	c := FieldChange{Path: path, Hidden: hidden}
-	if !hidden {
-		c.From, c.To = d.short(was), d.short(is)
+	c := FieldChange{Path: path, Hidden: secretField(lastName(path))}
+	if !c.Hidden {
+		c.From, c.To = d.short(encode(hide(was))), d.short(encode(hide(is)))
 	}
 	d.fields = append(d.fields, c)
 }
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // short keeps a value, or says how long it is.
 func (d *differ) short(raw json.RawMessage) json.RawMessage {
@@ -149,6 +154,15 @@ func (d *differ) short(raw json.RawMessage) json.RawMessage {
 	}
 	d.cut = true
 	return encode(fmt.Sprintf("(%d bytes)", len(raw)))
+}
+
+func decode(raw json.RawMessage) (v any) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	return v
 }
 
 func encode(v any) json.RawMessage {

@@ -1,0 +1,78 @@
+package access
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// member is one of an object's.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
+
+// members takes a canonical object apart: it has no blanks, and its names are sorted.
+func members(object json.RawMessage) []member {
+	var out []member
+	for rest := object[1:]; len(rest) > 0 && rest[0] != '}'; {
+		n := valueEnd(rest)
+		m := member{name: nameOf(rest[:n])}
+		rest = rest[min(n+1, len(rest)):]
+		n = valueEnd(rest)
+		m.value = rest[:n]
+		out = append(out, m)
+		rest = rest[min(n+1, len(rest)):]
+	}
+	return out
+}
+
+func nameOf(raw json.RawMessage) string {
+	if len(raw) > 1 && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	var name string
+	if json.Unmarshal(raw, &name) != nil {
+		return string(raw)
+	}
+	return name
+}
+
+// elements takes a canonical array apart.
+func elements(array json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	for rest := array[1:]; len(rest) > 0 && rest[0] != ']'; {
+		n := valueEnd(rest)
+		out = append(out, rest[:n])
+		rest = rest[min(n+1, len(rest)):]
+	}
+	return out
+}
+
+// valueEnd is where the value ends that canonical JSON begins with.
+func valueEnd(raw []byte) int {
+	depth, text := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			if text = !text; !text && depth == 0 {
+				return i + 1
+			}
+		case text:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth <= 0 {
+				return i + 1 + min(depth, 0)
+			}
+		case depth == 0 && (c == ',' || c == ':'):
+			return i
+		}
+	}
+	return len(raw)
+}
