@@ -49,7 +49,7 @@ func compiledMatcher(list []step) *xdsmatcher.Matcher {
 // segmentsOf cuts the steps into segments and says what holds when none has an answer. A step's narrow and wide items may
 // come in either order, so each step begins with those that need no new segment.
 func segmentsOf(list []step) ([]segment, *onMatch) {
-	c := cutter{keys: identityKeys(list)}
+	c := cutter{list: list}
 	for rank := range list {
 		s := &list[rank]
 		var narrow, wide []item
@@ -57,7 +57,7 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 			e := &s.entries[i]
 			switch {
 			case e.isEverybody():
-				return c.segments, action(s.name, s.deny)
+				return c.segments, s.decision
 			case c.isWide(e):
 				wide = append(wide, item{rank, s, e})
 			default:
@@ -75,10 +75,12 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 	return c.segments, action(NameDefault, true)
 }
 
-// cutter collects segments. keys are all identities and prefixes that the steps name, sorted.
+// cutter collects the segments of a list.
 type cutter struct {
-	keys     []string
+	list     []step
 	segments []segment
+	// keys are all identities and prefixes that the steps name, sorted; nil until isWide needs them.
+	keys []string
 }
 
 func (c *cutter) inTree() bool { return len(c.segments) == 0 || c.segments[len(c.segments)-1].tree }
@@ -104,6 +106,9 @@ func (c *cutter) isWide(e *entry) bool {
 		return true
 	case e.identity[0].kind != resources.MatchPrefix || !e.hasConditions():
 		return false
+	}
+	if c.keys == nil {
+		c.keys = identityKeys(c.list)
 	}
 	prefix := e.identity[0].value
 	from, _ := slices.BinarySearch(c.keys, prefix)
@@ -132,7 +137,7 @@ func writeList(items []item) []*fieldMatcher {
 		for i := range group {
 			predicates[i] = entryPredicate(group[i].entry)
 		}
-		out = append(out, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: action(group[0].step.name, group[0].step.deny)})
+		out = append(out, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: group[0].step.decision})
 	}
 	return out
 }

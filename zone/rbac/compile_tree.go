@@ -53,7 +53,7 @@ func writeTree(items []item, otherwise *onMatch) *onMatch {
 }
 
 func identityMap(tree *xdsmatcher.Matcher_MatcherTree, otherwise *onMatch) *xdsmatcher.Matcher {
-	tree.Input = uriSAN()
+	tree.Input = uriSAN
 	return &xdsmatcher.Matcher{MatcherType: &xdsmatcher.Matcher_MatcherTree_{MatcherTree: tree}, OnNoMatch: otherwise}
 }
 
@@ -91,6 +91,9 @@ func keysOf(items []item) []*identityKey {
 // answersOf returns the items that can decide under a key, by rank, up to the first that needs nothing but the identity.
 // It is nil when none is the key's own: then the longest enclosing prefix gives the same answer.
 func answersOf(key *identityKey, enclosing []*identityKey) []item {
+	if len(enclosing) == 0 && len(key.items) == 1 {
+		return key.items
+	}
 	var all []item
 	for _, e := range enclosing {
 		all = append(all, e.items...)
@@ -128,7 +131,7 @@ func writeAnswer(items []item) *onMatch {
 		var predicates []*predicate
 		for _, it := range group {
 			if !it.entry.hasConditions() {
-				last = action(it.step.name, it.step.deny)
+				last = it.step.decision
 				break
 			}
 			rest := *it.entry
@@ -136,7 +139,7 @@ func writeAnswer(items []item) *onMatch {
 			predicates = append(predicates, entryPredicate(&rest))
 		}
 		if last == nil {
-			matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: action(group[0].step.name, group[0].step.deny)})
+			matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: group[0].step.decision})
 		}
 	}
 	if len(matchers) == 0 {

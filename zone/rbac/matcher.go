@@ -41,7 +41,7 @@ func listMatcher(list []step) *xdsmatcher.Matcher {
 		for i := range s.entries {
 			predicates[i] = entryPredicate(&s.entries[i])
 		}
-		matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: action(s.name, s.deny)})
+		matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: s.decision})
 	}
 	return matcherList(matchers, action(NameDefault, true))
 }
@@ -77,7 +77,7 @@ func entryPredicate(e *entry) *predicate {
 		input *extension
 		tests []test
 	}{
-		{uriSAN(), e.identity}, {serverName(), e.sni}, {header(":method"), e.method}, {header(":path"), e.path},
+		{uriSAN, e.identity}, {serverName, e.sni}, {methodHeader, e.method}, {pathHeader, e.path},
 	} {
 		if len(p.tests) == 0 {
 			continue
@@ -104,7 +104,7 @@ func everybody() *predicate {
 
 // inFront are the matchers that no policy can turn off.
 func inFront() []*fieldMatcher {
-	malformed := single(uriSAN(), stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID}))
+	malformed := single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID}))
 	return []*fieldMatcher{
 		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
 		{Predicate: malformed, OnMatch: action(NameMalformedURISAN, true)},
@@ -112,7 +112,7 @@ func inFront() []*fieldMatcher {
 }
 
 func multipleURISANs() *predicate {
-	return single(uriSAN(), &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Contains{Contains: ","}})
+	return single(uriSAN, &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Contains{Contains: ","}})
 }
 
 // malformedSPIFFEID is for what begins like a SPIFFE ID and is none of a workload: it has no path, an upper-case trust
@@ -151,12 +151,14 @@ func stringMatch(t test) *stringMatcher {
 	return &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Exact{Exact: t.value}}
 }
 
-func uriSAN() *extension { return typed("envoy.matching.inputs.uri_san", &sslinputs.UriSanInput{}) }
-
-// serverName is the SNI, in lower case. Envoy knows it only where the listener has the TLS inspector.
-func serverName() *extension {
-	return typed("envoy.matching.inputs.server_name", &networkinputs.ServerNameInput{})
-}
+// Inputs that have no settings. All predicates share them, so nobody changes them.
+var (
+	uriSAN = typed("envoy.matching.inputs.uri_san", &sslinputs.UriSanInput{})
+	// serverName is the SNI, in lower case. Envoy knows it only where the listener has the TLS inspector.
+	serverName   = typed("envoy.matching.inputs.server_name", &networkinputs.ServerNameInput{})
+	methodHeader = header(":method")
+	pathHeader   = header(":path")
+)
 
 func header(name string) *extension {
 	return typed("envoy.matching.inputs.request_headers", &envoymatcher.HttpRequestHeaderMatchInput{HeaderName: name})

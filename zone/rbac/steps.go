@@ -22,6 +22,8 @@ type step struct {
 	name    string
 	deny    bool
 	entries []entry
+	// decision is what matching any entry comes to; all places that write it share it.
+	decision *onMatch
 }
 
 // steps lays out the rules in the order in which Envoy walks them: the denies of every rule, then the allows of every
@@ -31,16 +33,21 @@ func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step
 	var denies, allows []step
 	for i := range rules.Items {
 		r := &rules.Items[i]
-		deny, allow := r.Conf.Deny, slices.Concat(r.Conf.Allow, r.Conf.AllowWithShadowDeny)
-		if dryRun {
-			deny, allow = slices.Concat(r.Conf.Deny, r.Conf.AllowWithShadowDeny), r.Conf.Allow
+		name := r.Origin.String()
+		deny, allow := r.Conf.Deny, r.Conf.Allow
+		switch shadow := r.Conf.AllowWithShadowDeny; {
+		case len(shadow) == 0:
+		case dryRun:
+			deny = slices.Concat(deny, shadow)
+		default:
+			allow = slices.Concat(allow, shadow)
 		}
-		d := step{name: r.Origin.String(), deny: true, entries: lowerDenies(deny, protocol)}
+		d := step{name: name, deny: true, entries: lowerDenies(deny, protocol)}
 		if r.Closed {
 			d.entries = []entry{{}}
 		}
 		denies = appendStep(denies, d)
-		allows = appendStep(allows, step{name: r.Origin.String(), entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)})
+		allows = appendStep(allows, step{name: name, entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)})
 	}
 	return append(denies, allows...)
 }
@@ -49,11 +56,12 @@ func appendStep(list []step, s step) []step {
 	if len(s.entries) == 0 {
 		return list
 	}
+	s.decision = action(s.name, s.deny)
 	return append(list, s)
 }
 
 func lowerDenies(list []resources.PermissionMatch, protocol matching.Protocol) []entry {
-	var out []entry
+	out := make([]entry, 0, len(list))
 	for i := range list {
 		out = append(out, lowerDeny(&list[i], protocol))
 	}
@@ -61,7 +69,7 @@ func lowerDenies(list []resources.PermissionMatch, protocol matching.Protocol) [
 }
 
 func lowerAllows(list []resources.PermissionMatch, protocol matching.Protocol) []entry {
-	var out []entry
+	out := make([]entry, 0, len(list))
 	for i := range list {
 		if e, ok := lowerAllow(&list[i], protocol); ok {
 			out = append(out, e)
