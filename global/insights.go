@@ -185,7 +185,7 @@ func (s *subscription) count(e kds.Event) bool {
 	case kds.Rejected:
 		c.rejected++
 	}
-	s.updated = time.Now()
+	s.updated = e.Time
 	return true
 }
 

@@ -39,7 +39,7 @@ const (
 // Event is one thing that happened in a session. Fields that do not apply are zero.
 type Event struct {
 	Kind EventKind
-	// Time is set for sessions and health checks.
+	// Time is set for sessions, health checks, messages that left and their answers.
 	Time time.Time
 	// Zone is the zone's end of the session, Session its number on this server.
 	Zone    string

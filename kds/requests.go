@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -52,6 +53,7 @@ func (s *sender) answerEmpty(ctx context.Context, stream requestStream, req *dis
 	for name := range req.GetInitialResourceVersions() {
 		m.RemovedResources = append(m.RemovedResources, name)
 	}
+	s.empties += proto.Size(m)
 	return sendWithin(ctx, s.sendTimeout, stream.SendMsg, any(m))
 }
 
@@ -95,10 +97,11 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 		return // of a message without resources, or of none that we know
 	}
 	m := sub.inflight
-	event := Event{Kind: Acknowledged, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}
+	now := s.now()
+	event := Event{Kind: Acknowledged, Time: now, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}
 	if req.GetErrorDetail() == nil {
 		s.accepted(sub, m)
-		event.Age = ageOf(&m.cause, s.now())
+		event.Age = ageOf(&m.cause, now)
 		m.steps.End("")
 	} else {
 		m.steps.End("refused: " + truncate(req.GetErrorDetail().GetMessage()))

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// promptBytes may stand unanswered in a stream without a send having to wait: gRPC takes 64 KiB of a stream's messages before
+// it blocks for those that the peer has not read, and what the peer has answered it has read.
+const promptBytes = 32 << 10
+
 // sendWithin sends m and waits for it, at most for the timeout. When it fails, the stream must be ended, which is what
 // ends the send still under way: gRPC blocks while the peer does not read.
 func sendWithin[M any](ctx context.Context, timeout time.Duration, send func(M) error, m M) error {

@@ -70,6 +70,8 @@ type sender struct {
 	judge bool
 	// unknown counts requests for types that nobody knows.
 	unknown int
+	// empties is the bytes of the messages that need no answer.
+	empties int
 }
 
 // subscription is one type that the peer asked for.
@@ -202,13 +204,28 @@ func (s *sender) sendReady(ctx context.Context, stream requestStream) error {
 		if m == nil {
 			continue
 		}
-		if err := sendWithin(ctx, s.sendTimeout, stream.SendMsg, any(m)); err != nil {
+		if err := s.send(ctx, stream, m); err != nil {
 			return err
 		}
 		sub.line.sent(sub.inflight.revision, sub.inflight.sent)
-		s.session.observe(Event{Kind: Sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+		s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
 	}
 	return nil
+}
+
+// send sends a message that is in flight already. What gRPC takes at once needs no watch over it, which would cost a goroutine
+// for each message of each zone.
+func (s *sender) send(ctx context.Context, stream requestStream, m any) error {
+	unanswered := s.empties
+	for _, sub := range s.order {
+		if sub.inflight != nil {
+			unanswered += sub.inflight.size
+		}
+	}
+	if unanswered <= promptBytes {
+		return stream.SendMsg(m)
+	}
+	return sendWithin(ctx, s.sendTimeout, stream.SendMsg, m)
 }
 
 // message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence".

@@ -3,6 +3,7 @@ package kds
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,10 +27,11 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	peer atomic.Pointer[Peer]
+
 	mu    sync.Mutex
 	open  [2]bool // guarded by mu: which streams are there
 	users int     // guarded by mu: streams that have not returned
-	peer  *Peer   // guarded by mu
 }
 
 func newSession(ctx context.Context, number uint64, zone string, observer Observer) *session {
@@ -40,18 +42,13 @@ func newSession(ctx context.Context, number uint64, zone string, observer Observ
 
 // observe completes the event with whose session it is and passes it on.
 func (s *session) observe(e Event) {
-	e.Zone, e.Session = s.zone, s.number
-	s.mu.Lock()
-	e.Peer = s.peer
-	s.mu.Unlock()
+	e.Zone, e.Session, e.Peer = s.zone, s.number, s.peer.Load()
 	s.observer.Observe(e)
 }
 
 // introduce notes what the peer says of itself.
 func (s *session) introduce(d Direction, p *Peer) {
-	s.mu.Lock()
-	s.peer = p
-	s.mu.Unlock()
+	s.peer.Store(p)
 	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: d})
 }
 
