@@ -10,7 +10,7 @@ import (
 // Bounds of the pause between two waves while changes come faster than the zones answer.
 const (
 	shortestPause = 4 * time.Millisecond
-	longestPause  = 32 * time.Millisecond
+	longestPause  = 64 * time.Millisecond
 )
 
 // pace tells senders when to look at the store again.
