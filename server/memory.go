@@ -10,32 +10,24 @@ import (
 // it, not as much again.
 const gcPercent = 50
 
-// globalBallast, ZoneBallast: bytes for HoldBallast.
-const (
-	globalBallast = 32 << 20
-	ZoneBallast   = 16 << 20
-)
+// ballast is what counts as held besides, in bytes: with little in the store, garbage is collected when it is half of this.
+const ballast = 96 << 20
 
 // eagerGCPercent is gcPercent for a while in which much is made that will not be needed again, such as when all zones
 // connect at once: what the process grows to then, it gives back slowly.
-const eagerGCPercent = 10
+const eagerGCPercent = 5
 
-// SaveMemory sets how eagerly a global collects garbage, unless its environment does (GOGC, GOMEMLIMIT). It is for a
+// SaveMemory sets how eagerly a server collects garbage, unless its environment does (GOGC, GOMEMLIMIT). It is for a
 // main, before it serves, which calls what it returns when the server has ended.
+//
+// The ballast takes no memory, for nobody touches it; without, a server that holds little collects garbage every few requests.
 func SaveMemory() (release func()) {
 	CollectEagerly(false)
-	return HoldBallast(globalBallast)
-}
-
-// HoldBallast makes so many bytes count as held until they are released. They take no memory, for nobody touches them;
-// without, a server that holds little collects garbage every few requests. Where the environment decides (GOGC, GOMEMLIMIT)
-// there are none.
-func HoldBallast(bytes int) (release func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	ballast := make([]byte, bytes)
-	return func() { runtime.KeepAlive(ballast) }
+	held := make([]byte, ballast)
+	return func() { runtime.KeepAlive(held) }
 }
 
 // CollectEagerly makes the process collect garbage sooner while on is true, for some processor time. It does nothing where

@@ -51,7 +51,7 @@ func newRun() *cobra.Command {
 			defer tracing.Close()
 			cfg.Tracer = tracing.Tracer
 			cfg.Store.Password, cfg.SecretsPassphrase = os.Getenv(backend.PasswordEnv), os.Getenv(secrets.PassphraseEnv)
-			defer server.HoldBallast(server.ZoneBallast)()
+			defer server.SaveMemory()()
 			return zone.Run(cmd.Context(), cfg)
 		},
 	}
