@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // ErrOtherCA: the certificate folder has another CA than the one that the replicas of this server share.
@@ -28,11 +29,48 @@ func ExportCA(dir string, box Sealer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(ca.key)
+	return ca.pem()
+}
+
+// NewCA returns a CA that is nowhere yet, as ExportCA does.
+func NewCA() ([]byte, error) {
+	ca, err := newCA()
 	if err != nil {
 		return nil, err
 	}
-	return append(pemBlock("CERTIFICATE", ca.cert.Raw), pemBlock("PRIVATE KEY", key)...), nil
+	return ca.pem()
+}
+
+// pem is the certificate and the key, in the clear.
+func (a *authority) pem() ([]byte, error) {
+	key, err := x509.MarshalPKCS8PrivateKey(a.key)
+	if err != nil {
+		return nil, err
+	}
+	return append(pemBlock("CERTIFICATE", a.cert.Raw), pemBlock("PRIVATE KEY", key)...), nil
+}
+
+// SetAsideCA moves the CA of a certificate folder, and what it signed, into a new folder below it, whose path is returned; empty when there
+// is nothing to move. Other files of the folder stay. The server that has the folder must not run.
+func SetAsideCA(dir string, now time.Time) (string, error) {
+	aside := filepath.Join(dir, "replaced-"+now.UTC().Format("20060102-150405.000"))
+	moved := false
+	for _, name := range []string{caCertFile, caKeyFile, tlsCertFile, tlsKeyFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.MkdirAll(aside, 0o700); err != nil {
+			return "", err
+		}
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(aside, name)); err != nil {
+			return "", err
+		}
+		moved = true
+	}
+	if !moved {
+		return "", nil
+	}
+	return aside, nil
 }
 
 // ImportCA makes the folder's CA the one that ExportCA returned elsewhere. It fails with ErrOtherCA where the folder has another:
@@ -52,7 +90,7 @@ func ImportCA(dir string, pair []byte, box Sealer) error {
 	case err == nil && bytes.Equal(here, pemBlock("CERTIFICATE", der)):
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s: %w: the replicas share another; move the folder away to take theirs, and let zones that pinned this one join again", dir, ErrOtherCA)
+		return fmt.Errorf("%s: %w: the replicas share another: causeway-global replace-ca --take, with the settings of run, takes theirs; zones that pinned this one have to join again", dir, ErrOtherCA)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

@@ -25,15 +25,15 @@ func newRoot() *cobra.Command {
 		Short: "The global server of a Causeway mesh",
 		Args:  cobra.NoArgs,
 	}
-	root.AddCommand(newRun(), settings.NewHealthcheck("causeway-global", newRun()), settings.NewMan("causeway-global"), settings.NewReference("causeway-global"), &cobra.Command{
+	root.AddCommand(newRun(&global.Config{}), newReplaceCA(), settings.NewHealthcheck("causeway-global", newRun(&global.Config{})), settings.NewMan("causeway-global"), settings.NewReference("causeway-global"), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), server.Version()) },
 	})
 	return root
 }
 
-func newRun() *cobra.Command {
-	cfg := global.Config{}
+// newRun makes the command that fills cfg and serves by it.
+func newRun(cfg *global.Config) *cobra.Command {
 	var logLevel, logFormat, advertise string
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -63,7 +63,7 @@ func newRun() *cobra.Command {
 			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
 			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
 			defer server.SaveMemory()()
-			return global.Run(cmd.Context(), cfg)
+			return global.Run(cmd.Context(), *cfg)
 		},
 	}
 	f := cmd.Flags()

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/global"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// newReplaceCA shares the settings of run that say where the CA is, so that it can be given the same file.
+func newReplaceCA() *cobra.Command {
+	cfg, take := &global.Config{}, false
+	run := newRun(cfg)
+	cmd := &cobra.Command{
+		Use:   "replace-ca",
+		Short: "Replace the CA that zones pin, while the global does not run; all zones have to join again",
+		Long: "Replaces the CA that signs the global's own certificates. Give it the settings of run, by flags, environment or --config. The\n" +
+			"global, and with --store etcd each of its replicas, must not run. The old files are moved into a folder below kds-tls.\n\n" +
+			"Replicas share their CA: replace it with one of them, and with --take have each of the others take it. Zones pinned the old CA:\n" +
+			"each joins again, with what causewayctl zone create ZONE --rejoin prints. Clients of the HTTP API need the new ca.crt.",
+		Example: "  causeway-global replace-ca --data-dir /var/lib/causeway\n" +
+			"  causeway-global replace-ca --config /etc/causeway/global.yaml --data-dir /var/lib/causeway-global --take   # on each other replica",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := settings.Load(run.Flags()); err != nil {
+				return err
+			}
+			log, err := server.NewLogger(cmd.ErrOrStderr(), "warn", "text")
+			if err != nil {
+				return err
+			}
+			cfg.Log, cfg.SecretsPassphrase, cfg.Store.Password = log, os.Getenv(secrets.PassphraseEnv), os.Getenv(backend.PasswordEnv)
+			done, err := global.ReplaceCA(cmd.Context(), *cfg, take)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			_, _ = fmt.Fprintf(out, "SHA-256 of the CA from now on: %s\n", done.SHA256)
+			if done.Aside != "" {
+				_, _ = fmt.Fprintf(out, "what was there is now in %s\n", done.Aside)
+			}
+			_, err = fmt.Fprintln(out, "start the global; then, for each zone: causewayctl zone create ZONE --rejoin, and causeway-zone join on its machine")
+			return err
+		},
+	}
+	ofStore := pflag.NewFlagSet("", pflag.ContinueOnError)
+	settings.AddStoreFlags(ofStore, &backend.Config{}, "")
+	for _, name := range []string{"data-dir", "secrets-key-file", "config"} {
+		cmd.Flags().AddFlag(run.Flags().Lookup(name))
+	}
+	ofStore.VisitAll(func(f *pflag.Flag) { cmd.Flags().AddFlag(run.Flags().Lookup(f.Name)) })
+	cmd.Flags().BoolVar(&take, "take", false, "take the CA that replicas share, which was replaced with another of them")
+	return cmd
+}

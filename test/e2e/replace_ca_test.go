@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/pages"
+)
+
+// TestServerCAGuide runs the commands by which docs/operations/rotation.md replaces a global's CA: the zone is locked out until it has joined
+// again, loses nothing, and hears of changes afterwards.
+func TestServerCAGuide(t *testing.T) {
+	m := newMesh(t, "zone-1")
+	zone := m.zones["zone-1"]
+	m.apply(m.global, timeout("before", "10s"))
+	m.arrives(zone, "before")
+	before, lockedOut := m.fingerprint(), false
+	root, err := cluster.Root()
+	m.must(err)
+	commands, err := pages.Read(root, "docs/operations/rotation.md", "## A server's own CA")
+	m.must(err)
+	if len(commands) != 7 {
+		t.Fatalf("the section has %d commands", len(commands))
+	}
+	servers := map[string]*cluster.Server{"causeway-global": m.global, "causeway-zone": zone}
+	dir := t.TempDir()
+	place := strings.NewReplacer("/var/lib/causeway-global", m.global.DataDir, "/var/lib/causeway-zone", zone.DataDir, "10.0.0.1:5685", m.global.Address("kds"))
+	for _, c := range commands {
+		words := strings.Fields(c.Text)
+		switch {
+		case words[0] != "systemctl":
+			out, err := m.inShell(dir, place.Replace(c.Text))
+			m.must(err)
+			m.must(pages.Shows(c.Output, out, place))
+		case words[1] == "stop":
+			if words[2] == "causeway-zone" {
+				m.says(zone, "certificate signed by unknown authority", "the zone to say why it has no session")
+				lockedOut = true
+			}
+			m.must(servers[words[2]].Stop(t.Context()))
+		case words[1] == "start":
+			if s := servers[words[2]]; s == zone {
+				zone.SetArgs() // the join string of its first start is replaced by the one that it has used now
+			}
+			m.must(servers[words[2]].Start(t.Context()))
+		}
+	}
+	if after := m.fingerprint(); after == before || !lockedOut {
+		t.Errorf("the CA was %s and is %s; the zone was locked out: %v", before, after, lockedOut)
+	}
+	m.apply(m.global, timeout("after", "10s"))
+	m.arrives(zone, "after")
+	m.arrives(zone, "before")
+}
+
+// inShell runs a command of a page in a folder.
+func (m *mesh) inShell(dir, command string) (string, error) {
+	cmd := exec.CommandContext(m.t.Context(), "bash", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+programs.bin+":"+os.Getenv("PATH"), "CAUSEWAY_ADDRESS="+m.global.API.URL())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("$ %s\n%w: %s", command, err, out)
+	}
+	return string(out), nil
+}
+
+// says waits until a server's log has the words.
+func (m *mesh) says(s *cluster.Server, words, what string) {
+	m.t.Helper()
+	m.eventually(what, func(context.Context) error {
+		if !strings.Contains(s.Log(), words) {
+			return errors.New(s.Tail(3))
+		}
+		return nil
+	})
+}
+
+// TestReplaceCAOfReplicas: it is replaced in the store, by one of them; another one does not start before it has taken it; and a global that
+// runs, or has nothing to take, is left as it is.
+func TestReplaceCAOfReplicas(t *testing.T) {
+	r := newReplicated(t, 1, 2, 1)
+	first, second, zone := r.globals[0], r.globals[1], r.zones["zone-0"]
+	before := caOf(t, first)
+	if caOf(t, second) != before {
+		t.Fatal("the replicas have not the same CA to begin with")
+	}
+	settings := func(g *cluster.Server) []string {
+		return []string{
+			"replace-ca", "--data-dir", g.DataDir, "--store", "etcd", "--etcd-endpoints", strings.Join(r.etcd.Endpoints(), ","),
+			"--secrets-key-file", filepath.Join(first.DataDir, "secrets.key"),
+		}
+	}
+	r.must(first.Stop(t.Context()))
+	r.must(second.Stop(t.Context()))
+	out, err := r.Output(t.Context(), nil, "causeway-global", settings(first)...)
+	r.must(err)
+	if after := caOf(t, first); after == before || !strings.Contains(string(out), "what was there is now in") {
+		t.Errorf("the CA is the old one, or it does not say where that is:\n%s", out)
+	}
+	if err := second.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "replace-ca --take") {
+		t.Errorf("with the old CA it starts, or does not say what to do: %v", err)
+	}
+	_, err = r.Output(t.Context(), nil, "causeway-global", append(settings(second), "--take")...)
+	r.must(err)
+	for _, g := range r.globals {
+		r.must(g.Start(t.Context()))
+	}
+	if caOf(t, first) == before || caOf(t, second) != caOf(t, first) {
+		t.Error("the replicas have not the same CA in the end")
+	}
+	join, err := r.JoinString(t.Context(), second, zone.Name())
+	r.must(err)
+	r.must(zone.Stop(t.Context()))
+	_, err = r.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", zone.DataDir)
+	r.must(err)
+	zone.SetArgs()
+	r.must(zone.Start(t.Context()))
+	r.apply(first, timeout("after", "10s"))
+	r.arrives(zone, "after")
+
+	alone, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: "alone"})
+	r.must(err)
+	held := caOf(t, alone)
+	for _, args := range [][]string{{"replace-ca", "--data-dir", alone.DataDir}, {"replace-ca", "--data-dir", alone.DataDir, "--take"}} {
+		if out, err := r.Output(t.Context(), nil, "causeway-global", args...); err == nil || caOf(t, alone) != held {
+			t.Errorf("%q of a global that runs: %s", args, out)
+		}
+	}
+	r.must(alone.Stop(t.Context()))
+	if _, err := r.Output(t.Context(), nil, "causeway-global", "replace-ca", "--data-dir", alone.DataDir, "--take"); err == nil || !strings.Contains(err.Error(), "--store etcd") || caOf(t, alone) != held {
+		t.Errorf("--take without replicas: %v", err)
+	}
+}
+
+// caOf is the CA that a global has in its folder.
+func caOf(t *testing.T, g *cluster.Server) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(g.DataDir, "kds-tls", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
