@@ -19,6 +19,7 @@ PROTOC_GEN_GO_VERSION := v1.36.12
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION     := v1.13.0
 HELM_VERSION          := v3.22.0
+# The version is also in test/tools/promtool/go.mod.
 PROMTOOL_VERSION      := v0.315.0
 NFPM_VERSION          := v2.43.4
 # The version is also in test/tools/spire/go.mod.
@@ -37,6 +38,7 @@ golangci_lint_ready := $(STAMPS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
 helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
 promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
+judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
 spire_ready         := $(STAMPS)/spire-server-$(SPIRE_VERSION) $(STAMPS)/spire-agent-$(SPIRE_VERSION)
 export ENVOY
@@ -92,9 +94,9 @@ test: $(envoy_ready) $(gotestsum_ready) ## all tests, with the race detector, en
 	exit $$status
 
 # Tests that need tools which take minutes to build.
-TOOLED := ^Test(Helm|Promtool|Release)
+TOOLED := ^Test(Helm|Judge|Promtool|Release)
 .PHONY: test-deploy
-test-deploy: $(helm_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
+test-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
 	$(GOTESTSUM) --packages=./test/deploy -- -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
 
 # Without SPIRE, make test passes this test over, with a word.
@@ -172,7 +174,7 @@ clean: ## remove what was built; .tools/ stays
 tools: $(envoy_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
 
 .PHONY: tools-deploy
-tools-deploy: $(helm_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
+tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
 
 .PHONY: tools-envoy
 tools-envoy: $(envoy_ready) ## install only Envoy
@@ -195,9 +197,15 @@ $(gotestsum_ready):
 $(helm_ready):
 	$(INSTALL) go helm helm.sh/helm/v3/cmd/helm $(HELM_VERSION)
 
-# Without service discovery, for which it would bring the libraries of every cloud.
+# By a module of ours, as it cannot be installed from its own; without service discovery, for which it would bring the libraries of every cloud.
 $(promtool_ready):
-	$(INSTALL) module promtool github.com/prometheus/prometheus/cmd/promtool $(PROMTOOL_VERSION) remove_all_sd
+	$(INSTALL) wrapper promtool github.com/prometheus/prometheus/cmd/promtool $(PROMTOOL_VERSION) test/tools/promtool remove_all_sd
+
+# Ours: it has the types of Kubernetes, of the Prometheus operator and of Compose.
+$(judge_ready): $(wildcard test/tools/judge/*)
+	mkdir -p $(@D) $(TOOLS)/bin
+	GOFLAGS='' $(GO) -C test/tools/judge build -ldflags '-s -w' -o "$(abspath $(TOOLS))/bin/judge" .
+	touch $@
 
 # By a module that has the sums of all that SPIRE needs, as SPIRE itself keeps them: not all of it is in the checksum database. The C
 # compiler is for SQLite, in which the server keeps its entries.

