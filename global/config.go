@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -24,7 +25,7 @@ type Config struct {
 	// DataDir is where the store, keys and certificates live; required. It is made with mode 0700.
 	DataDir string
 	// Store says where resources are kept; by default in a bolt file in DataDir. Servers with the same place in one etcd are
-	// replicas. Path, Registerer and Log are filled in.
+	// replicas. Path, Owner, Registerer and Log are filled in.
 	Store backend.Config
 	// EtcdHistory is how long etcd remembers what was replaced: one of the replicas has it forget the rest. Zero leaves that to etcd.
 	EtcdHistory time.Duration
@@ -76,6 +77,7 @@ func (c *Config) fill() error {
 		return errors.New("no logger")
 	}
 	c.Store.Path, c.Store.Log = c.storePath(), c.Log
+	c.Store.Owner = archive.Header{Server: "global", Version: server.Version()}
 	if err := c.Store.Validate(); err != nil {
 		return err
 	}

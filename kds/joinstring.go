@@ -13,8 +13,17 @@ import (
 	"strings"
 )
 
-// joinPrefix says what the string is, and its version.
-const joinPrefix = "causeway-join:v1:"
+// A join string is joinKind, "v" and the number of its format, a colon, and what that format has.
+const (
+	joinKind   = "causeway-join:"
+	joinPrefix = joinKind + "v1:" // of the newest format, which Encode writes
+)
+
+// joinFormats returns what reads each format there was, the first that of format 1: strings are carried from an older global to a newer
+// zone, and the other way round.
+func joinFormats() []func(encoded string) (*JoinString, error) {
+	return []func(string) (*JoinString, error){parseJoinString}
+}
 
 // Limits of a join string.
 const (
@@ -23,6 +32,9 @@ const (
 	MaxJoinAddresses = 16
 	maxJoinToken     = 4 << 10
 )
+
+// ErrJoinFormat: a newer global made the join string.
+var ErrJoinFormat = errors.New("the join string's format is too new")
 
 // ErrJoinString: what was given as a join string is none.
 var ErrJoinString = errors.New("not a join string: copy the whole line that begins with " + joinPrefix + ", as causewayctl zone create prints it")
@@ -63,16 +75,26 @@ func (j *JoinString) Encode() (string, error) {
 	return out, err
 }
 
-// ParseJoinString reads what Encode writes; space around it is fine. Errors wrap ErrJoinString and show nothing of the string.
+// ParseJoinString reads what Encode writes; space around it is fine. Errors wrap ErrJoinString or ErrJoinFormat, and show nothing of the string.
 func ParseJoinString(s string) (*JoinString, error) {
 	s = strings.TrimSpace(s)
-	encoded, ok := strings.CutPrefix(s, joinPrefix)
-	if !ok && strings.HasPrefix(s, "causeway-join:") {
-		return nil, fmt.Errorf("%w: it is of another version, so the global and this program are of different releases", ErrJoinString)
-	}
-	if !ok || len(s) > maxJoinString {
+	version, encoded, ok := strings.Cut(strings.TrimPrefix(s, joinKind), ":")
+	if !ok || !strings.HasPrefix(s, joinKind) || len(s) > maxJoinString {
 		return nil, ErrJoinString
 	}
+	formats := joinFormats()
+	switch n, err := strconv.ParseUint(strings.TrimPrefix(version, "v"), 10, 16); {
+	case err != nil || n == 0 || version != "v"+strconv.FormatUint(n, 10):
+		return nil, ErrJoinString
+	case n > uint64(len(formats)):
+		return nil, fmt.Errorf("%w: it has format %d, and this program reads up to %d: use the version that the global has (causewayctl version shows it), or a newer one", ErrJoinFormat, n, len(formats))
+	default:
+		return formats[n-1](encoded)
+	}
+}
+
+// parseJoinString reads format 1: JSON in base64.
+func parseJoinString(encoded string) (*JoinString, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {
 		return nil, fmt.Errorf("%w: a part of it is missing or was changed", ErrJoinString)

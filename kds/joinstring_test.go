@@ -52,7 +52,9 @@ func TestNoJoinStrings(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":             "",
 		"a word":            "zone-3",
-		"another version":   strings.Replace(good, ":v1:", ":v9:", 1),
+		"no version":        strings.Replace(good, ":v1:", ":", 1),
+		"version zero":      strings.Replace(good, ":v1:", ":v0:", 1),
+		"odd version":       strings.Replace(good, ":v1:", ":v+1:", 1),
 		"cut":               good[:len(good)-7],
 		"two":               good + good,
 		"standard base64":   joinPrefix + "++//",
@@ -97,8 +99,8 @@ func FuzzJoinString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		j, err := ParseJoinString(text)
 		if err != nil {
-			if !errors.Is(err, ErrJoinString) {
-				t.Fatalf("%v is no ErrJoinString", err)
+			if !errors.Is(err, ErrJoinString) && !errors.Is(err, ErrJoinFormat) {
+				t.Fatalf("%v is neither ErrJoinString nor ErrJoinFormat", err)
 			}
 			return
 		}

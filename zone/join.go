@@ -63,7 +63,7 @@ type Joined struct {
 // global that cannot be reached is tried again for two minutes, at growing intervals. The key is on disk before the token is shown: when
 // the answer gets lost, the next try, also of a later process, shows the same token with the same key, and the global answers again;
 // with any other key the token is used. A zone that has joined before keeps its id. Errors wrap
-// kds.ErrJoinString, ErrOtherZone, or say what the global answered.
+// kds.ErrJoinString, kds.ErrJoinFormat, ErrOtherZone, or say what the global answered.
 func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()

@@ -65,6 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	diagnostics := server.NewDiagnostics()
 	cfg.Store.Registerer = diagnostics.Registry
+	cfg.Store.Owner = archive.Header{Server: "zone", Zone: cfg.Zone, Version: server.Version()}
 	cfg.Store.Prefix = cmp.Or(cfg.Store.Prefix, "/causeway/zones/"+cfg.Zone) // the name may come from the membership
 	var durable *backend.Store
 	var guard *access.Guard

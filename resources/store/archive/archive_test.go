@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 		want error
 		says string
 	}{
-		"newer":            {`{"causewayBackup":2,"version":"v9"}`, ErrFormat, "use that version"},
+		"newer":            {`{"causewayBackup":2,"version":"v9"}`, ErrFormat, `use version "v9"`},
 		"not one":          {`{"a":1}`, ErrDamaged, "does not begin"},
 		"no end":           {begin, ErrDamaged, "its end is missing"},
 		"unknown line":     {begin + `{"colour":"blue"}`, ErrDamaged, "line 2"},

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // Backup is a backup in memory.
@@ -39,12 +40,13 @@ func Read(r io.Reader) (*Backup, error) {
 		return nil, fmt.Errorf("%w: it does not begin as a backup of causewayctl", ErrDamaged)
 	}
 	if b.Header.Format > formatVersion {
-		return nil, fmt.Errorf("%w: it has format %d, written by version %s, and this program reads up to %d: use that version", ErrFormat, b.Header.Format, b.Header.Version, formatVersion)
+		return nil, store.NewerFormat(ErrFormat, "the backup", b.Header.Format, formatVersion, b.Header.Version)
 	}
+	take := formats()[b.Header.Format-1]
 	sum := sha256.New()
 	add(sum, lines.Bytes())
 	for number := 2; lines.Scan(); number++ {
-		end, err := b.take(lines.Bytes())
+		end, err := take(b, lines.Bytes())
 		if err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
 		}
@@ -69,6 +71,11 @@ func orTruncated(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// formats returns what takes up a line of each format there was, the first that of format 1: older backups are read, and not changed.
+func formats() []func(b *Backup, text []byte) (*trailer, error) {
+	return []func(*Backup, []byte) (*trailer, error){(*Backup).take}
 }
 
 // take takes up a line, and returns the trailer when it is that.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
@@ -47,6 +48,9 @@ type Config struct {
 	Username, Password        string
 	// StartTimeout is how long Insist tries while etcd does not answer. Zero tries once.
 	StartTimeout time.Duration
+	// Owner says whose store it is, for who opens it later, and for the backup that is kept in the folder of Path before what is in etcd is
+	// brought to a newer format. Without a Server an older format in etcd is refused, and nothing is noted.
+	Owner archive.Header
 	// Registerer takes the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -112,7 +116,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	if c.Kind != Etcd {
-		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Registerer: c.Registerer, Log: c.Log})
+		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +126,25 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := etcd.Open(ctx, etcd.Config{
+	config := etcd.Config{
 		Endpoints: c.Endpoints, Prefix: c.Prefix, TLS: secured, Username: c.Username, Password: c.Password,
-		Registerer: c.Registerer, Log: c.Log,
-	})
+		Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log,
+	}
+	if c.Owner.Server != "" {
+		config.Backup = c.keep
+	}
+	s, err := etcd.Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{Store: s, healthy: s.Healthy, shared: s}, nil
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Log == nil {
+		return slog.Default()
+	}
+	return c.Log
 }
 
 // tls is nil for endpoints in the clear.

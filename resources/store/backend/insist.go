@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -28,10 +27,7 @@ func (c *Config) Insist(ctx context.Context, tell func(why error), start func() 
 	if c.Kind != Etcd {
 		return start()
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.Default()
-	}
+	log := c.logger()
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortestPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	begin := time.Now()
 	for tries := 1; ; tries++ {

@@ -36,6 +36,7 @@ var (
 	resourcesBucket = []byte("resources")
 	storeBucket     = []byte("store")
 	formatKey       = []byte("format")
+	programKey      = []byte("program") // the version of the program that last opened the file
 	stateKey        = []byte("state")
 )
 
@@ -246,8 +247,7 @@ func header(path string, tx *bbolt.Tx) (totals, error) {
 		return totals{}, damaged(path, "%q is not a format version", b.Get(formatKey))
 	}
 	if format > formatVersion {
-		return totals{}, fmt.Errorf("%s has format %d, and this program reads up to %d: %w: start the newer program",
-			path, format, formatVersion, ErrFormat)
+		return totals{}, store.NewerFormat(ErrFormat, path, format, formatVersion, string(b.Get(programKey)))
 	}
 	t, err := getTotals(b)
 	if err != nil {

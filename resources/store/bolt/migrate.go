@@ -45,6 +45,19 @@ func (f *file) migrate(steps []migration) (err error) {
 	return err
 }
 
+// sign notes which program has the file, for the day when an older one is given it.
+func (f *file) sign(program string) error {
+	signed := false
+	err := f.db.View(func(tx *bbolt.Tx) error {
+		signed = string(tx.Bucket(storeBucket).Get(programKey)) == program
+		return nil
+	})
+	if err != nil || signed {
+		return err
+	}
+	return f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Put(programKey, []byte(program)) })
+}
+
 // keepCopy writes a copy that is whole when it appears. One of an attempt before stays: it is of the same file.
 func keepCopy(tx *bbolt.Tx, path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -21,6 +21,8 @@ type Config struct {
 	Path string
 	// View configures the view in memory: the changelog's window and the clock.
 	View store.ReplicaConfig
+	// Program is the version of the program that opens the file; an older one that cannot read it names it. Empty notes nothing.
+	Program string
 	// LockTimeout is how long to wait for another process to close the file; default 1 s.
 	LockTimeout time.Duration
 	// QueueSize is how many batches may wait for the committer; more writers wait in Apply. Default 1,024.
@@ -94,6 +96,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	if s.metrics, err = store.NewMetrics(config.Registerer, s.Replica); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
+	}
+	if config.Program != "" {
+		if err := f.sign(config.Program); err != nil { // a disk that takes no writes may take some later
+			s.log.Warn("store: the version of this program was not noted", "path", config.Path, "error", err)
+		}
 	}
 	go s.queue.Serve(s.commit)
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -34,6 +35,9 @@ func (s *Store) commit(group []*store.Request) {
 	for {
 		late, err := s.try(ctx, group)
 		if errors.Is(err, errLate) {
+			if late <= s.place.seen() {
+				wait(ctx, busyInterval) // nobody has written: somebody is about to, and has the writer key
+			}
 			err = s.place.wait(ctx, late)
 			if err == nil {
 				continue
@@ -129,7 +133,10 @@ func (w *writing) put(ctx context.Context, p part) error {
 		return err
 	}
 	ops := append(p.ops[:len(p.ops):len(p.ops)], clientv3.OpPut(s.keys.head(), value))
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected)}
+	conditions := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected),
+		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version)),
+	}
 	if w.head.Part == 1 {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(s.keys.writer()), "=", 0))
 		if w.lease != 0 {
@@ -145,7 +152,8 @@ func (w *writing) put(ctx context.Context, p part) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).Else(clientv3.OpGet(s.keys.head())).Commit()
+	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).
+		Else(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
 	switch {
 	case isRefusal(err):
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
@@ -161,6 +169,9 @@ func (w *writing) put(ctx context.Context, p part) error {
 	}
 	if w.head.Part > 1 {
 		return w.lost(errGone)
+	}
+	if format := valueOf(r, 1); format != "" && format != strconv.Itoa(s.keys.version) {
+		return s.outdate(format, valueOf(r, 2))
 	}
 	if kvs := r.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 		w.late = kvs[0].ModRevision

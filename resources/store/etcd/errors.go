@@ -3,6 +3,8 @@ package etcd
 import "errors"
 
 var (
+	// ErrOldFormat: the keys below the prefix were written by an older version, and nobody said where a backup is to be kept.
+	ErrOldFormat = errors.New("format is older")
 	// ErrFormat: the keys below the prefix were written by a newer version.
 	ErrFormat = errors.New("format is too new")
 	// ErrRefused: etcd is there, and does not let this server in, or is not the one that it was told to trust.

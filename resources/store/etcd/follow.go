@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -28,6 +29,11 @@ func (s *Store) follow(ctx context.Context) {
 		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errUnreadable) {
 			s.log.Info("store: comparing everything with etcd", "prefix", s.config.Prefix, "error", err)
 			err = f.compare(ctx)
+		}
+		if errors.Is(err, ErrFormat) {
+			s.health.end(fmt.Errorf("%w: %w", store.ErrUnavailable, err))
+			s.log.Error("store: "+err.Error(), "prefix", s.config.Prefix)
+			return
 		}
 		if err != nil && s.health.suspect(err) {
 			s.log.Warn("store: lost etcd; reads go on with what is known", "endpoints", s.config.Endpoints, "error", err)
@@ -104,6 +110,9 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 	for _, e := range events {
 		name := string(e.Kv.Key)
 		switch {
+		case name == s.keys.format() && string(e.Kv.Value) != strconv.Itoa(s.keys.version):
+			// Nothing of it is for this program: what it knows by other names may be gone.
+			return fmt.Errorf("%w: %w", errUnreadable, ErrFormat)
 		case name == s.keys.head() && e.Type == clientv3.EventTypePut:
 			h, err := decodeHead(e.Kv.Value)
 			if err != nil {

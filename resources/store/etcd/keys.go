@@ -3,6 +3,7 @@ package etcd
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -10,21 +11,38 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// formatVersion is the layout that this code writes, and the newest that it reads.
-const formatVersion = 1
+// entryReader reads a resource as a layout has it: key, below that of the resources, and value.
+type entryReader func(key, value []byte) (*resources.Resource, error)
 
-// keys are the names below a prefix.
-type keys struct{ prefix string }
+// formats returns what reads each layout there was, the first that of format 1. The last one is written.
+func formats() []entryReader { return []entryReader{store.DecodeEntry} }
+
+// keys are the names below a prefix, in the layout of a format.
+type keys struct {
+	prefix  string
+	version int
+}
 
 // store and end bound the names of the store; those of the board come before.
-func (k keys) store() string     { return k.prefix + "/f" }
-func (k keys) end() string       { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
-func (k keys) members() string   { return k.prefix + "/board/m/" }
-func (k keys) notes() string     { return k.prefix + "/board/n/" }
-func (k keys) format() string    { return k.prefix + "/format" }
-func (k keys) head() string      { return k.prefix + "/head" }
-func (k keys) writer() string    { return k.prefix + "/writer" }
-func (k keys) resources() string { return k.prefix + "/r/" }
+func (k keys) store() string   { return k.prefix + "/f" }
+func (k keys) end() string     { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
+func (k keys) members() string { return k.prefix + "/board/m/" }
+func (k keys) notes() string   { return k.prefix + "/board/n/" }
+func (k keys) format() string  { return k.prefix + "/format" }
+func (k keys) head() string    { return k.prefix + "/head" }
+func (k keys) writer() string  { return k.prefix + "/writer" }
+func (k keys) program() string { return k.prefix + "/program" }
+
+// resources has a name of its own in each format, so that those of the next can be written while those of the last are read.
+func (k keys) resources() string {
+	if k.version == 1 {
+		return k.prefix + "/r/"
+	}
+	return k.prefix + "/r." + strconv.Itoa(k.version) + "/"
+}
+
+// of are the names in the layout of another format.
+func (k keys) of(version int) keys { return keys{k.prefix, version} }
 
 func (k keys) resource(key resources.Key) string { return k.resources() + string(store.EncodeKey(key)) }
 

@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 const (
@@ -23,7 +22,7 @@ const (
 
 // load fills the empty view.
 func (s *Store) load(ctx context.Context) error {
-	if err := s.checkFormat(ctx); err != nil {
+	if err := s.ensureFormat(ctx); err != nil {
 		return err
 	}
 	return s.Load(func(put func(*resources.Resource) error) (uint64, error) {
@@ -42,32 +41,6 @@ func (s *Store) load(ctx context.Context) error {
 	})
 }
 
-// checkFormat refuses what a newer version wrote, and marks an empty prefix as ours.
-func (s *Store) checkFormat(ctx context.Context) error {
-	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
-	defer cancel()
-	name := s.keys.format()
-	r, err := s.client.Txn(asked).
-		If(clientv3.Compare(clientv3.CreateRevision(name), "=", 0)).
-		Then(clientv3.OpPut(name, strconv.Itoa(formatVersion))).
-		Else(clientv3.OpGet(name)).Commit()
-	if err != nil {
-		return s.config.unreachable(ctx, err)
-	}
-	if r.Succeeded {
-		return nil
-	}
-	value := string(r.Responses[0].GetResponseRange().GetKvs()[0].Value)
-	format, err := strconv.Atoi(value)
-	if err != nil || format < 1 {
-		return fmt.Errorf("%s is %q, not a format version: is %s the prefix of something else?", name, value, s.config.Prefix)
-	}
-	if format > formatVersion {
-		return fmt.Errorf("%s has format %d, and this program reads up to %d: %w: start the newer program", s.config.Prefix, format, formatVersion, ErrFormat)
-	}
-	return nil
-}
-
 // state is everything, at one revision of etcd.
 type state struct {
 	resources []*resources.Resource
@@ -76,10 +49,10 @@ type state struct {
 	at, next int64
 }
 
-// read reads everything, when no cut batch is under way.
+// read reads everything, when no cut batch is under way. Errors: ErrFormat when it was brought to a newer format meanwhile.
 func (s *Store) read(ctx context.Context) (*state, error) {
 	for {
-		state, err := s.readOnce(ctx)
+		state, err := s.readOnce(ctx, s.keys, false)
 		switch {
 		case err == nil:
 			return state, nil
@@ -87,9 +60,7 @@ func (s *Store) read(ctx context.Context) (*state, error) {
 		default:
 			return nil, err
 		}
-		select {
-		case <-time.After(busyInterval):
-		case <-ctx.Done():
+		if wait(ctx, busyInterval); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
@@ -98,12 +69,17 @@ func (s *Store) read(ctx context.Context) (*state, error) {
 // errBusy: a cut batch is under way.
 var errBusy = errors.New("a batch is being written")
 
-func (s *Store) readOnce(ctx context.Context) (*state, error) {
-	first, err := s.get(ctx, clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.writer()))
+// readOnce reads everything in the layout of keys, when no cut batch is under way; ours says that the writer key is this server's, which
+// writes none.
+func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, error) {
+	first, err := s.get(ctx, clientv3.OpGet(keys.head()), clientv3.OpGet(keys.writer()), clientv3.OpGet(keys.format()), clientv3.OpGet(keys.program()))
 	if err != nil {
 		return nil, err
 	}
-	if first.Responses[1].GetResponseRange().GetCount() > 0 {
+	if format := valueOf(first, 2); format != strconv.Itoa(keys.version) {
+		return nil, s.anotherFormat(format, valueOf(first, 3))
+	}
+	if valueOf(first, 1) != "" && !ours {
 		return nil, errBusy
 	}
 	out := &state{next: first.Header.Revision + 1}
@@ -114,7 +90,7 @@ func (s *Store) readOnce(ctx context.Context) (*state, error) {
 		}
 		out.revision, out.at = h.Revision, kvs[0].ModRevision
 	}
-	from := s.keys.resources()
+	from := keys.resources()
 	end := clientv3.GetPrefixRangeEnd(from)
 	for {
 		page, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(first.Header.Revision)))
@@ -123,7 +99,7 @@ func (s *Store) readOnce(ctx context.Context) (*state, error) {
 		}
 		got := page.Responses[0].GetResponseRange()
 		for _, kv := range got.Kvs {
-			r, err := store.DecodeEntry(kv.Key[len(s.keys.resources()):], kv.Value)
+			r, err := s.formats[keys.version-1](kv.Key[len(keys.resources()):], kv.Value)
 			if err != nil {
 				return nil, fmt.Errorf("%s: resource %w: restore the store from a backup", s.config.Prefix, err)
 			}
@@ -134,6 +110,14 @@ func (s *Store) readOnce(ctx context.Context) (*state, error) {
 		}
 		from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
 	}
+}
+
+// valueOf is what the first key has that a part of a transaction read; empty when there is none.
+func valueOf(r *clientv3.TxnResponse, part int) string {
+	if kvs := r.Responses[part].GetResponseRange().GetKvs(); len(kvs) > 0 {
+		return string(kvs[0].Value)
+	}
+	return ""
 }
 
 func (s *Store) get(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -211,23 +210,5 @@ func TestWriterDiesBetweenParts(t *testing.T) {
 	}
 	if late := open(t, s.config); late.Snapshot().Revision() != 3 || len(all(late)) != 3 {
 		t.Errorf("a new server is at %d with %d resources", late.Snapshot().Revision(), len(all(late)))
-	}
-}
-
-// TestFormats refuses what a newer version wrote, and what is not ours.
-func TestFormats(t *testing.T) {
-	c := etcdtest.Start(t, 1)
-	s := open(t, Config{Endpoints: c.Endpoints()})
-	for value, want := range map[string]error{strconv.Itoa(formatVersion + 1): ErrFormat, "blue": nil} {
-		if _, err := s.client.Put(t.Context(), s.keys.format(), value); err != nil {
-			t.Fatal(err)
-		}
-		again, err := Open(t.Context(), s.config)
-		if err == nil {
-			_ = again.Close()
-			t.Errorf("opened format %s", value)
-		} else if want != nil && !errors.Is(err, want) {
-			t.Errorf("format %s: %v", value, err)
-		}
 	}
 }

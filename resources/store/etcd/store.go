@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -30,6 +31,10 @@ type Config struct {
 	TLS *tls.Config
 	// Username and Password log in where the cluster asks for it.
 	Username, Password string
+	// Program is the version of this program; an older one that cannot read its layout names it. Empty notes nothing.
+	Program string
+	// Backup keeps what there is, of an older format, before it is brought forward; without it an older format is refused.
+	Backup func(format int, revision uint64, rs []*resources.Resource) error
 	// View configures the view in memory: the changelog's window and the clock.
 	View store.ReplicaConfig
 	// Timeout bounds one request to etcd, and how long a write is tried. Default 3 s.
@@ -79,6 +84,7 @@ type Store struct {
 	config  Config
 	client  *clientv3.Client
 	keys    keys
+	formats []entryReader
 	writer  string // this server, in head and writer keys
 	log     *slog.Logger
 	metrics *store.Metrics
@@ -96,9 +102,14 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open loads what is below the prefix and starts to follow it, until Close. ctx bounds the loading. Errors: ErrFormat,
+// Open loads what is below the prefix and starts to follow it, until Close. An older format is brought forward first, once, whichever
+// of several servers does it. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, Backup's,
 // store.ErrUnavailable when no member answers, which may be different in a moment, ErrRefused, store.ErrChecksum, ctx's.
 func Open(ctx context.Context, config Config) (*Store, error) {
+	return openWith(ctx, config, formats())
+}
+
+func openWith(ctx context.Context, config Config, formats []entryReader) (*Store, error) {
 	if err := config.fillDefaults(); err != nil {
 		return nil, err
 	}
@@ -108,7 +119,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s := &Store{
 		Replica: store.NewReplica(config.View),
-		config:  config, client: client, keys: keys{prefix: config.Prefix}, writer: uuid.NewString(), log: config.Log,
+		config:  config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats, writer: uuid.NewString(), log: config.Log,
 		queue: store.NewQueue(config.QueueSize),
 	}
 	s.place.moved = make(chan struct{})

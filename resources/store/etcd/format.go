@@ -1,0 +1,86 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// ensureFormat makes sure that what is below the prefix has the format of this program: it marks an empty prefix as ours, brings older
+// formats forward, and refuses newer ones.
+func (s *Store) ensureFormat(ctx context.Context) error {
+	for {
+		format, program, err := s.format(ctx)
+		if err != nil {
+			return err
+		}
+		if format == s.keys.version {
+			return s.sign(ctx, program)
+		}
+		if err := s.migrate(ctx, format); err != nil {
+			return err
+		}
+	}
+}
+
+// format is that of what is below the prefix, an older one or ours, with the version of the program that last opened it.
+func (s *Store) format(ctx context.Context) (format int, program string, err error) {
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	name := s.keys.format()
+	r, err := s.client.Txn(asked).
+		If(clientv3.Compare(clientv3.CreateRevision(name), "=", 0)).
+		Then(clientv3.OpPut(name, strconv.Itoa(s.keys.version))).
+		Else(clientv3.OpGet(name), clientv3.OpGet(s.keys.program())).Commit()
+	if err != nil {
+		return 0, "", s.config.unreachable(ctx, err)
+	}
+	if r.Succeeded {
+		return s.keys.version, "", nil
+	}
+	format, err = strconv.Atoi(valueOf(r, 0))
+	if err != nil || format < 1 {
+		return 0, "", fmt.Errorf("%s is %q, not a format version: is %s the prefix of something else?", name, valueOf(r, 0), s.config.Prefix)
+	}
+	if format > s.keys.version {
+		return 0, "", s.anotherFormat(valueOf(r, 0), valueOf(r, 1))
+	}
+	return format, valueOf(r, 1), nil
+}
+
+// anotherFormat is the error of a format that is not ours any more, or was never.
+func (s *Store) anotherFormat(format, program string) error {
+	n, err := strconv.Atoi(format)
+	if err != nil {
+		return fmt.Errorf("%s is %q, which it was not: somebody else writes below %s", s.keys.format(), format, s.config.Prefix)
+	}
+	return store.NewerFormat(ErrFormat, s.config.Prefix, n, s.keys.version, program)
+}
+
+// outdate ends writing and following for good: a newer program has brought the store forward. What is in the view stays.
+func (s *Store) outdate(format, program string) error {
+	err := fmt.Errorf("%w: %w", store.ErrUnavailable, s.anotherFormat(format, program))
+	s.health.end(err)
+	s.log.Error("store: "+err.Error(), "prefix", s.config.Prefix)
+	return err
+}
+
+// sign notes which program has the store, for the day when an older one is given it.
+func (s *Store) sign(ctx context.Context, signed string) error {
+	if s.config.Program == "" || s.config.Program == signed {
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	_, err := s.client.Txn(asked).
+		If(clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version))).
+		Then(clientv3.OpPut(s.keys.program(), s.config.Program)).Commit()
+	if err != nil {
+		return s.config.unreachable(ctx, err)
+	}
+	return nil
+}

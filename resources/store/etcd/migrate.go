@@ -1,0 +1,123 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// migrate brings an older format forward, or waits a moment when another server writes, or does it already. While it lasts nobody
+// writes: it holds the writer key. What is of the older format stays as it is until all of the newer is there, and is exchanged for
+// it in one transaction; a server that dies in between leaves things of the newer format that nobody reads, and that the next one
+// takes away.
+func (s *Store) migrate(ctx context.Context, from int) error {
+	if s.config.Backup == nil {
+		return fmt.Errorf("%s has format %d, and this program writes %d: %w: start a server of this version first, which brings it forward and keeps a backup", s.config.Prefix, from, s.keys.version, ErrOldFormat)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	granted, err := s.client.Grant(ctx, max(1, int64(s.config.WriterLease/time.Second)))
+	if err != nil {
+		return s.config.unreachable(ctx, err)
+	}
+	alive, err := s.client.KeepAlive(ctx, granted.ID)
+	if err != nil {
+		return s.config.unreachable(ctx, err)
+	}
+	go func() {
+		for range alive { // until ctx ends, or the lease
+		}
+	}()
+	m := migration{store: s, from: s.keys.of(from), lease: granted.ID}
+	defer m.release()
+	if begun, err := m.begin(ctx); err != nil || !begun {
+		wait(ctx, busyInterval)
+		return errors.Join(err, ctx.Err())
+	}
+	s.log.Info("store: bringing it to a newer format", "prefix", s.config.Prefix, "from", from, "to", s.keys.version)
+	if err := m.run(ctx); err != nil && !errors.Is(err, errGone) {
+		return fmt.Errorf("%s: from format %d to %d: %w", s.config.Prefix, from, s.keys.version, err)
+	}
+	return nil
+}
+
+// migration is one attempt to bring a store forward.
+type migration struct {
+	store *Store
+	from  keys
+	lease clientv3.LeaseID
+}
+
+// begin takes the writer key, unless somebody has it or the format has changed.
+func (m *migration) begin(ctx context.Context) (bool, error) {
+	s := m.store
+	r, err := s.client.Txn(ctx).If(
+		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(m.from.version)),
+		clientv3.Compare(clientv3.CreateRevision(s.keys.writer()), "=", 0),
+	).Then(clientv3.OpPut(s.keys.writer(), s.writer, clientv3.WithLease(m.lease))).Commit()
+	if err != nil {
+		return false, s.config.unreachable(ctx, err)
+	}
+	return r.Succeeded, nil
+}
+
+// release lets others write again.
+func (m *migration) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), m.store.config.Timeout)
+	defer cancel()
+	// When etcd does not hear of it, the lease ends by itself.
+	_, _ = m.store.client.Revoke(ctx, m.lease)
+}
+
+// run keeps a backup, writes what there is in the newer format, and exchanges the two. errGone: this attempt lost the writer key.
+func (m *migration) run(ctx context.Context) error {
+	s := m.store
+	old, err := s.readOnce(ctx, m.from, true)
+	if err != nil {
+		return err
+	}
+	if err := s.config.Backup(m.from.version, old.revision, old.resources); err != nil {
+		return fmt.Errorf("the backup before it: %w", err)
+	}
+	// What an attempt before has left behind.
+	if err := m.put(ctx, clientv3.OpDelete(s.keys.resources(), clientv3.WithPrefix())); err != nil {
+		return err
+	}
+	commit := &store.Commit{Revision: old.revision}
+	for _, r := range old.resources {
+		commit.Changes = append(commit.Changes, store.Change{New: r})
+	}
+	parts, err := s.cut([]*store.Commit{commit})
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := m.put(ctx, p.ops...); err != nil {
+			return err
+		}
+	}
+	return m.put(ctx,
+		clientv3.OpPut(s.keys.format(), strconv.Itoa(s.keys.version)), clientv3.OpPut(s.keys.program(), s.config.Program),
+		clientv3.OpDelete(m.from.resources(), clientv3.WithPrefix()), clientv3.OpDelete(s.keys.writer()))
+}
+
+// put writes as long as this attempt has the writer key.
+func (m *migration) put(ctx context.Context, ops ...clientv3.Op) error {
+	s := m.store
+	ctx, cancel := context.WithTimeout(ctx, max(s.config.Timeout, 10*time.Second))
+	defer cancel()
+	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(s.keys.writer()), "=", int64(m.lease))).Then(ops...).Commit()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	case !r.Succeeded:
+		return errGone
+	}
+	return nil
+}
