@@ -45,6 +45,7 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		// Fixed windows: gRPC finds one by a ping for each request that arrives, and proxies only acknowledge.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
+		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))

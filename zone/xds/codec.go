@@ -1,0 +1,39 @@
+package xds
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec that ours stands in front of
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// grpcBuffers is up to which size gRPC's own buffers fit. Its next are of 1 MiB, and each message clears all of one.
+const grpcBuffers = 32 << 10
+
+// buffers are for the messages of a proxy that has many policies or listeners.
+var buffers = mem.NewTieredBufferPool(64<<10, 128<<10, 256<<10, 512<<10, 1<<20)
+
+// codec is the protobuf codec with buffers that fit. It has the same name on the wire.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	size := proto.Size(m)
+	if size <= grpcBuffers {
+		return c.CodecV2.Marshal(v)
+	}
+	buffer := buffers.Get(size)
+	if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*buffer)[:0], m); err != nil {
+		buffers.Put(buffer)
+		return nil, fmt.Errorf("encode a response: %w", err)
+	}
+	return mem.BufferSlice{mem.NewBuffer(buffer, buffers)}, nil
+}

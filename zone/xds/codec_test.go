@@ -1,0 +1,35 @@
+package xds
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestCodec: messages of all sizes are what protobuf makes of them, also in buffers that others used before.
+func TestCodec(t *testing.T) {
+	c := newCodec()
+	for range 2 {
+		for _, size := range []int{0, grpcBuffers - 100, grpcBuffers, grpcBuffers + 1, 64 << 10, 200 << 10, 3 << 20} {
+			m := &discovery.DeltaDiscoveryResponse{Nonce: strings.Repeat("n", size)}
+			want, err := proto.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Materialize(), want) {
+				t.Errorf("a message of %d bytes comes out as %d other ones", len(want), got.Len())
+			}
+			got.Free()
+		}
+	}
+	if _, err := c.Marshal(&discovery.DeltaDiscoveryResponse{Nonce: "\xff" + strings.Repeat("n", grpcBuffers)}); err == nil {
+		t.Error("invalid UTF-8 is encoded")
+	}
+}
