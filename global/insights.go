@@ -35,7 +35,7 @@ type insights struct {
 
 	mu    sync.Mutex
 	zones map[string]*zoneInsight // guarded by mu
-	dirty map[string]bool         // guarded by mu
+	dirty []string                // guarded by mu: zones to write, those whose flag is set
 }
 
 // zoneInsight is what was seen of one zone since this process started.
@@ -45,6 +45,8 @@ type zoneInsight struct {
 	past          []*systempb.KDSSubscription
 	streams       [2]time.Time
 	healthChecked time.Time
+	// dirty: it is to be written.
+	dirty bool
 }
 
 // subscription is one session.
@@ -61,23 +63,26 @@ type counters struct{ sent, acknowledged, rejected uint64 }
 func newInsights(status store.Store, instance string, log *slog.Logger) *insights {
 	return &insights{
 		status: status, instance: instance, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		zones: map[string]*zoneInsight{}, dirty: map[string]bool{},
+		zones: map[string]*zoneInsight{},
 	}
 }
 
 // Observe implements kds.Observer.
 func (i *insights) Observe(e kds.Event) {
 	i.mu.Lock()
-	changed := i.note(e)
-	if changed {
-		i.dirty[e.Zone] = true
+	z := i.note(e)
+	news := z != nil && !z.dirty
+	if news {
+		z.dirty = true
+		i.dirty = append(i.dirty, e.Zone)
 	}
 	i.mu.Unlock()
-	if !changed {
+	urgent := z != nil && (e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded)
+	if !news && !urgent {
 		return
 	}
 	signal := i.wake
-	if e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded {
+	if urgent {
 		signal = i.urgent
 	}
 	select {
@@ -86,12 +91,12 @@ func (i *insights) Observe(e kds.Event) {
 	}
 }
 
-// note updates the counters and reports whether something that is shown changed. i.mu is held.
-func (i *insights) note(e kds.Event) bool {
+// note updates the counters and returns the zone when something that is shown of it changed. i.mu is held.
+func (i *insights) note(e kds.Event) *zoneInsight {
 	z := i.zones[e.Zone]
 	if z == nil {
 		if e.Kind != kds.SessionStarted && e.Kind != kds.HealthChecked {
-			return false
+			return nil
 		}
 		z = &zoneInsight{}
 		i.zones[e.Zone] = z
@@ -100,27 +105,33 @@ func (i *insights) note(e kds.Event) bool {
 	case kds.SessionStarted:
 		z.past = i.elsewhere(e.Zone, e.Time)
 		z.start(e)
-		return true
+		return z
 	case kds.HealthChecked:
 		z.healthChecked = e.Time
-		return len(z.subscriptions) > 0
+		if len(z.subscriptions) == 0 {
+			return nil
+		}
+		return z
 	}
 	s := z.find(e.Session)
 	if s == nil {
-		return false
+		return nil
 	}
 	switch e.Kind {
 	case kds.SessionEnded:
 		s.disconnected = e.Time
-		return true
+		return z
 	case kds.StreamOpened:
 		if e.Peer != nil {
 			s.peer = e.Peer
 		}
 		z.streams[e.Direction] = e.Time
-		return true
+		return z
 	}
-	return e.Direction == kds.GlobalToZone && s.count(e)
+	if e.Direction == kds.GlobalToZone && s.count(e) {
+		return z
+	}
+	return nil
 }
 
 // elsewhere are a zone's sessions on other replicas. A session that begins here ends them.
@@ -217,9 +228,13 @@ func (i *insights) run(ctx context.Context) error {
 func (i *insights) flush(ctx context.Context) {
 	i.mu.Lock()
 	var b store.Batch
-	for zone := range i.dirty {
+	for _, zone := range i.dirty {
 		z := i.zones[zone]
-		if z == nil || i.has != nil && !i.has(zone) {
+		if z == nil || !z.dirty {
+			continue
+		}
+		z.dirty = false
+		if i.has != nil && !i.has(zone) {
 			continue
 		}
 		r, err := i.resource(zone, z)
@@ -229,7 +244,7 @@ func (i *insights) flush(ctx context.Context) {
 		}
 		b.Ops = append(b.Ops, store.Op{Put: r})
 	}
-	clear(i.dirty)
+	i.dirty = i.dirty[:0]
 	i.mu.Unlock()
 	if len(b.Ops) == 0 {
 		return
@@ -243,7 +258,6 @@ func (i *insights) flush(ctx context.Context) {
 func (i *insights) forget(ctx context.Context, zone string) {
 	i.mu.Lock()
 	delete(i.zones, zone)
-	delete(i.dirty, zone)
 	i.mu.Unlock()
 	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil && ctx.Err() == nil {
 		i.log.Error("a zone's status cannot be removed", "zone", zone, "error", err)
