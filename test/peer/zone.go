@@ -38,8 +38,9 @@ type ZoneConfig struct {
 type Resource struct {
 	Type, Name, Mesh string
 	Labels           map[string]string
-	// Spec is JSON; the zone deals only in types whose spec is.
-	Spec string
+	// Spec is JSON; the zone deals only in types whose spec is. What a Global sends may have a protobuf message as its spec: of the type
+	// URL SpecType, its bytes in Spec.
+	Spec, SpecType string
 }
 
 func (r Resource) wireName() string { return r.Name + "." + r.Mesh }
@@ -275,7 +276,7 @@ func (z *Zone) send(t string, resources map[string]Resource, removed []string) e
 func (r Resource) Wire(version string) (*discovery.Resource, error) {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(&meshpb.KumaResource{
 		Meta: &meshpb.KumaResource_Meta{Name: r.Name, Mesh: r.Mesh, Labels: r.Labels},
-		Spec: &anypb.Any{Value: []byte(r.Spec)},
+		Spec: &anypb.Any{TypeUrl: r.SpecType, Value: []byte(r.Spec)},
 	})
 	return &discovery.Resource{Name: r.wireName(), Version: version, Resource: &anypb.Any{TypeUrl: envelopeType, Value: value}}, err
 }

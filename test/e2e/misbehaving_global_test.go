@@ -1,0 +1,348 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/peer"
+)
+
+// strange is a zone whose global does what it likes.
+type strange struct {
+	*mesh
+	zone   *cluster.Server
+	global *peer.Global
+	round  int
+	copies []string // what the global has given the zone, by name
+}
+
+// zoneMemory is what a zone may hold on the heap, whatever its global does.
+const zoneMemory = 256 << 20
+
+// TestMisbehavingGlobals: whatever its global does, a zone holds what it held and takes its own writes; and when the global behaves again,
+// both sides agree at once.
+func TestMisbehavingGlobals(t *testing.T) {
+	m := &strange{mesh: newCluster(t)}
+	var err error
+	m.global, err = peer.StartGlobal()
+	m.must(err)
+	t.Cleanup(func() {
+		if err := m.global.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m.zone, err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Args: []string{"--global", m.global.URL()}})
+	m.must(err)
+	for i := range 20 {
+		m.copies = append(m.copies, fmt.Sprintf("of-global-%02d", i))
+	}
+	m.behaves()
+	for _, tt := range []struct {
+		name      string
+		misbehave func(*strange, *peer.Session) error
+	}{
+		{"garbage", (*strange).garbage},
+		{"oversized", (*strange).oversized},
+		{"repeated nonces", (*strange).repeatedNonces},
+		{"acknowledges unknown nonces", (*strange).unknownNonces},
+		{"refuses everything", (*strange).refusesAll},
+		{"has nothing any more", (*strange).forgetsAll},
+		{"removes what is the zone's", (*strange).removesTheZones},
+		{"never reads", (*strange).neverReads},
+		{"the zone's own labels", (*strange).anothersLabels},
+		{"10,000 types", (*strange).manyTypes},
+		{"ends each session at once", (*strange).hangsUp},
+	} {
+		began := time.Now()
+		// Started anew, a zone does not wait long before it connects; what it does after the worst, it does in this process.
+		m.must(m.zone.Stop(t.Context()))
+		m.must(m.zone.Start(t.Context()))
+		s := m.session()
+		ended := make(chan error, 1)
+		go func() { ended <- tt.misbehave(m, s) }()
+		select {
+		case err := <-ended:
+			t.Logf("%s: it has done its worst", tt.name)
+			ended <- err
+		case <-time.After(misbehaviour):
+			t.Logf("%s: it hangs in the middle of it", tt.name)
+		}
+		m.stands(tt.name)
+		s.End()
+		if err := <-ended; err != nil {
+			t.Logf("%s: its session has ended (%v)", tt.name, err)
+		}
+		m.behaves()
+		t.Logf("%s: over after %s", tt.name, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// session is the next one that the zone opens.
+func (m *strange) session() *peer.Session {
+	m.t.Helper()
+	select {
+	case s := <-m.global.Sessions():
+		return s
+	case <-time.After(reconnectPatience):
+		m.t.Fatal("the zone does not connect")
+		return nil
+	}
+}
+
+// behaves is one session as it should be, in which something changes on both sides.
+func (m *strange) behaves() {
+	m.t.Helper()
+	m.round++
+	value := fmt.Sprint(m.round)
+	s := m.session()
+	defer s.End()
+	m.must(m.gives(s, "Mesh", peer.Resource{Type: "Mesh", Name: "default", SpecType: "type.googleapis.com/kuma.mesh.v1alpha1.Mesh"}))
+	var all []peer.Resource
+	for _, name := range m.copies {
+		all = append(all, m.copyOf(name, value))
+	}
+	m.must(m.gives(s, "MeshTimeout", all...))
+	m.must(m.zone.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-zone", timeoutOf("from-zone", value)))
+	m.must(s.Subscribe("MeshTimeout"))
+	for {
+		r, err := s.Received()
+		m.must(err)
+		m.must(s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()}))
+		i := slices.IndexFunc(r.GetResources(), func(it *discovery.Resource) bool { return strings.HasPrefix(it.GetName(), "from-zone") })
+		if i >= 0 && bytes.Contains(r.GetResources()[i].GetResource().GetValue(), []byte(`"`+value+"ms")) {
+			break
+		}
+	}
+	m.stands("after all is well")
+	items, err := timeouts(m.t.Context(), m.zone)
+	m.must(err)
+	for name, it := range items {
+		if got := timeoutValue(it); got != value {
+			m.t.Errorf("%s is %s, want %s", name, got, value)
+		}
+	}
+}
+
+func (m *strange) copyOf(name, value string) peer.Resource {
+	return peer.Resource{Type: "MeshTimeout", Name: name, Mesh: "default", Labels: map[string]string{"kuma.io/origin": "global", "kuma.io/display-name": name},
+		Spec: `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"http":{"requestTimeout":"` + value + `ms"}}}]}`}
+}
+
+// gives sends a complete list, and wants it taken.
+func (m *strange) gives(s *peer.Session, t string, all ...peer.Resource) error {
+	r := &discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "good-" + t}
+	for _, one := range all {
+		item, err := one.Wire(fmt.Sprint("version-", m.round))
+		if err != nil {
+			return err
+		}
+		r.Resources = append(r.Resources, item)
+	}
+	if err := s.Send(r); err != nil {
+		return err
+	}
+	answer, err := s.Answered(r.GetNonce())
+	if err == nil && answer.GetErrorDetail() != nil {
+		err = errors.New(answer.GetErrorDetail().GetMessage())
+	}
+	return err
+}
+
+// stands: the zone has what the global gave it and what is its own, and takes writes.
+func (m *strange) stands(after string) {
+	m.t.Helper()
+	m.must(m.zone.Alive())
+	m.must(m.zone.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-zone", timeoutOf("from-zone", fmt.Sprint(m.round))))
+	items, err := timeouts(m.t.Context(), m.zone)
+	m.must(err)
+	want := append([]string{"from-zone"}, m.copies...)
+	if got := slices.Sorted(maps.Keys(items)); !slices.Equal(got, want) {
+		m.t.Fatalf("%s: the zone has %q", after, got)
+	}
+	m.must(m.zone.API.Get(m.t.Context(), "/meshes/default", nil))
+	heap, err := m.zone.Metric(m.t.Context(), "go_memstats_heap_inuse_bytes")
+	if err != nil || heap > zoneMemory {
+		m.t.Errorf("%s: the zone has %v bytes on its heap (%v)", after, heap, err)
+	}
+}
+
+func (m *strange) garbage(s *peer.Session) error {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 200 {
+		raw := make([]byte, rng.IntN(300))
+		for i := range raw {
+			raw[i] = byte(rng.Uint32())
+		}
+		item, err := m.copyOf("garbage", "1").Wire("1")
+		if err != nil {
+			return err
+		}
+		item.Resource.Value = raw
+		err = s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshRetry", Nonce: fmt.Sprint(i), Resources: []*discovery.Resource{item}, RemovedResources: []string{"..", "", "x.y.z"}})
+		if err != nil {
+			return err
+		}
+	}
+	broken := []byte("\xff\xff\xff\xff not a message")
+	return errors.Join(s.Up.SendMsg(&broken), s.Down.SendMsg(&broken))
+}
+
+func (m *strange) oversized(s *peer.Session) error {
+	huge := bytes.Repeat([]byte{'x'}, 12<<20)
+	return s.Down.SendMsg(&huge)
+}
+
+// repeatedNonces: the first of these is a complete list of nothing, which is held.
+func (m *strange) repeatedNonces(s *peer.Session) error {
+	for range 300 {
+		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: "1"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *strange) unknownNonces(s *peer.Session) error {
+	if err := s.Subscribe("MeshTimeout"); err != nil {
+		return err
+	}
+	for i := range 1000 {
+		if err := s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout", ResponseNonce: fmt.Sprintf("unknown-%d", i)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusesAll refuses whatever comes, for as long as something comes.
+func (m *strange) refusesAll(s *peer.Session) error {
+	for _, t := range foreignTypes {
+		if err := s.Subscribe(t); err != nil {
+			return err
+		}
+	}
+	for {
+		r, err := s.Received()
+		if err != nil {
+			return err
+		}
+		err = s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(), ErrorDetail: &rpcstatus.Status{Message: "I like none of them"}})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// forgetsAll says of each type that there is nothing, as a global that has lost its store would.
+func (m *strange) forgetsAll(s *peer.Session) error {
+	if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: "nothing"}); err != nil {
+		return err
+	}
+	_, err := s.Answered("nothing")
+	return err
+}
+
+// removesTheZones removes what the global was never the owner of.
+func (m *strange) removesTheZones(s *peer.Session) error {
+	if err := m.gives(s, "MeshTimeout", m.copyOf(m.copies[0], "1")); err != nil {
+		return err // the rest of the list is held
+	}
+	for i := range 3 {
+		nonce := fmt.Sprint(i)
+		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce, RemovedResources: []string{"from-zone.default", "from-zone"}}); err != nil {
+			return err
+		}
+		if _, err := s.Answered(nonce); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// neverReads sends what asks for answers, and reads none.
+func (m *strange) neverReads(s *peer.Session) error {
+	item, err := m.copyOf(m.copies[0], "7").Wire("7")
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		r := &discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: fmt.Sprintf("%d-%s", i, strings.Repeat("n", 4000))}
+		if i == 0 {
+			for _, name := range m.copies[1:] {
+				other, err := m.copyOf(name, "7").Wire("7")
+				if err != nil {
+					return err
+				}
+				r.Resources = append(r.Resources, other)
+			}
+		}
+		r.Resources = append(r.Resources, item)
+		if err := s.Send(r); err != nil {
+			return err
+		}
+	}
+}
+
+// anothersLabels sends the zone what it says that the zone itself wrote.
+func (m *strange) anothersLabels(s *peer.Session) error {
+	own := m.copyOf("from-zone", "666")
+	own.Labels = map[string]string{"kuma.io/origin": "zone", "kuma.io/zone": "zone-1", "kuma.io/display-name": "from-zone"}
+	for i := range 3 {
+		item, err := own.Wire(fmt.Sprint(i))
+		if err != nil {
+			return err
+		}
+		nonce := fmt.Sprint(i)
+		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce, Resources: []*discovery.Resource{item}}); err != nil {
+			return err
+		}
+		answer, err := s.Answered(nonce)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(answer.GetErrorDetail().GetMessage(), "from-zone") {
+			m.t.Errorf("what the zone wrote itself was taken from the global: %v", answer)
+		}
+	}
+	return nil
+}
+
+func (m *strange) manyTypes(s *peer.Session) error {
+	for i := range 10_000 {
+		t := fmt.Sprintf("Type%d", i)
+		if err := errors.Join(s.Subscribe(t), s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "1"})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hangsUp: a zone must not come back faster and faster.
+func (m *strange) hangsUp(s *peer.Session) error {
+	s.End()
+	ctx, stop := context.WithTimeout(m.t.Context(), misbehaviour/2)
+	defer stop()
+	for sessions := 1; ; sessions++ {
+		select {
+		case s := <-m.global.Sessions():
+			s.End()
+		case <-ctx.Done():
+			if sessions > 20 {
+				m.t.Errorf("%d sessions in %s", sessions, misbehaviour/2)
+			}
+			return nil
+		}
+	}
+}
