@@ -128,7 +128,7 @@ func (p *certificatePass) Err() error {
 	}
 	switch {
 	case a.now().After(held.expires):
-		return fmt.Errorf("%w: the zone's certificate has expired: make a new join string for it", kds.ErrUnauthenticated)
+		return expired(held.expires, a.now())
 	case !a.authority.accepts(ctx, held.authority):
 		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
 	case m.lacks(held):
@@ -199,8 +199,8 @@ func (p *tokenPass) verify(ctx context.Context) error {
 
 // tokenRefused says no more to the peer than it can use; what exactly was wrong is for the audit log.
 func tokenRefused(err error) error {
-	if errors.Is(err, tokens.ErrExpired) {
-		return fmt.Errorf("%w: the token has expired", kds.ErrUnauthenticated)
+	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
 	return &refusedToken{why: err}
 }
@@ -234,8 +234,8 @@ func (p *tokenPass) listed(ctx context.Context) error {
 
 // Err implements kds.Pass. Only one goroutine at a time asks, under the lock of the sessions.
 func (p *tokenPass) Err() error {
-	if p.admission.now().After(p.expires) {
-		return fmt.Errorf("%w: the token has expired", kds.ErrUnauthenticated)
+	if now := p.admission.now(); now.After(p.expires) {
+		return fmt.Errorf("%w: the token has expired, by this server's clock, which says %s", kds.ErrUnauthenticated, now.UTC().Format(time.RFC3339))
 	}
 	if now := p.admission.revocations.Load(); now != p.revocations {
 		p.revocations = now

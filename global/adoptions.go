@@ -196,7 +196,7 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 		m.Certificates = append(m.Certificates, issuedCertificate{
 			Serial: c.Serial, Authority: c.held.authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
 		})
-		m.tidy(s.now())
+		m.tidy(s.members.forget())
 		return nil
 	})
 	if err != nil {

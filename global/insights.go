@@ -274,9 +274,12 @@ func (i *insights) resource(zone string, z *zoneInsight) (*resources.Resource, e
 	for _, s := range z.subscriptions {
 		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
 	}
-	slices.SortStableFunc(insight.Subscriptions, func(a, b *systempb.KDSSubscription) int {
-		return a.GetConnectTime().AsTime().Compare(b.GetConnectTime().AsTime())
-	})
+	// The last is the one that counts, and it is the one that began here last, whatever the clock said then.
+	if n := len(insight.Subscriptions); n > 0 {
+		slices.SortStableFunc(insight.Subscriptions[:n-1], func(a, b *systempb.KDSSubscription) int {
+			return a.GetConnectTime().AsTime().Compare(b.GetConnectTime().AsTime())
+		})
+	}
 	if extra := len(insight.Subscriptions) - keptSubscriptions; extra > 0 {
 		insight.Subscriptions = insight.Subscriptions[extra:]
 	}
@@ -300,10 +303,10 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 		Status:      &systempb.KDSSubscriptionStatus{Total: &systempb.KDSServiceStats{}, Stat: map[string]*systempb.KDSServiceStats{}},
 	}
 	if !s.disconnected.IsZero() {
-		out.DisconnectTime = timestamppb.New(s.disconnected)
+		out.DisconnectTime = timestamppb.New(notBefore(s.disconnected, s.connected))
 	}
 	if !s.updated.IsZero() {
-		out.Status.LastUpdateTime = timestamppb.New(s.updated)
+		out.Status.LastUpdateTime = timestamppb.New(notBefore(s.updated, s.connected))
 	}
 	for t, c := range s.types {
 		out.Status.Stat[string(t)] = &systempb.KDSServiceStats{ResponsesSent: c.sent, ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
@@ -318,6 +321,14 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 		}}
 	}
 	return out
+}
+
+// notBefore is when something happened in a session, as it is shown: the clock may have been set back since the session began.
+func notBefore(t, began time.Time) time.Time {
+	if t.Round(0).Before(began.Round(0)) {
+		return began
+	}
+	return t
 }
 
 func (i *insights) stream(opened time.Time) *systempb.KDSStream {

@@ -101,7 +101,7 @@ func (m *member) withdraw(now time.Time) (certificates, tokens, joins int) {
 	return certificates, tokens, joins
 }
 
-// tidy drops what time has made worthless.
+// tidy drops what time has made worthless, by the clock for forgetting.
 func (m *member) tidy(now time.Time) {
 	m.Certificates = slices.DeleteFunc(m.Certificates, func(c issuedCertificate) bool { return now.After(c.Expires) })
 	for at := 0; len(m.Certificates) > maxCertificates; {
@@ -120,7 +120,8 @@ func (m *member) tidy(now time.Time) {
 // members keeps a member for each zone among the secrets: nobody can write one through the API. Safe for concurrent use.
 type members struct {
 	keeper *secrets.Keeper
-	now    func() time.Time
+	// forget is secrets.Forgetting.
+	forget func() time.Time
 
 	mu     sync.Mutex
 	cached map[string]cachedMember // guarded by mu, by zone
@@ -132,7 +133,7 @@ type cachedMember struct {
 }
 
 func newMembers(keeper *secrets.Keeper, now func() time.Time) *members {
-	return &members{keeper: keeper, now: now, cached: map[string]cachedMember{}}
+	return &members{keeper: keeper, forget: secrets.Forgetting(now), cached: map[string]cachedMember{}}
 }
 
 // get returns what the store has of a zone, nil where it has nothing. The caller must not change it.
@@ -172,7 +173,7 @@ func (s *members) update(ctx context.Context, zone string, change func(*member) 
 			return err
 		}
 		m := old.clone(zone)
-		m.tidy(s.now())
+		m.tidy(s.forget())
 		if err := change(m); errors.Is(err, errNothing) {
 			return nil
 		} else if err != nil {

@@ -38,8 +38,8 @@ func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credent
 
 func (s *membership) join(ctx context.Context, r *kds.JoinRequest) (zone string, credential *kds.Credential, err error) {
 	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
-	if errors.Is(err, tokens.ErrExpired) {
-		return "", nil, fmt.Errorf("%w: the join string has expired: make a new one", kds.ErrUnauthenticated)
+	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
+		return "", nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
 	}
 	if err != nil {
 		return "", nil, &refusedToken{why: err}
@@ -90,7 +90,7 @@ func (s *membership) issue(ctx context.Context, who kds.Member, request *x509.Ce
 		m.Certificates = append(m.Certificates, issuedCertificate{
 			Serial: held.serial, Authority: held.authority, Issued: s.now().UTC(), Expires: held.expires.UTC(),
 		})
-		m.tidy(s.now())
+		m.tidy(s.members.forget())
 		return nil
 	})
 	if err != nil {

@@ -232,7 +232,7 @@ func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resourc
 	ended := proto.Clone(spec).(*systempb.ZoneInsight)
 	for _, s := range ended.GetSubscriptions() {
 		if s.GetDisconnectTime() == nil {
-			s.DisconnectTime = timestamppb.New(at)
+			s.DisconnectTime = timestamppb.New(notBefore(at, s.GetConnectTime().AsTime()))
 		}
 	}
 	out := insight.Clone()

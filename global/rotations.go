@@ -93,7 +93,7 @@ func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
 		if m == nil {
 			continue
 		}
-		for authority := range m.dependsOn(r.members.now()) {
+		for authority := range m.dependsOn(r.members.forget()) {
 			uses[authority]++
 		}
 	}

@@ -31,8 +31,6 @@ const (
 	zoneCALifetime = 10 * 365 * 24 * time.Hour
 	// maxZoneCAs bounds how many authorities overlap.
 	maxZoneCAs = 8
-	// clockSkew is how far behind the clock of a zone may be.
-	clockSkew = 5 * time.Minute
 )
 
 // zoneAuthority signs the certificates that zones connect with, and verifies them. Its keys are in the store, sealed, so that
@@ -225,7 +223,7 @@ func newZoneCA(now time.Time) (zoneCA, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "Causeway zone CA"},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(zoneCALifetime),
+		NotBefore: now.Add(-kds.DatedBack), NotAfter: now.Add(zoneCALifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -268,7 +266,7 @@ func (a *zoneAuthority) sign(ctx context.Context, m kds.Member, request *x509.Ce
 	expires := now.Add(a.lifetime).Truncate(time.Second)
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: m.Zone}, URIs: []*url.URL{m.URI()},
-		NotBefore: now.Add(-clockSkew), NotAfter: expires,
+		NotBefore: now.Add(-kds.DatedBack), NotAfter: expires,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err = x509.CreateCertificate(rand.Reader, template, ca.cert, request.PublicKey, ca.key)
@@ -288,6 +286,12 @@ func checkZoneKey(key any) error {
 	return fmt.Errorf("%w: the key of the signing request is neither ECDSA P-256, P-384 nor Ed25519", kds.ErrRequest)
 }
 
+// expired refuses a certificate whose time is over, unless the clock is wrong, which is easily seen then.
+func expired(end, now time.Time) error {
+	return fmt.Errorf("%w: the zone's certificate has expired at %s: make a new join string for it, unless the global's clock is wrong, which says %s",
+		kds.ErrUnauthenticated, end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+}
+
 // verify judges the certificates that a zone showed. Errors wrap kds.ErrUnauthenticated.
 func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (held heldCertificate, err error) {
 	ring, _, err := a.current(ctx)
@@ -298,11 +302,14 @@ func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (
 	for _, ca := range ring {
 		roots.AddCert(ca.cert)
 	}
-	leaf := shown[0]
-	if now := a.now(); now.After(leaf.NotAfter) {
-		return held, fmt.Errorf("%w: the zone's certificate has expired: make a new join string for it", kds.ErrUnauthenticated)
+	leaf, now := shown[0], a.now()
+	if now.After(leaf.NotAfter) {
+		return held, expired(leaf.NotAfter, now)
 	}
-	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: a.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if now.Before(leaf.NotBefore) {
+		now = leaf.NotBefore // of ours it was signed here, and our clock has gone back since: it is as good as it was
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
@@ -314,6 +321,6 @@ func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
 	held.serial, held.authority = leaf.SerialNumber.Text(16), ring[issuer].id
-	held.issued, held.expires = leaf.NotBefore.Add(clockSkew), leaf.NotAfter
+	held.issued, held.expires = leaf.NotBefore.Add(kds.DatedBack), leaf.NotAfter
 	return held, nil
 }

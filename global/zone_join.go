@@ -95,7 +95,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 		}
 		m.DeletedAt, m.Draining = time.Time{}, false
 		m.Joins = append(m.Joins, issuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
-		m.tidy(i.now())
+		m.tidy(i.members.forget())
 		return nil
 	})
 	if err != nil {

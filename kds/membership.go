@@ -20,6 +20,9 @@ const (
 	methodFollow          = "Follow"
 )
 
+// DatedBack is how long before it is signed a zone's certificate begins to be valid, for verifiers whose clock is behind.
+const DatedBack = 5 * time.Minute
+
 // MaxMembershipMessage bounds a request of the service, in bytes: a token and a signing request fit many times.
 const MaxMembershipMessage = 32 << 10
 

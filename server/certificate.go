@@ -76,7 +76,7 @@ func (c *Certificate) Expiries() map[string]time.Time {
 }
 
 // LoadOrCreateCertificate reads the folder's CA and serving certificate, and makes what is missing: the CA at first
-// start, the serving certificate also when it is about to end or does not cover hosts (DNS names and IP addresses;
+// start, the serving certificate also when it is about to end, was made by a clock that was ahead, or does not cover hosts (DNS names and IP addresses;
 // localhost and the loopback addresses always are). A CA that is there but cannot be used is an error and is never replaced: zones
 // that pinned it would be locked out. Keys are sealed by box, those that an earlier version kept in the clear too; a box of
 // another key is an error and changes nothing.
@@ -212,7 +212,7 @@ func loadOrCreateLeaf(dir string, ca *authority, hosts []string, box Sealer) (tl
 // leafServes reports whether a stored serving certificate can still be used.
 func leafServes(pair tls.Certificate, ca *authority, hosts []string) bool {
 	cert, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || time.Until(cert.NotAfter) < renewBefore {
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || time.Until(cert.NotAfter) < renewBefore || time.Now().Before(cert.NotBefore) {
 		return false
 	}
 	for _, h := range hosts {

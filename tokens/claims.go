@@ -94,9 +94,9 @@ func (p *payload) check(a Audience, now time.Time) error {
 	case len(p.Audience) != 1 || p.Audience[0] != string(a):
 		return ErrAudience
 	case !now.Before(p.ExpiresAt.Time):
-		return ErrExpired
+		return fmt.Errorf("%w, by this server's clock, which says %s", ErrExpired, now.UTC().Format(time.RFC3339))
 	case p.NotBefore != nil && now.Before(p.NotBefore.Time):
-		return ErrNotYet
+		return fmt.Errorf("%w, by this server's clock, which says %s", ErrNotYet, now.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

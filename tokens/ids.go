@@ -27,7 +27,7 @@ func (s ids) has(id string) bool {
 	return ok
 }
 
-// remember adds an id and drops those whose time is over.
+// remember adds an id and drops those whose time is over, by the clock for forgetting.
 func (s ids) remember(id string, until, now time.Time) error {
 	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(skew).Before(now) })
 	if old, ok := s[id]; ok && old.After(until) {

@@ -36,6 +36,7 @@ type Issuer struct {
 	ring          document[*ring]
 	revoked, used document[ids]
 	certificates  document[ids] // revoked ones, by serial number
+	forget        func() time.Time
 
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed by Run, and replaced
@@ -57,7 +58,7 @@ func Open(ctx context.Context, c Config) (*Issuer, error) {
 		return document[ids]{keeper: c.Keeper, name: c.Name + suffix, decode: decodeIDs, empty: func() ids { return ids{} }}
 	}
 	i := &Issuer{
-		cfg:     c,
+		cfg: c, forget: secrets.Forgetting(c.Now),
 		ring:    document[*ring]{keeper: c.Keeper, name: c.Name, decode: decodeRing, empty: func() *ring { return &ring{} }},
 		revoked: list("-revoked"), used: list("-used"), certificates: list("-revoked-certificates"), changed: make(chan struct{}),
 	}
@@ -169,7 +170,7 @@ func (i *Issuer) Revoke(ctx context.Context, id string, until time.Time) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%w: the id to revoke is empty or longer than %d bytes", ErrClaims, maxIDBytes)
 	}
-	return i.revoked.edit(ctx, func(s ids) error { return s.remember(id, until, i.cfg.Now()) })
+	return i.revoked.edit(ctx, func(s ids) error { return s.remember(id, until, i.forget()) })
 }
 
 // Use takes a token's id for the first and only time; the second is ErrUsed, on every replica. Until is the token's expiry.
@@ -181,7 +182,7 @@ func (i *Issuer) Use(ctx context.Context, id string, until time.Time) error {
 		if s.has(id) {
 			return ErrUsed
 		}
-		return s.remember(id, until, i.cfg.Now())
+		return s.remember(id, until, i.forget())
 	})
 }
 

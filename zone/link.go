@@ -155,7 +155,8 @@ func verifyPinned(state tls.ConnectionState, pin []byte, host string) error {
 		}
 		if i == 0 {
 			if now := time.Now(); now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
-				return errors.New("the global's pinned certificate is not valid at this time")
+				return fmt.Errorf("the global's pinned certificate is valid from %s until %s, and this machine's clock says %s",
+					cert.NotBefore.UTC().Format(time.RFC3339), cert.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 			}
 			return nil
 		}

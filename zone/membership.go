@@ -24,6 +24,9 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
+// clockSlack is by how much a clock may go back without having been set.
+const clockSlack = time.Minute
+
 // Files of a membership, in a folder of the data directory. One that is there is whole: they are replaced at once.
 const (
 	membershipDir = "membership"
@@ -58,8 +61,21 @@ type membership struct {
 // member is how the certificate names the zone.
 func (m *membership) member() kds.Member { return kds.Member{Zone: m.Zone, ID: m.ID} }
 
-// half is when the credential should be renewed.
-func (m *membership) half() time.Time { return m.Received.Add(m.Expires.Sub(m.Received) / 2) }
+// due is how long the credential is good for yet before it should be renewed, at half of its life; not positive when that is now. The
+// life is what the global has given it, and how old it is this zone's clock says: that they differ does not matter. A clock that says
+// less than when the credential came was set, and says nothing about its age.
+func (m *membership) due(now time.Time) time.Duration {
+	age := now.Round(0).Sub(m.Received)
+	if age < -clockSlack {
+		return 0
+	}
+	return m.life()/2 - age
+}
+
+// life is how long the credential is valid, from when it was signed.
+func (m *membership) life() time.Duration {
+	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(kds.DatedBack))
+}
 
 // serial is the certificate's, as the global calls it.
 func (m *membership) serial() string { return m.pair.Leaf.SerialNumber.Text(16) }
@@ -200,7 +216,7 @@ type origin struct {
 func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now time.Time) (*membership, error) {
 	m := &membership{
 		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.CA, Certificate: c.Certificate, Key: next.Key,
-		Received: now.UTC(), Expires: c.Expires.UTC(), Joined: from.token,
+		Received: now.Round(0).UTC(), Expires: c.Expires.UTC(), Joined: from.token,
 	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("the global's answer cannot be used: %w", err)
@@ -215,10 +231,18 @@ func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now tim
 	return m, nil
 }
 
-// tlsConfig shows the current certificate to the global and verifies the global's by the authority that was pinned.
+// tlsConfig shows the current certificate to the global and verifies the global's by the authority that was pinned. Before the zone's own
+// certificate was signed it cannot be: a clock that says so was set back.
 func (s *memberships) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: s.current.Load().roots,
+		Time: func() time.Time {
+			now, signed := time.Now(), s.current.Load().pair.Leaf.NotBefore
+			if now.Before(signed) {
+				return signed
+			}
+			return now
+		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &s.current.Load().pair, nil },
 	}
 }

@@ -18,7 +18,7 @@ const (
 	renewPause        = time.Second
 	longestRenewPause = 10 * time.Minute
 	// longestLook bounds a wait by the clock, which may be set.
-	longestLook = time.Hour
+	longestLook = 10 * time.Minute
 )
 
 // renewal keeps a zone's credential fresh over its sessions with the global: at half of its life, or when the global says so. The
@@ -80,7 +80,7 @@ func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-cha
 		case <-ctx.Done():
 			return nil
 		}
-		wait := min(r.memberships.current.Load().half().Sub(r.now()), longestLook)
+		wait := min(r.memberships.current.Load().due(r.now()), longestLook)
 		if due || wait <= 0 {
 			if err := r.renew(ctx, service); err != nil {
 				r.log.Warn("the zone's credential was not renewed: trying again", "zone", r.zone, "error", err)

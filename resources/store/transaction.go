@@ -164,6 +164,9 @@ func (p *plan) add(op *Op) error {
 	default:
 		put.CreationTime = p.now
 	}
+	if put.ModificationTime.Before(put.CreationTime) {
+		put.ModificationTime = put.CreationTime // a clock was set back, or is behind the one where it was made
+	}
 	p.stage(key, old, put)
 	return nil
 }

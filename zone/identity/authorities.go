@@ -34,6 +34,8 @@ type Config struct {
 // store share them. Safe for concurrent use.
 type Authorities struct {
 	cfg Config
+	// forget is secrets.Forgetting.
+	forget func() time.Time
 
 	mu      sync.Mutex
 	byRealm map[string]*held // guarded by mu
@@ -44,7 +46,7 @@ func NewAuthorities(cfg Config) *Authorities {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Authorities{cfg: cfg, byRealm: map[string]*held{}}
+	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byRealm: map[string]*held{}}
 }
 
 // For returns the authority of a realm that signs; a mesh's own realm makes its first when there is none. Errors wrap ErrAuthority.
@@ -116,12 +118,16 @@ func (a *Authorities) Assignments(mesh string) *Assignments {
 }
 
 // Issue makes a key and an SVID for a Dataplane of this zone.
-func (a *Authorities) Issue(dp *resources.Resource) (*SVID, error) {
+func (a *Authorities) Issue(dp *resources.Resource) (*SVID, error) { return a.Renew(dp, nil) }
+
+// Renew is Issue for a Dataplane that has an SVID, nil for none: when the clock was set meanwhile, those whose clock was not believe the
+// next one too, for as long as they believe this one.
+func (a *Authorities) Renew(dp *resources.Resource, before *SVID) (*SVID, error) {
 	authority, who, err := a.forDataplane(dp)
 	if err != nil {
 		return nil, err
 	}
-	return authority.issueWithKey(&who, a.cfg.Now())
+	return authority.issueWithKey(&who, before, a.cfg.Now().Round(0))
 }
 
 // Sign issues a certificate for the key of a PEM certificate signing request, with the Dataplane's SPIFFE ID whatever the
@@ -131,7 +137,7 @@ func (a *Authorities) Sign(dp *resources.Resource, csrPEM []byte) (*SVID, error)
 	if err != nil {
 		return nil, err
 	}
-	return authority.sign(&who, csrPEM, a.cfg.Now())
+	return authority.sign(&who, csrPEM, a.cfg.Now().Round(0))
 }
 
 // Expect returns who a Dataplane is, and the authorities of this zone that may say so: none where SPIRE does.

@@ -127,7 +127,8 @@ func (a *Authority) check(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	svid, err := a.issue(&Assigned{ID: id, Lifetime: Lifetime}, key.Public(), now)
+	who := &Assigned{ID: id, Lifetime: Lifetime}
+	svid, err := a.issue(who, key.Public(), a.validity(who, nil, now))
 	if err != nil {
 		return err
 	}

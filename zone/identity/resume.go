@@ -25,7 +25,12 @@ func (s *SVID) Kept() []byte {
 }
 
 // Issued is when it was signed.
-func (s *SVID) Issued() time.Time { return s.Leaf.NotBefore.Add(skew) }
+func (s *SVID) Issued() time.Time {
+	if !s.issued.IsZero() {
+		return s.issued
+	}
+	return s.Leaf.NotBefore.Add(skew)
+}
 
 // Resume gives a Dataplane of this zone the SVID that was kept for it, with the same bytes, where Issue would give the same but for key and
 // times: the authority that signs now has signed it, for who the Dataplane is now and for no longer than it would, and it is not due yet.

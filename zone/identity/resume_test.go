@@ -229,7 +229,7 @@ func FuzzKept(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	svid, err := authority.issueWithKey(&Assigned{ID: id, Lifetime: Lifetime}, now)
+	svid, err := authority.issueWithKey(&Assigned{ID: id, Lifetime: Lifetime}, nil, now)
 	if err != nil {
 		f.Fatal(err)
 	}

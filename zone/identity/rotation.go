@@ -164,7 +164,7 @@ func (a *Authorities) withdraw(ctx context.Context, realm string) error {
 
 // unused: all that it signed has expired.
 func (a *Authorities) unused(one *Authority) bool {
-	return one.state == Accepted && a.cfg.Now().After(one.since.Add(Lifetime+skew))
+	return one.state == Accepted && a.forget().After(one.since.Add(Lifetime+skew))
 }
 
 func indexOf(h *held, id string) int {

@@ -35,8 +35,10 @@ type SVID struct {
 	By *resources.Resource
 	// Authority is the id of the authority that signed it.
 	Authority string
-	// RenewAt is when the next one is due.
+	// RenewAt is when the next one is due, by the zone's wall clock.
 	RenewAt time.Time
+
+	issued time.Time // zero where only the leaf can tell
 }
 
 // IDOf returns a Dataplane's SPIFFE ID in a trust domain: `/ns/<namespace>/sa/<service account>` where both labels are
@@ -69,12 +71,12 @@ func WorkloadOf(dp *resources.Resource) string {
 	return dp.DisplayName()
 }
 
-func (a *Authority) issueWithKey(who *Assigned, now time.Time) (*SVID, error) {
+func (a *Authority) issueWithKey(who *Assigned, before *SVID, now time.Time) (*SVID, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	svid, err := a.issue(who, key.Public(), now)
+	svid, err := a.issue(who, key.Public(), a.validity(who, before, now))
 	if err != nil {
 		return nil, err
 	}
@@ -87,20 +89,16 @@ func (a *Authority) issueWithKey(who *Assigned, now time.Time) (*SVID, error) {
 }
 
 // issue signs a leaf certificate whose only name is the SPIFFE ID.
-func (a *Authority) issue(who *Assigned, key crypto.PublicKey, now time.Time) (*SVID, error) {
+func (a *Authority) issue(who *Assigned, key crypto.PublicKey, v validity) (*SVID, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
-	end := now.Add(who.Lifetime)
-	if end.After(a.cert.NotAfter) {
-		end = a.cert.NotAfter
-	}
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		URIs:                  []*url.URL{who.ID.URL()},
-		NotBefore:             now.Add(-skew),
-		NotAfter:              end,
+		NotBefore:             v.from,
+		NotAfter:              v.until,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -116,7 +114,9 @@ func (a *Authority) issue(who *Assigned, key crypto.PublicKey, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	return a.svid(who, leaf, nil), nil
+	svid := a.svid(who, leaf, nil)
+	svid.issued, svid.RenewAt = v.issued, v.renew
+	return svid, nil
 }
 
 // sign issues a certificate for the key of a request.
@@ -140,7 +140,7 @@ func (a *Authority) sign(who *Assigned, csrPEM []byte, now time.Time) (*SVID, er
 			return nil, fmt.Errorf("%w: it asks for %s, but this Dataplane is %s", ErrRequest, uri, who.ID)
 		}
 	}
-	return a.issue(who, csr.PublicKey, now)
+	return a.issue(who, csr.PublicKey, a.validity(who, nil, now))
 }
 
 // checkKey accepts the keys that proxies and TLS libraries of today verify.

@@ -150,7 +150,7 @@ func (a *Admission) Run(ctx context.Context) error {
 		changed := a.cfg.Tokens.Revoked()
 		timer.Stop()
 		if wait, some := a.sweep(); some {
-			timer.Reset(wait)
+			timer.Reset(min(wait, renewalLook))
 		}
 		select {
 		case <-ctx.Done():

@@ -70,7 +70,7 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 			x.cfg.Log.Info("the kept identity of a proxy is not used: it is issued a new one", "mesh", p.key.Mesh, "name", p.key.Name, "reason", err)
 		}
 	}
-	if svid, err = x.cfg.Authorities.Issue(p.dataplane); err != nil {
+	if svid, err = x.cfg.Authorities.Renew(p.dataplane, p.svid); err != nil {
 		return nil, false, err
 	}
 	x.metrics.issued.Inc()

@@ -212,14 +212,22 @@ func (s *subscription) proto() *meshpb.DiscoverySubscription {
 		Version: &meshpb.Version{Envoy: &meshpb.EnvoyVersion{Version: s.envoy}},
 	}
 	if !s.updated.IsZero() {
-		status.LastUpdateTime = timestamppb.New(s.updated)
+		status.LastUpdateTime = timestamppb.New(s.notBefore(s.updated))
 	}
 	if !s.ended.IsZero() {
-		out.DisconnectTime = timestamppb.New(s.ended)
+		out.DisconnectTime = timestamppb.New(s.notBefore(s.ended))
 	}
 	return out
 }
 
 func (s stats) proto() *meshpb.DiscoveryServiceStats {
 	return &meshpb.DiscoveryServiceStats{ResponsesSent: s.sent, ResponsesAcknowledged: s.acknowledged, ResponsesRejected: s.rejected}
+}
+
+// notBefore is when something happened on the stream, as it is shown: the clock may have been set back since the stream began.
+func (s *subscription) notBefore(t time.Time) time.Time {
+	if t.Round(0).Before(s.connected.Round(0)) {
+		return s.connected
+	}
+	return t
 }

@@ -7,21 +7,27 @@ import (
 	"time"
 )
 
-// renewals call back when an identity is due: one timer for all proxies.
+// renewalLook bounds a wait by the clock, which may be set.
+const renewalLook = 5 * time.Second
+
+// renewals call back when an identity is due by the wall clock, as its verifiers go by theirs: one timer for all proxies. When the clock
+// was set back, all that were planned by what it said before are due: what was signed then may not be valid for long.
 type renewals struct {
 	now  func() time.Time
 	due  func(*proxy)
 	wake chan struct{}
 
-	mu   sync.Mutex
-	heap renewalHeap         // guarded by mu
-	of   map[*proxy]*renewal // guarded by mu
+	mu     sync.Mutex
+	heap   renewalHeap         // guarded by mu
+	of     map[*proxy]*renewal // guarded by mu
+	looked time.Time           // guarded by mu: what the clock said at the last look
 }
 
+// renewal is one proxy's: due at a time, and planned when the clock said so. Both are of the wall clock alone.
 type renewal struct {
-	proxy *proxy
-	at    time.Time
-	index int
+	proxy       *proxy
+	at, planned time.Time
+	index       int
 }
 
 func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
@@ -30,12 +36,14 @@ func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
 
 // plan sets when a proxy's identity is due, in place of what was planned before.
 func (r *renewals) plan(p *proxy, at time.Time) {
+	at = at.Round(0)
 	r.mu.Lock()
+	planned := r.now().Round(0)
 	if e := r.of[p]; e != nil {
-		e.at = at
+		e.at, e.planned = at, planned
 		heap.Fix(&r.heap, e.index)
 	} else {
-		e = &renewal{proxy: p, at: at}
+		e = &renewal{proxy: p, at: at, planned: planned}
 		r.of[p] = e
 		heap.Push(&r.heap, e)
 	}
@@ -66,12 +74,27 @@ func (r *renewals) next() (p *proxy, wait time.Duration) {
 	if len(r.heap) == 0 {
 		return nil, -1
 	}
-	if wait := r.heap[0].at.Sub(r.now()); wait > 0 {
-		return nil, wait
+	now := r.now().Round(0)
+	if now.Before(r.looked) {
+		r.setBackLocked(now)
+	}
+	r.looked = now
+	if wait := r.heap[0].at.Sub(now); wait > 0 {
+		return nil, min(wait, renewalLook)
 	}
 	e := heap.Pop(&r.heap).(*renewal)
 	delete(r.of, e.proxy)
 	return e.proxy, 0
+}
+
+// setBackLocked makes due what was planned at a time that has not come.
+func (r *renewals) setBackLocked(now time.Time) {
+	for _, e := range r.heap {
+		if e.planned.After(now) {
+			e.at, e.planned = now, now
+		}
+	}
+	heap.Init(&r.heap)
 }
 
 func (r *renewals) run(ctx context.Context) {

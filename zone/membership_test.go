@@ -1,0 +1,38 @@
+package zone
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+)
+
+// TestDueByAWrongClock: a zone whose clock is not the global's renews its credential when half of the life is over that the global gave,
+// and once when its clock is set back; what it has just got is never due.
+func TestDueByAWrongClock(t *testing.T) {
+	const life = 30 * 24 * time.Hour
+	signed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	got := func(zonesClock time.Duration) *membership {
+		leaf := &x509.Certificate{NotBefore: signed.Add(-kds.DatedBack), NotAfter: signed.Add(life)}
+		return &membership{Received: signed.Add(zonesClock), Expires: leaf.NotAfter, pair: tls.Certificate{Leaf: leaf}}
+	}
+	for _, ahead := range []time.Duration{0, time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour, -time.Hour, -48 * time.Hour} {
+		m := got(ahead)
+		for _, tt := range []struct {
+			name       string
+			age, wants time.Duration
+		}{
+			{"just received", 0, life / 2},
+			{"a day old", 24 * time.Hour, life/2 - 24*time.Hour},
+			{"half over", life / 2, 0},
+			{"the clock slews", -time.Second, life/2 + time.Second},
+			{"the clock was set back", -48 * time.Hour, 0},
+		} {
+			if due := m.due(m.Received.Add(tt.age)); due != tt.wants {
+				t.Errorf("%s ahead, %s: due in %s, want %s", ahead, tt.name, due, tt.wants)
+			}
+		}
+	}
+}
