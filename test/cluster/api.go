@@ -25,6 +25,7 @@ type Item struct {
 	Name             string            `json:"name"`
 	Labels           map[string]string `json:"labels"`
 	KRI              string            `json:"kri"`
+	CreationTime     time.Time         `json:"creationTime"`
 	ModificationTime time.Time         `json:"modificationTime"`
 	Spec             json.RawMessage   `json:"spec"`
 }

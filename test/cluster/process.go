@@ -20,6 +20,7 @@ var ErrNotRunning = errors.New("the process does not run")
 type Process struct {
 	name, path string
 	args       []string
+	env        []string // besides the environment of the test
 	logFile    string
 
 	mu  sync.Mutex
@@ -53,6 +54,7 @@ func (p *Process) Start() error {
 	}
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = processAttributes()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)

@@ -28,7 +28,9 @@ func Root() (string, error) {
 }
 
 // Build compiles the three programs from the repository's sources into the folder bin, static, as they are released.
-func Build(ctx context.Context, bin string) error {
+func Build(ctx context.Context, bin string) error { return build(ctx, bin) }
+
+func build(ctx context.Context, bin string, flags ...string) error {
 	root, err := Root()
 	if err != nil {
 		return err
@@ -36,7 +38,8 @@ func Build(ctx context.Context, bin string) error {
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin+string(filepath.Separator), "./cmd/...")
+	args := append([]string{"build", "-o", bin + string(filepath.Separator)}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)

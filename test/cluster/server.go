@@ -30,6 +30,7 @@ type Server struct {
 	settings  []string // flags other than addresses
 	ports     []string // keys of the ready file, which are the names of the address flags too
 	hosts     map[string]string
+	clock     *Clock
 	readyFile string
 	addresses map[string]string
 }
@@ -42,6 +43,8 @@ type GlobalConfig struct {
 	Anonymous bool
 	// Hosts are addresses to listen on instead of loopback, by the name of the port.
 	Hosts map[string]string
+	// Clock, when set, is what it goes by; Config.Bin is of BuildWithClocks then.
+	Clock *Clock
 	// Args are more flags.
 	Args []string
 }
@@ -55,6 +58,8 @@ type ZoneConfig struct {
 	Link *Link
 	// Hosts are addresses to listen on instead of loopback, by the name of the port.
 	Hosts map[string]string
+	// Clock, when set, is what it goes by; Config.Bin is of BuildWithClocks then.
+	Clock *Clock
 	// Args are more flags.
 	Args []string
 }
@@ -65,7 +70,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	if cfg.Anonymous {
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
-	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
+	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
 // JoinString lets a zone join the global.
@@ -91,7 +96,7 @@ func (c *Cluster) StartZone(ctx context.Context, cfg ZoneConfig) (*Server, error
 			settings = append(settings, "--global", "grpcs://"+cfg.Link.Address())
 		}
 	}
-	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, hosts: cfg.Hosts, ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
+	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
 }
 
 func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Server, error) {
@@ -101,6 +106,7 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 	if err != nil {
 		return nil, err
 	}
+	p.env = s.clock.environment()
 	s.Process = p
 	return s, s.Start(ctx)
 }

@@ -62,7 +62,13 @@ func TestCrashes(t *testing.T) {
 
 func newCrash(t *testing.T) *crash {
 	t.Helper()
-	c := &crash{enforcement: &enforcement{mesh: newMesh(t, "zone-1", "zone-2")}}
+	return crashOf(newMesh(t, "zone-1", "zone-2"))
+}
+
+// crashOf has the workload, its client and the writers in a mesh of zone-1 and zone-2.
+func crashOf(m *mesh) *crash {
+	m.t.Helper()
+	c := &crash{enforcement: &enforcement{mesh: m}}
 	c.zone1, c.zone2 = c.zones["zone-1"], c.zones["zone-2"]
 	c.rng = rand.New(rand.NewPCG(*crashSeed, 0))
 	c.backend = c.workload(c.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
