@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -153,7 +154,8 @@ func auditSubject(e *access.Entry, wide bool) string {
 	case len(e.Changes) > 0:
 		for i := range e.Changes {
 			change := &e.Changes[i]
-			words = append(words, change.Result+" "+change.Type+" "+strings.Trim(strings.Join([]string{change.Mesh, change.Namespace, change.Name}, "/"), "/"))
+			place := slices.DeleteFunc([]string{change.Mesh, change.Namespace, change.Name}, func(part string) bool { return part == "" })
+			words = append(words, change.Result+" "+change.Type+" "+strings.Join(place, "/"))
 			if wide {
 				for _, field := range change.Diff {
 					words = append(words, fmt.Sprintf("%s: %s -> %s", field.Path, field.From, field.To))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,7 +28,7 @@ import (
 )
 
 // startServer starts what a script talks to; the beginning of its name says what: zone_ a zone that runs alone, mesh_ a
-// global with a zone, otherwise the global's API over a store in memory.
+// global with a zone, users_ a zone to which users come by certificates, otherwise the global's API over a store in memory.
 func startServer(env *testscript.Env) error {
 	env.Setenv("PATH", programs+string(os.PathListSeparator)+env.Getenv("PATH"))
 	switch kind, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"), "_"); kind {
@@ -35,6 +36,8 @@ func startServer(env *testscript.Env) error {
 		return startZoneAlone(env)
 	case "mesh":
 		return startMesh(env)
+	case "users":
+		return startForUsers(env)
 	}
 	status, durable := store.NewMemory(), store.NewMemory()
 	if err := seed(durable, status); err != nil {
@@ -81,11 +84,14 @@ func startMesh(env *testscript.Env) error {
 }
 
 func startZone(env *testscript.Env, config zone.Config) (ready map[string]string, err error) {
-	if config.DataDir, err = serverDir(env); err != nil {
-		return nil, err
+	if config.DataDir == "" {
+		if config.DataDir, err = serverDir(env); err != nil {
+			return nil, err
+		}
 	}
 	config.Zone, config.Log, config.ReadyFile = "zone-1", slog.New(slog.DiscardHandler), filepath.Join(config.DataDir, "ready.json")
-	config.APIAddress, config.XDSAddress, config.DiagnosticsAddress = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	config.APIAddress = cmp.Or(config.APIAddress, "127.0.0.1:0")
+	config.XDSAddress, config.DiagnosticsAddress = "127.0.0.1:0", "127.0.0.1:0"
 	return runServer(env, config.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, config) })
 }
 

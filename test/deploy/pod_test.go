@@ -122,9 +122,9 @@ func (k *kube) run(manifests string) {
 	go func() { p.ended <- cmd.Wait() }()
 	k.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = <-p.ended
+		end := <-p.ended
 		if said, err := os.ReadFile(log.Name()); k.t.Failed() {
-			k.t.Logf("the log of %s (%v):\n%s", s.Metadata.Name, err, said)
+			k.t.Logf("the log of %s, which ended by %v (%v):\n%s", s.Metadata.Name, end, err, said)
 		}
 	})
 	must(k.t, cluster.Until(k.t.Context(), patience, s.Metadata.Name+" to be ready", p.ready))

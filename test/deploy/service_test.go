@@ -98,9 +98,9 @@ func (m *machine) start(name string) *service {
 	m.services[name] = s
 	m.t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		_ = <-s.ended
+		end := <-s.ended
 		if said, err := os.ReadFile(s.log); m.t.Failed() {
-			m.t.Logf("the journal of %s (%v):\n%s", name, err, said)
+			m.t.Logf("the journal of %s, which ended by %v (%v):\n%s", name, end, err, said)
 		}
 	})
 	s.until("READY=1")

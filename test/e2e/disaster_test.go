@@ -158,6 +158,7 @@ func (d *disaster) keeps(zone *cluster.Server, names ...string) {
 		}
 		return nil
 	})
+	d.names(zone.API.URL(), "zone", zone.Name(), "MeshTimeout is held")
 	all, err := timeouts(d.t.Context(), zone)
 	d.must(err)
 	for _, name := range names {
