@@ -1,8 +1,8 @@
 package global
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"sync"
@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
-	"github.com/causeway-mesh/causeway/server"
 )
 
 const (
@@ -34,11 +34,17 @@ type replicas struct {
 	addresses []string
 	history   time.Duration
 	status    store.Store
-	sync      *kds.Global
-	now       func() time.Time
-	log       *slog.Logger
-	// wake and urgent have room for one signal each: there is something to tell, and somebody waits for it.
-	wake, urgent chan struct{}
+	// durable is the store that the replicas share.
+	durable *backend.Store
+	// kind is what keeps it: backend.Bolt or backend.Etcd.
+	kind    string
+	sync    *kds.Global
+	now     func() time.Time
+	log     *slog.Logger
+	started time.Time
+	// wake and urgent have room for one signal each: there is something to tell, and somebody waits for it. So has moved: there is
+	// something to show of this replica.
+	wake, urgent, moved chan struct{}
 
 	mu      sync.Mutex
 	members []replica                // guarded by mu: in order of arrival
@@ -54,6 +60,8 @@ type replica struct {
 	Addresses []string  `json:"addresses"`
 	Version   string    `json:"version"`
 	Started   time.Time `json:"started"`
+	// Revision is up to where it shows the store, a second ago or so.
+	Revision uint64 `json:"revision"`
 }
 
 // heardZone is what the board last said of a zone.
@@ -62,9 +70,9 @@ type heardZone struct {
 	connected bool
 }
 
-func newReplicas(board *etcd.Board, instance string, c *Config, status store.Store) *replicas {
+func newReplicas(durable *backend.Store, instance string, c *Config, status store.Store) *replicas {
 	return &replicas{
-		board: board, instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
+		durable: durable, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: durable.Board(), started: time.Now().UTC(), moved: make(chan struct{}, 1), instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{}, heard: map[string]heardZone{},
 	}
@@ -133,15 +141,12 @@ func (r *replicas) run(ctx context.Context) error {
 	if r.board == nil {
 		return nil
 	}
-	value, err := json.Marshal(replica{Addresses: r.addresses, Version: server.Version(), Started: r.now().UTC()})
-	if err != nil {
-		return err
-	}
 	var group errgroup.Group
 	group.Go(func() error {
-		r.board.Attend(ctx, etcd.Member{ID: r.instance, Value: value}, r.tellAll)
+		r.board.Attend(ctx, etcd.Attendance{ID: r.instance, Value: r.shown, Changed: r.moved, Arrived: r.tellAll})
 		return nil
 	})
+	group.Go(func() error { return r.showAlways(ctx) })
 	group.Go(func() error {
 		r.board.Follow(ctx, r.hear)
 		return nil

@@ -80,7 +80,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
 	instance := server.Instance()
 	insights := newInsights(status, instance, c.Log)
-	replicas := newReplicas(durable.Board(), instance, c, status)
+	replicas := newReplicas(durable, instance, c, status)
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
@@ -97,6 +97,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	})
 	addInspect(apiServer, durable, c)
 	(&operator{store: durable, sync: sync}).register(apiServer)
+	apiServer.Handle("GET /_replicas", replicas.serve, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeZone)})
 	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
 	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, certificateFolder) })
 	if err := sockets.listen(c); err != nil {

@@ -215,6 +215,13 @@ func (g *Global) InSession(zone string) bool {
 	return !away
 }
 
+// Sessions is how many zones have a session with this server.
+func (g *Global) Sessions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.sessions)
+}
+
 // Forget drops what is remembered of a zone that was deleted, and ends its session.
 func (g *Global) Forget(zone string) {
 	g.mu.Lock()

@@ -30,16 +30,24 @@ func newGet(c *cli) *cobra.Command {
 		Short: "Show the resources of a type, or one of them",
 		Long: "TYPE is a plural path (meshtimeouts), a type in any case (MeshTimeout, meshtimeout), or the short name in its\n" +
 			"KRIs (mt). With -o yaml the output can be applied again. --explicit writes out what a policy's spec leaves unsaid:\n" +
-			"empty references, the namespaces of references, a default as rules; what is stored stays as it was written.\n\nTypes:\n" + typesText(),
+			"empty references, the namespaces of references, a default as rules; what is stored stays as it was written.\n\n" +
+			"get replicas asks a global for those that share its store: their version and age, how many zones have a session with\n" +
+			"each, up to which revision each shows the store, which one leads, and whether it reaches the store. A global on bolt has\n" +
+			"one. They are no resources: of the flags only -o is for them.\n\nTypes:\n" + typesText(),
 		Example: "  causewayctl get meshtrafficpermissions\n" +
 			"  causewayctl get mtp allow-frontend --mesh payments -o yaml\n" +
 			"  causewayctl get dataplanes --all-meshes -l kuma.io/workload=backend\n" +
 			"  causewayctl get kri_mtp_default_zone-1_backend-ns_by-owner_ -o yaml\n" +
 			"  causewayctl get meshtimeout slow --namespace backend-ns --explicit -o yaml\n" +
-			"  causewayctl get zones -o wide",
+			"  causewayctl get zones -o wide\n" +
+			"  causewayctl get replicas\n" +
+			"  causewayctl get replicas -o wide --address https://global-2.example:5681",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: c.completeTypeAndName(&flags.scopeFlags),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			if slices.Contains(replicaNames(), args[0]) {
+				return c.getReplicas(ctx, client, args)
+			}
 			if len(args) == 1 && isKRI(args[0]) {
 				it, err := fetchKRI(ctx, client, args[0])
 				if err == nil && flags.explicit {

@@ -93,7 +93,7 @@ func (c *cli) completeTypeAndName(scope *scopeFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
-			return withPrefix(typePaths(), prefix), cobra.ShellCompDirectiveNoFileComp
+			return withPrefix(append(typePaths(), replicaNames()[0]), prefix), cobra.ShellCompDirectiveNoFileComp
 		case 1:
 			d, err := lookupType(args[0])
 			if err != nil {

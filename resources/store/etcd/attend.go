@@ -13,19 +13,29 @@ import (
 // revokeTimeout bounds how long a server that ends waits for etcd to hear of it.
 const revokeTimeout = time.Second
 
-// Attend keeps self among the board's members until ctx ends, and then takes it away at once. A server that dies stays a member as
-// long as its lease; one that lost its lease comes back as the youngest member. arrived, when not nil, is called each time that it
-// has come.
-func (b *Board) Attend(ctx context.Context, self Member, arrived func()) {
+// Attendance is how a server is among a board's members.
+type Attendance struct {
+	// ID is the member's; Value is called for what it shows, when it arrives and each time that there is something in Changed, which
+	// may be nil. It must not wait.
+	ID      string
+	Value   func() []byte
+	Changed <-chan struct{}
+	// Arrived, when not nil, is called each time that the server has come.
+	Arrived func()
+}
+
+// Attend keeps a server among the board's members until ctx ends, and then takes it away at once. A server that dies stays a member as
+// long as its lease; one that lost its lease comes back as the youngest member.
+func (b *Board) Attend(ctx context.Context, a Attendance) {
 	for ctx.Err() == nil {
-		if err := b.attend(ctx, self, arrived); err != nil && ctx.Err() == nil {
+		if err := b.attend(ctx, a); err != nil && ctx.Err() == nil {
 			b.log.Debug("not on the board: trying again", "error", err)
 			wait(ctx, b.lease/10)
 		}
 	}
 }
 
-func (b *Board) attend(ctx context.Context, self Member, arrived func()) error {
+func (b *Board) attend(ctx context.Context, a Attendance) error {
 	client := b.store.client
 	asked, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 	defer cancel()
@@ -39,19 +49,34 @@ func (b *Board) attend(ctx context.Context, self Member, arrived func()) error {
 		// When etcd does not hear of it, the lease ends by itself.
 		_, _ = client.Revoke(revoke, granted.ID)
 	}()
-	if _, err := client.Put(asked, b.store.keys.members()+self.ID, string(self.Value), clientv3.WithLease(granted.ID)); err != nil {
+	show := func(ctx context.Context) error {
+		_, err := client.Put(ctx, b.store.keys.members()+a.ID, string(a.Value()), clientv3.WithLease(granted.ID))
+		return err
+	}
+	if err := show(asked); err != nil {
 		return err
 	}
 	alive, err := client.KeepAlive(ctx, granted.ID)
 	if err != nil {
 		return err
 	}
-	if arrived != nil {
-		arrived()
+	if a.Arrived != nil {
+		a.Arrived()
 	}
-	for range alive {
+	for {
+		select {
+		case _, ok := <-alive:
+			if !ok {
+				return errors.New("the lease has ended")
+			}
+		case <-a.Changed:
+			shown, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
+			if err := show(shown); err != nil {
+				b.log.Debug("the board shows what was before", "error", err) // until something changes again, or the lease ends
+			}
+			cancel()
+		}
 	}
-	return errors.New("the lease has ended")
 }
 
 // History has etcd forget what was before the last keep, until ctx ends: as long as leads says so, so that one server does it. Keep

@@ -69,9 +69,13 @@ func TestBoard(t *testing.T) {
 	one, other := stores[0].Board(2*time.Second), stores[1].Board(2*time.Second)
 	heard, late := &listener{}, &listener{}
 	during(t, func(ctx context.Context) { one.Follow(ctx, heard.hear) })
-	during(t, func(ctx context.Context) { one.Attend(ctx, Member{ID: "z", Value: []byte("1")}, nil) })
+	during(t, func(ctx context.Context) {
+		one.Attend(ctx, Attendance{ID: "z", Value: func() []byte { return []byte("1") }})
+	})
 	eventually(t, "the first", func() bool { return heard.says("[z=1]", "map[]") })
-	leave := during(t, func(ctx context.Context) { other.Attend(ctx, Member{ID: "a", Value: []byte("2")}, nil) })
+	leave := during(t, func(ctx context.Context) {
+		other.Attend(ctx, Attendance{ID: "a", Value: func() []byte { return []byte("2") }})
+	})
 	eventually(t, "both, by age", func() bool { return heard.says("[z=1 a=2]", "map[]") })
 	if err := other.Put(t.Context(), []Note{{"x/1", []byte("one")}, {"x/2", []byte("two")}, {"y", []byte("why")}}); err != nil {
 		t.Fatal(err)
