@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 )
 
 const (
@@ -79,6 +81,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 	l.openStore(m.global, secrets.Config{Passphrase: ofGlobal}, "kds-tls", "token-signing", "zone-ca")
 	l.openStore(zone, secrets.Config{Dir: zone.DataDir}, "tls", "token-signing", "identity-ca-default")
 	l.openMembership(zone)
+	l.openHoldings(zone, "backend")
 	l.judge(planted)
 }
 
@@ -394,6 +397,29 @@ func (l *leaks) openMembership(zone *cluster.Server) {
 	l.openFile(zone, box, filepath.Join("membership", "credential.sealed"), "zone-membership")
 	if l.loot.kinds["zone-1 membership/credential.sealed"] == 0 {
 		l.t.Error("no key was found in the zone's credential")
+	}
+}
+
+// openHoldings adds the key of the identity that the zone keeps for the proxy of a Dataplane, which no backup has, sealed or not.
+func (l *leaks) openHoldings(zone *cluster.Server, dataplane string) {
+	l.t.Helper()
+	box, err := secrets.OpenBox(secrets.Config{Dir: zone.DataDir})
+	l.must(err)
+	book := holdings.Open(holdings.Config{Path: filepath.Join(zone.DataDir, "holdings.sealed"), Box: box})
+	kept, there := book.Get(holdings.ID{Kind: "svid", Mesh: "default", Name: dataplane})
+	if !there || l.given["zone-1/holdings.sealed"] == nil {
+		l.t.Fatalf("the zone keeps no identity for %s (%t), or its file was not looked at", dataplane, there)
+	}
+	var certificate asn1.RawValue
+	der, err := asn1.Unmarshal(kept, &certificate)
+	l.must(err)
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	l.must(err)
+	l.must(l.loot.addKey("zone-1 holdings.sealed", key))
+	for where := range l.given {
+		if strings.HasPrefix(where, "the backup of ") && strings.Contains(where, "holdings") {
+			l.t.Errorf("%s: what proxies hold is in a backup", where)
+		}
 	}
 }
 

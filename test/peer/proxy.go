@@ -2,19 +2,13 @@ package peer
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Types that a proxy asks for.
@@ -22,6 +16,8 @@ const (
 	ClusterType   = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	ListenerType  = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	ExtensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	SecretType    = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	routeType     = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
 const ads = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
@@ -34,10 +30,12 @@ type ProxyConfig struct {
 	Mesh, Dataplane string
 	// StateOfTheWorld chooses the older of the two forms of the protocol.
 	StateOfTheWorld bool
+	// Secrets: it asks for those that its listeners name, too.
+	Secrets bool
 }
 
 // Proxy is a client of ADS that acknowledges all that comes. It asks for clusters and listeners, and for the filters
-// that HTTP listeners leave to discovery.
+// that listeners leave to discovery.
 type Proxy struct {
 	cfg  ProxyConfig
 	conn *grpc.ClientConn
@@ -45,30 +43,55 @@ type Proxy struct {
 	wait sync.WaitGroup
 
 	mu       sync.Mutex // guards all below
-	have     map[string]map[string][]byte
+	have     map[string]map[string]held
+	versions map[string]string // of all of a type, in the older form
 	messages int
+	came     []string
+	caughtUp bool
 	failed   error
+}
+
+// held is a resource as it came; its version is empty in the older form.
+type held struct {
+	version string
+	raw     []byte
 }
 
 // ConnectProxy opens the stream and follows it until Close.
 func ConnectProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, error) {
-	conn, err := grpc.NewClient(cfg.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	p := &Proxy{cfg: cfg, have: map[string]map[string]held{}, versions: map[string]string{}}
+	return p, p.connect(ctx, false)
+}
+
+// Reconnect opens a new stream in place of the one before, and says what the proxy has, as Envoy does. It returns when that is
+// underway: see CaughtUp.
+func (p *Proxy) Reconnect(ctx context.Context) error {
+	_ = p.Close() // the server may have ended it
+	p.mu.Lock()
+	p.came, p.caughtUp, p.failed = nil, false, nil
+	delete(p.versions, routeType) // so that there is an answer
+	p.mu.Unlock()
+	return p.connect(ctx, true)
+}
+
+func (p *Proxy) connect(ctx context.Context, again bool) error {
+	conn, err := grpc.NewClient(p.cfg.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	p := &Proxy{cfg: cfg, conn: conn, stop: stop, have: map[string]map[string][]byte{}}
+	p.conn, p.stop = conn, stop
 	follow := p.delta
-	if cfg.StateOfTheWorld {
+	if p.cfg.StateOfTheWorld {
 		follow = p.stateOfTheWorld
 	}
 	p.wait.Go(func() {
-		err := follow(ctx)
+		err := follow(ctx, again)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.failed = err
 	})
-	return p, nil
+	return nil
 }
 
 // Have returns the resources of a type, by name, as bytes.
@@ -76,10 +99,21 @@ func (p *Proxy) Have(t string) map[string][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := map[string][]byte{}
-	for name, raw := range p.have[t] {
-		all[name] = raw
+	for name, one := range p.have[t] {
+		all[name] = one.raw
 	}
 	return all
+}
+
+// Complete reports whether the proxy has listeners, and all that they refer to.
+func (p *Proxy) Complete() bool {
+	for t, names := range p.referred() {
+		have := p.Have(t)
+		if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { _, there := have[name]; return !there }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Messages is how many responses have come.
@@ -87,6 +121,20 @@ func (p *Proxy) Messages() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.messages
+}
+
+// Came lists the resources that came since the proxy was connected, again or for the first time: names, and those of removed ones after a minus.
+func (p *Proxy) Came() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.came)
+}
+
+// CaughtUp reports whether, after Reconnect, all was answered that the proxy said it has: by then, what it lacked has come.
+func (p *Proxy) CaughtUp() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.caughtUp
 }
 
 // Err is why the stream ended, nil while it is open.
@@ -109,57 +157,104 @@ func (p *Proxy) node() *corev3.Node {
 	return &corev3.Node{Id: p.cfg.Mesh + "." + p.cfg.Dataplane, UserAgentName: "envoy"}
 }
 
-func (p *Proxy) delta(ctx context.Context) error {
+// delta follows a stream of the newer form. Again: the proxy says what it has, and asks for routes last, of which there are none: the answer
+// comes after all others.
+func (p *Proxy) delta(ctx context.Context, again bool) error {
 	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, ads+"DeltaAggregatedResources")
 	if err != nil {
 		return err
 	}
-	for _, t := range []string{ClusterType, ListenerType} {
-		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNamesSubscribe: []string{"*"}}); err != nil {
+	asked := map[string]map[string]bool{}
+	ask := func(t string, names ...string) error {
+		request := &discovery.DeltaDiscoveryRequest{Node: p.node(), TypeUrl: t}
+		if asked[t] == nil {
+			asked[t], request.InitialResourceVersions = map[string]bool{}, p.versionsOf(t)
+		}
+		for _, name := range names {
+			if !asked[t][name] {
+				asked[t][name] = true
+				request.ResourceNamesSubscribe = append(request.ResourceNamesSubscribe, name)
+			}
+		}
+		if len(request.ResourceNamesSubscribe) == 0 {
+			return nil
+		}
+		return stream.SendMsg(request)
+	}
+	askAll := func() error {
+		for _, t := range []string{SecretType, ExtensionType} {
+			if names := p.referred()[t]; len(names) > 0 {
+				if err := ask(t, names...); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	first := []string{ClusterType, ListenerType}
+	if again {
+		if err := askAll(); err != nil {
+			return err
+		}
+		first = append(first, routeType)
+	}
+	for _, t := range first {
+		if err := ask(t, "*"); err != nil {
 			return err
 		}
 	}
-	subscribed := map[string]bool{}
 	for {
 		response := &discovery.DeltaDiscoveryResponse{}
 		if err := stream.RecvMsg(response); err != nil {
 			return err
 		}
-		changed := map[string][]byte{}
+		changed := map[string]held{}
 		for _, r := range response.Resources {
-			changed[r.Name] = r.Resource.GetValue()
+			changed[r.Name] = held{r.Version, r.Resource.GetValue()}
 		}
 		p.keep(response.TypeUrl, changed, response.RemovedResources)
 		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}); err != nil {
 			return err
 		}
-		var names []string
-		for _, name := range p.filters() {
-			if !subscribed[name] {
-				subscribed[name] = true
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
-			if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: ExtensionType, ResourceNamesSubscribe: names}); err != nil {
-				return err
-			}
+		if err := askAll(); err != nil {
+			return err
 		}
 	}
 }
 
-func (p *Proxy) stateOfTheWorld(ctx context.Context) error {
+// stateOfTheWorld follows a stream of the older form.
+func (p *Proxy) stateOfTheWorld(ctx context.Context, again bool) error {
 	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, ads+"StreamAggregatedResources")
 	if err != nil {
 		return err
 	}
-	for _, t := range []string{ClusterType, ListenerType} {
-		if err := stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t}); err != nil {
+	nonces, asked := map[string]string{}, map[string][]string{}
+	ask := func(t string, names ...string) error {
+		asked[t] = names
+		return stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNames: names, ResponseNonce: nonces[t], VersionInfo: p.versionOf(t)})
+	}
+	askAll := func() error {
+		for t, names := range p.referred() {
+			if len(names) > 0 && !slices.Equal(names, asked[t]) {
+				if err := ask(t, names...); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	first := []string{ClusterType, ListenerType}
+	if again {
+		if err := askAll(); err != nil {
+			return err
+		}
+		first = append(first, routeType)
+	}
+	for _, t := range first {
+		if err := ask(t); err != nil {
 			return err
 		}
 	}
-	var subscribed []string
-	var extensions discovery.DiscoveryRequest // the last acknowledgement, which new names have to repeat
 	for {
 		response := &discovery.DiscoveryResponse{}
 		if err := stream.RecvMsg(response); err != nil {
@@ -168,109 +263,12 @@ func (p *Proxy) stateOfTheWorld(ctx context.Context) error {
 		if err := p.replace(response); err != nil {
 			return err
 		}
-		answer := &discovery.DiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce, VersionInfo: response.VersionInfo}
-		if response.TypeUrl == ExtensionType {
-			answer.ResourceNames = subscribed
-			extensions.ResponseNonce, extensions.VersionInfo = response.Nonce, response.VersionInfo
-		}
-		if err := stream.SendMsg(answer); err != nil {
+		nonces[response.TypeUrl] = response.Nonce
+		if err := ask(response.TypeUrl, asked[response.TypeUrl]...); err != nil {
 			return err
 		}
-		if names := p.filters(); !slices.Equal(names, subscribed) {
-			subscribed = names
-			request := &discovery.DiscoveryRequest{
-				TypeUrl: ExtensionType, ResourceNames: names,
-				ResponseNonce: extensions.ResponseNonce, VersionInfo: extensions.VersionInfo,
-			}
-			if err := stream.SendMsg(request); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (p *Proxy) keep(t string, changed map[string][]byte, removed []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.messages++
-	if p.have[t] == nil {
-		p.have[t] = map[string][]byte{}
-	}
-	for _, name := range removed {
-		delete(p.have[t], name)
-	}
-	for name, raw := range changed {
-		p.have[t][name] = raw
-	}
-}
-
-// replace keeps a response of the older form: all listeners and clusters, or those extension configs that changed.
-func (p *Proxy) replace(response *discovery.DiscoveryResponse) error {
-	changed := map[string][]byte{}
-	for _, r := range response.Resources {
-		name, err := nameOf(r)
-		if err != nil {
+		if err := askAll(); err != nil {
 			return err
 		}
-		changed[name] = r.GetValue()
 	}
-	var removed []string
-	if response.TypeUrl != ExtensionType {
-		for name := range p.Have(response.TypeUrl) {
-			if _, still := changed[name]; !still {
-				removed = append(removed, name)
-			}
-		}
-	}
-	p.keep(response.TypeUrl, changed, removed)
-	return nil
-}
-
-// nameOf reads the name inside a resource: the older form has none beside it.
-func nameOf(r *anypb.Any) (string, error) {
-	var message interface {
-		proto.Message
-		GetName() string
-	}
-	switch r.GetTypeUrl() {
-	case ClusterType:
-		message = &clusterv3.Cluster{}
-	case ListenerType:
-		message = &listenerv3.Listener{}
-	case ExtensionType:
-		message = &corev3.TypedExtensionConfig{}
-	default:
-		return "", fmt.Errorf("nobody asked for a %s", r.GetTypeUrl())
-	}
-	err := r.UnmarshalTo(message)
-	return message.GetName(), err
-}
-
-// filters are the names of the filters that the listeners leave to discovery, sorted.
-func (p *Proxy) filters() []string {
-	var names []string
-	for _, raw := range p.Have(ListenerType) {
-		l := &listenerv3.Listener{}
-		if (&anypb.Any{TypeUrl: ListenerType, Value: raw}).UnmarshalTo(l) != nil {
-			continue
-		}
-		for _, chain := range l.GetFilterChains() {
-			for _, f := range chain.GetFilters() {
-				if f.GetConfigDiscovery() != nil {
-					names = append(names, f.GetName())
-				}
-				manager := &hcmv3.HttpConnectionManager{}
-				if f.GetTypedConfig().UnmarshalTo(manager) != nil {
-					continue
-				}
-				for _, hf := range manager.GetHttpFilters() {
-					if hf.GetConfigDiscovery() != nil {
-						names = append(names, hf.GetName())
-					}
-				}
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }
