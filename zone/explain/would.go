@@ -58,6 +58,7 @@ func (j *judgement) fieldIn(rules matching.Rules, d rbac.Decision) string {
 func without(rules matching.Rules, d rbac.Decision) matching.Rules {
 	out := matching.Rules{Items: slices.Clone(rules.Items)}
 	r := &out.Items[d.Rule]
+	r.Made = nil
 	replace := func(list []resources.PermissionMatch) []resources.PermissionMatch {
 		list = slices.Clone(list)
 		list[d.Entry] = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: "spiffe://nobody.invalid/"}}

@@ -22,6 +22,8 @@ type Rule struct {
 	Headers []HeaderMatch
 	// Order is the rule's place among those of other policies; nil in a rule that was made without one.
 	Order *Order
+	// Made is shared by all copies of the rule. Who changes one of the other fields of a copy takes it away; it may be nil.
+	Made *Made
 }
 
 // Warning is one thing that is wrong, or not as its writer may think, with a policy.
@@ -56,12 +58,12 @@ func (p *Policy) readPermissions(spec *resources.Policy) {
 			p.close(i, fmt.Sprintf("%s.default does not decode, so the rule denies everybody: %v", field, err))
 			continue
 		}
-		p.rules = append(p.rules, Rule{Origin: p.KRI, Index: i, Conf: conf, Order: &p.order})
+		p.rules = append(p.rules, Rule{Origin: p.KRI, Index: i, Conf: conf, Order: &p.order, Made: &Made{}})
 	}
 }
 
 func (p *Policy) close(index int, text string) {
-	p.rules = append(p.rules, Rule{Origin: p.KRI, Index: index, Closed: true, Order: &p.order})
+	p.rules = append(p.rules, Rule{Origin: p.KRI, Index: index, Closed: true, Order: &p.order, Made: &Made{}})
 	p.problems = append(p.problems, Warning{Policy: p.KRI, Text: text})
 }
 

@@ -152,7 +152,7 @@ func (p *Policy) allow(sources []resources.SpiffeIDMatch, m trafficMatch, at tra
 		}
 		ports = []uint32{*at.port}
 	}
-	rule := Rule{Origin: p.KRI, Index: at.index, Headers: m.headers, Order: &p.order}
+	rule := Rule{Origin: p.KRI, Index: at.index, Headers: m.headers, Order: &p.order, Made: &Made{}}
 	for i := range sources {
 		rule.Conf.Allow = append(rule.Conf.Allow, resources.PermissionMatch{SpiffeID: &sources[i], Path: m.path, Method: m.methods})
 	}

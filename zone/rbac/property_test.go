@@ -74,7 +74,7 @@ func drawRules() *rapid.Generator[matching.Rules] {
 	return rapid.Custom(func(t *rapid.T) matching.Rules {
 		var rules matching.Rules
 		for i := range rapid.IntRange(0, 5).Draw(t, "rules") {
-			r := matching.Rule{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p%d", i)}}
+			r := matching.Rule{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p%d", i)}, Made: &matching.Made{}}
 			list := func(name string, most int) []resources.PermissionMatch {
 				return rapid.SliceOfN(drawMatch(), 0, most).Draw(t, name)
 			}

@@ -30,33 +30,51 @@ type step struct {
 // rule. With dryRun set it answers "what if allowWithShadowDeny were deny".
 // Source: seed 000, "Algorithm", step 3; design, section 5.
 func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step {
-	var denies, allows []step
+	denies, allows := make([]step, 0, 2*len(rules.Items)), make([]step, 0, len(rules.Items))
 	for i := range rules.Items {
 		r := &rules.Items[i]
-		name := r.Origin.String()
-		deny, allow := r.Conf.Deny, r.Conf.Allow
-		switch shadow := r.Conf.AllowWithShadowDeny; {
-		case len(shadow) == 0:
-		case dryRun:
-			deny = slices.Concat(deny, shadow)
-		default:
-			allow = slices.Concat(allow, shadow)
-		}
-		d := step{name: name, deny: true, entries: lowerDenies(deny, protocol)}
-		if r.Closed {
-			d.entries = []entry{{}}
-		}
-		denies = appendStep(denies, d)
-		allows = appendStep(allows, step{name: name, entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)})
+		l := r.Made.Once(loweredFor{protocol, dryRun}, func() any { return lower(r, protocol, dryRun) }).(*lowered)
+		denies, allows = appendStep(denies, l.deny), appendStep(allows, l.allow)
 	}
 	return append(denies, allows...)
+}
+
+// lowered is what a rule comes to, and loweredFor for what.
+type (
+	lowered    struct{ deny, allow step }
+	loweredFor struct {
+		protocol matching.Protocol
+		dryRun   bool
+	}
+)
+
+func lower(r *matching.Rule, protocol matching.Protocol, dryRun bool) *lowered {
+	name := r.Origin.String()
+	deny, allow := r.Conf.Deny, r.Conf.Allow
+	switch shadow := r.Conf.AllowWithShadowDeny; {
+	case len(shadow) == 0:
+	case dryRun:
+		deny = slices.Concat(deny, shadow)
+	default:
+		allow = slices.Concat(allow, shadow)
+	}
+	d := step{name: name, deny: true, entries: lowerDenies(deny, protocol)}
+	if r.Closed {
+		d.entries = []entry{{}}
+	}
+	a := step{name: name, entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)}
+	for _, s := range []*step{&d, &a} {
+		if len(s.entries) > 0 {
+			s.decision = action(s.name, s.deny)
+		}
+	}
+	return &lowered{deny: d, allow: a}
 }
 
 func appendStep(list []step, s step) []step {
 	if len(s.entries) == 0 {
 		return list
 	}
-	s.decision = action(s.name, s.deny)
 	return append(list, s)
 }
 
