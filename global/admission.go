@@ -1,6 +1,7 @@
 package global
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -205,11 +206,14 @@ func tokenRefused(err error) error {
 	return &refusedToken{why: err}
 }
 
-// refusedToken hides why.
-type refusedToken struct{ why error }
+// refusedToken hides why. What it was, as the peer knows it, is said: a token where it is empty.
+type refusedToken struct {
+	what string
+	why  error
+}
 
-func (*refusedToken) Error() string {
-	return kds.ErrUnauthenticated.Error() + ": the token is not accepted"
+func (r *refusedToken) Error() string {
+	return kds.ErrUnauthenticated.Error() + ": " + cmp.Or(r.what, "the token is not accepted")
 }
 
 // Unwrap makes it an ErrUnauthenticated.

@@ -27,6 +27,9 @@ type membership struct {
 	rotations *rotations
 }
 
+// refusedJoin is what a server is told whose join string is none of this global, or no longer.
+const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
+
 // Join implements kds.MembershipServer.
 func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credential, error) {
 	zone, credential, err := s.join(ctx, r)
@@ -42,7 +45,7 @@ func (s *membership) join(ctx context.Context, r *kds.JoinRequest) (zone string,
 		return "", nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
 	}
 	if err != nil {
-		return "", nil, &refusedToken{why: err}
+		return "", nil, &refusedToken{what: refusedJoin, why: err}
 	}
 	who, request, err := kds.ParseMemberRequest(r.CSR)
 	if err != nil {
@@ -66,7 +69,7 @@ func (m *member) admit(token, id, key string) error {
 	case m.Draining || !m.DeletedAt.IsZero() || at < 0:
 		return fmt.Errorf("%w: the join string was withdrawn: make a new one", kds.ErrUnauthenticated)
 	case m.Joins[at].UsedBy != "" && m.Joins[at].UsedBy != key:
-		return &refusedToken{why: tokens.ErrUsed}
+		return &refusedToken{what: refusedJoin, why: tokens.ErrUsed}
 	case m.joined() && m.ID != id && !m.Joins[at].Rejoin:
 		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin", kds.ErrNotAllowed, m.Zone)
 	}

@@ -177,7 +177,7 @@ func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses
 			if err == nil {
 				return joined, nil
 			}
-			err = fmt.Errorf("%s: %w", address, err)
+			err = &joinRefusal{address, err}
 			if final(err) {
 				return nil, err
 			}
@@ -193,6 +193,15 @@ func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses
 		}
 	}
 }
+
+// joinRefusal is why a join at an address failed, in the words of the global where it said something.
+type joinRefusal struct {
+	address string
+	err     error
+}
+
+func (r *joinRefusal) Error() string { return r.address + ": " + status.Convert(r.err).Message() }
+func (r *joinRefusal) Unwrap() error { return r.err }
 
 // final reports whether asking again would not help.
 func final(err error) bool {

@@ -55,6 +55,19 @@ func TestJoining(t *testing.T) {
 	}
 }
 
+// TestUsedJoinString: who tries it again elsewhere is told so, and what makes another, in words and not in codes.
+func TestUsedJoinString(t *testing.T) {
+	m := newMesh(t)
+	join, err := m.JoinString(t.Context(), m.global, "zone-1")
+	m.must(err)
+	_, err = m.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", t.TempDir())
+	m.must(err)
+	_, err = m.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "the join string is not accepted: it was used already") || strings.Contains(err.Error(), "rpc error") {
+		t.Errorf("the second server that uses it: %v", err)
+	}
+}
+
 // fingerprint is the SHA-256 of the CA by which zones know the global.
 func (m *mesh) fingerprint() string {
 	m.t.Helper()

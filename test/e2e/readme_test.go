@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -170,7 +171,7 @@ func (r *reader) background(command string) {
 		command += " --use-dynamic-base-id" // another Envoy may run on this machine
 	}
 	cmd := exec.Command("bash", "-c", "exec "+command)
-	cmd.Dir, cmd.Env = r.dir, r.environment()
+	cmd.Dir, cmd.Env = r.dir, r.withoutFile(command, r.environment())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.CreateTemp(r.dir, "log-")
 	r.must(err)
@@ -219,6 +220,23 @@ func (r *reader) environment() []string {
 		env = append(env, name+"="+r.ports.Replace(address))
 	}
 	return env
+}
+
+// withoutFile leaves out what a file of settings says, over which the environment would win.
+func (r *reader) withoutFile(command string, env []string) []string {
+	r.t.Helper()
+	_, file, found := strings.Cut(command, " --config ")
+	if !found {
+		return env
+	}
+	file, _, _ = strings.Cut(file, " ")
+	settings, err := os.ReadFile(filepath.Join(r.dir, file))
+	r.must(err)
+	return slices.DeleteFunc(env, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "CAUSEWAY_"), "_", "-"))
+		return strings.HasPrefix(name, "CAUSEWAY_") && strings.Contains("\n"+string(settings), "\n"+key+": ")
+	})
 }
 
 func (r *reader) run(ctx context.Context, command string) (string, error) {
