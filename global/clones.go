@@ -45,19 +45,23 @@ func newClones(now func() time.Time, log *slog.Logger) *clones {
 
 // Observe implements kds.Observer.
 func (c *clones) Observe(e kds.Event) {
-	if e.Kind != kds.StreamOpened || e.Peer == nil || e.Peer.Instance == "" {
-		return
+	if e.Kind == kds.StreamOpened && e.Peer != nil && e.Peer.Instance != "" {
+		c.meet(e.Zone, e.Peer.Instance)
 	}
+}
+
+// meet notes that an instance has the zone's session, here or on another replica.
+func (c *clones) meet(zone, instance string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	z := c.zones[e.Zone]
+	z := c.zones[zone]
 	if z == nil {
 		z = &zoneInstances{before: map[string]time.Time{}}
-		c.zones[e.Zone] = z
+		c.zones[zone] = z
 	}
-	if z.met(e.Peer.Instance, c.now()) {
+	if z.met(instance, c.now()) {
 		c.log.Error("two servers run with the credentials of one zone and take turns: stop one of them; if it is a copy, revoke the zone and let the right one join again",
-			"zone", e.Zone, "instances", z.instances)
+			"zone", zone, "instances", z.instances)
 	}
 }
 

@@ -39,6 +39,7 @@ type replicas struct {
 	// kind is what keeps it: backend.Bolt or backend.Etcd.
 	kind    string
 	sync    *kds.Global
+	clones  *clones
 	now     func() time.Time
 	log     *slog.Logger
 	started time.Time

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
@@ -76,6 +77,10 @@ func (r *replicas) hearState(zone string, value []byte) {
 	}
 	if !r.has(zone) {
 		r.sync.Adopt(zone, note.State)
+	}
+	// A word that comes late, of a session that another replica has taken over since, would look like a server that came back.
+	if claim := kds.ClaimOf(r.durable.Snapshot(), zone); note.State.Instance != "" && note.Replica != r.instance && claim != nil && claim.Replica == note.Replica {
+		r.clones.meet(zone, note.State.Instance)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -88,7 +88,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 	})
-	replicas.sync, insights.has, gate.replicas = sync, replicas.has, replicas
+	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas
 	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, clones: gate.clones, log: c.Log}
 	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones)
 	apiServer := api.New(api.Config{

@@ -9,6 +9,8 @@ import (
 // ZoneState is what a server knows of the sync with a zone, as it tells the replicas beside it, so that each of them can answer for
 // every zone.
 type ZoneState struct {
+	// Instance is the zone's server that has the session now, as it calls this run of itself; empty when there is none, or not yet.
+	Instance  string      `json:"instance,omitempty"`
 	Connected bool        `json:"connected,omitempty"`
 	Since     time.Time   `json:"since,omitzero"`
 	Lines     []LineState `json:"lines,omitempty"`
@@ -44,7 +46,7 @@ func (g *Global) State(zone string) *ZoneState {
 	if data == nil {
 		return nil
 	}
-	out := &ZoneState{Refusals: data.refusals.List(), Report: data.report.Load()}
+	out := &ZoneState{Instance: g.instance(zone), Refusals: data.refusals.List(), Report: data.report.Load()}
 	if out.Report != nil {
 		out.Reported = out.Report.Received
 	}
@@ -56,6 +58,20 @@ func (g *Global) State(zone string) *ZoneState {
 		out.Lines = append(out.Lines, n.state(key))
 	}
 	return out
+}
+
+// instance is what the server that has a zone's session here calls this run of itself.
+func (g *Global) instance(zone string) string {
+	g.mu.Lock()
+	s := g.sessions[zone]
+	g.mu.Unlock()
+	if s == nil {
+		return ""
+	}
+	if p := s.peer.Load(); p != nil {
+		return p.Instance
+	}
+	return ""
 }
 
 func (n *line) state(key lineKey) LineState {

@@ -192,8 +192,8 @@ func (s *Server) Revision(ctx context.Context) (float64, error) {
 	return s.Metric(ctx, "causeway_store_revision")
 }
 
-// StartClone starts a zone with another's credentials, as a machine that was copied has them, on a store of its own.
-func (c *Cluster) StartClone(ctx context.Context, of *Server, name string) (*Server, error) {
+// StartClone starts a zone with another's credentials, as a machine that was copied has them, on a store of its own. Args are its flags.
+func (c *Cluster) StartClone(ctx context.Context, of *Server, name string, args ...string) (*Server, error) {
 	dir := filepath.Join(c.cfg.Dir, name)
 	if err := os.CopyFS(filepath.Join(dir, "membership"), os.DirFS(filepath.Join(of.DataDir, "membership"))); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (c *Cluster) StartClone(ctx context.Context, of *Server, name string) (*Ser
 	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), key, 0o600); err != nil {
 		return nil, err
 	}
-	return c.startServer(ctx, &Server{program: of.program, ports: of.ports}, name)
+	return c.startServer(ctx, &Server{program: of.program, settings: args, ports: of.ports}, name)
 }
 
 // SetArgs replaces the flags, other than those of addresses and folders, that the server is started with from now on.
