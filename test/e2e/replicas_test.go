@@ -207,10 +207,19 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
-	// It comes back as another replica, and a zone is resynced by whichever is asked.
+	// It comes back as another replica, and has no zones. One is resynced by whichever is asked, and goes on to its next address.
 	r.must(victim.Start(t.Context()))
-	r.agree(survivor, victim)
+	if n := count(r.agree(survivor, victim), r.instance(victim)); n != 0 {
+		t.Errorf("%d zones went to a replica that came back", n)
+	}
 	r.ctl(victim, "zone", "resync", "zone-0")
+	r.eventually("zone-0 is with the replica that came back", func(ctx context.Context) error {
+		with, err := seen(ctx, victim)
+		if err == nil && with["zone-0"] != r.instance(victim) {
+			err = fmt.Errorf("it is with %q", with["zone-0"])
+		}
+		return err
+	})
 	r.agree(survivor, victim)
 	r.everywhere(policies + 1)
 }
