@@ -21,6 +21,8 @@ type acquaintance struct {
 	store       store.Reader
 	authorities *identity.Authorities
 	standings   func() []xds.Standing
+	// awaited counts proxies of a mesh that are to come back after a start.
+	awaited func(mesh string) int
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 }
@@ -44,6 +46,9 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 	}
 	if n := k.behind(mesh); n > 0 {
 		wait("%d proxies of this zone", n)
+	}
+	if n := k.awaited(mesh); n > 0 {
+		wait("%d proxies of this zone that are to come back after its start", n)
 	}
 	published := snapshot.Get(identity.TrustKey(realm, k.zone))
 	if k.link == nil || published == nil {

@@ -56,7 +56,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 		Store: parts.durable, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now,
 	})
 	(&svidHandler{store: parts.durable, authorities: parts.authorities, admission: admission}).register(parts.routes)
-	known := &acquaintance{zone: parts.zone, store: parts.durable, authorities: parts.authorities, standings: parts.proxies.Standings, link: parts.link}
+	known := &acquaintance{zone: parts.zone, store: parts.durable, authorities: parts.authorities, link: parts.link, standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
 	(&keyHandler{zone: parts.zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities, unaware: known.unaware}).register(parts.routes)
 	rotation := &identity.Rotation{
 		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware, Now: cfg.Now, Log: cfg.Log,

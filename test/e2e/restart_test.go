@@ -67,7 +67,7 @@ func TestRestartSendsNothing(t *testing.T) {
 	})
 
 	stop()
-	r.rotate()
+	r.rotate(true)
 	r.restarted(t)
 	r.came("another authority signs", func(i int) []string {
 		return []string{fmt.Sprintf("identity_cert:default/proxy-%d", i), "identity_trust:default"}
@@ -203,8 +203,8 @@ func (r *restart) metric(name string, want float64) {
 	}
 }
 
-// rotate has another authority sign, while the zone does not run.
-func (r *restart) rotate() {
+// rotate makes another authority, while the zone does not run, and returns its id. It signs at once, or is to sign next.
+func (r *restart) rotate(atOnce bool) (id string) {
 	r.t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: r.zone.DataDir})
 	r.must(err)
@@ -213,6 +213,9 @@ func (r *restart) rotate() {
 	authorities := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(store, box), Store: store, Zone: r.zone.Name()})
 	next, err := authorities.Prepare(r.t.Context(), "default")
 	r.must(err)
-	r.must(authorities.Promote(r.t.Context(), "default", next))
+	if atOnce {
+		r.must(authorities.Promote(r.t.Context(), "default", next))
+	}
 	r.must(store.Close())
+	return next
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -159,6 +160,16 @@ func (b *Book) Put(id ID, plain []byte, until time.Time) {
 	b.entries[id] = &entry{plain: plain, size: len(plain), until: until}
 	b.total += len(plain)
 	b.touchLocked(id)
+}
+
+// IDs lists the entries, in no order.
+func (b *Book) IDs() []ID {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.entries))
 }
 
 // Delete drops entries. Those that are not there are left out.

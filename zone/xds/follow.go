@@ -69,7 +69,7 @@ func (x *Proxies) workInDataplaneLocked(revision uint64, key resources.Key, dp *
 		}
 	}
 	if dp == nil { // last: until here its proxies may have been issued something
-		x.dropKept(key)
+		x.dropKeptLocked(key)
 	}
 }
 

@@ -78,6 +78,37 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 	return svid, false, nil
 }
 
+// awaitFor is how long after a start proxies may take to come back: Envoy waits no longer between two attempts.
+const awaitFor = 30 * time.Second
+
+// await notes whose identities were kept: who was connected before the start, give or take some that have left since.
+func (x *Proxies) await() {
+	x.awaited, x.awaitUntil = map[proxyID]struct{}{}, x.cfg.Now().Add(awaitFor)
+	for _, id := range x.cfg.Holdings.IDs() {
+		if id.Kind == keptIdentity || id.Kind == keptProxyless {
+			dp := resources.Key{Type: resources.TypeDataplane, Mesh: id.Mesh, Namespace: id.Namespace, Name: id.Name}
+			x.awaited[proxyID{dp, id.Kind == keptProxyless}] = struct{}{}
+		}
+	}
+}
+
+// Awaited counts the proxies of a mesh that seem to have been connected before the start and are not back: they know what they were told
+// then. It is zero from half a minute after the start.
+func (x *Proxies) Awaited(mesh string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.cfg.Now().Before(x.awaitUntil) {
+		x.awaited = nil
+	}
+	n := 0
+	for id := range x.awaited {
+		if id.Mesh == mesh {
+			n++
+		}
+	}
+	return n
+}
+
 // keptMark is the mark of an inbound that has another than that of its filter, and the version of that.
 type keptMark struct {
 	Filter string `json:"filter"`
@@ -129,8 +160,10 @@ func (a accesses) marks() map[string]keptMark {
 	return out
 }
 
-// dropKept forgets all that is kept of a Dataplane that was deleted: another one of its name starts anew.
-func (x *Proxies) dropKept(dp resources.Key) {
+// dropKeptLocked forgets all that is kept of a Dataplane that was deleted: another one of its name starts anew.
+func (x *Proxies) dropKeptLocked(dp resources.Key) {
+	delete(x.awaited, proxyID{dp, false})
+	delete(x.awaited, proxyID{dp, true})
 	x.cfg.Holdings.Delete(keptID(keptIdentity, dp), keptID(keptProxyless, dp), keptID(keptMarks, dp))
 }
 

@@ -61,6 +61,9 @@ type Proxies struct {
 	// accesses are those that a Dataplane's proxy was told last. They outlive its streams: who loses access while the proxy
 	// is away loses its connections too, and nobody does because it comes back. Guarded by mu.
 	accesses map[resources.Key]accesses
+	// awaited are the proxies that were here before the start and have not come back, until awaitUntil. Guarded by mu.
+	awaited    map[proxyID]struct{}
+	awaitUntil time.Time
 	// stale are the proxies whose permissions are to be built anew, each with why. Guarded by mu.
 	stale map[*proxy]*store.Cause
 	// cause is that of the commits that are being worked in; nil outside of that. Guarded by mu.
@@ -86,6 +89,7 @@ func New(cfg Config) *Proxies {
 	p.renewals = newRenewals(cfg.Now, p.renew)
 	p.since = cfg.Store.Snapshot().Revision()
 	p.retainKept()
+	p.await()
 	return p
 }
 
@@ -98,6 +102,7 @@ func (x *Proxies) attach(id proxyID, s *session) *proxy {
 		p = x.addLocked(id)
 	}
 	p.sessions[s] = struct{}{}
+	delete(x.awaited, id)
 	return p
 }
 
