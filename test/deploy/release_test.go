@@ -14,8 +14,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/test/pages"
 )
 
 // machines are the architectures of a release, as their programs say.
@@ -64,6 +67,39 @@ func TestReleaseSnapshot(t *testing.T) {
 		checkInventory(t, first, arch)
 		checkPackages(t, first, arch)
 	}
+	startFromPackages(t, first)
+}
+
+// startFromPackages unpacks the packages for Debian on two machines, and starts the units that are in them as systemd would: nothing else is
+// needed for a zone to come to a global.
+func startFromPackages(t *testing.T, folder string) {
+	t.Helper()
+	dpkg, err := exec.LookPath("dpkg-deb")
+	if _, released := machines[runtime.GOARCH]; err != nil || !released {
+		t.Logf("the packages are not started here: %v, %s", err, runtime.GOARCH)
+		return
+	}
+	install := func(programs ...string) *machine {
+		m := newMachine(t)
+		must(t, os.Remove(filepath.Join(m.dir, "bin"))) // what was built here is not what is installed
+		for _, program := range programs {
+			output(t, dpkg, "--extract", filepath.Join(folder, fmt.Sprintf("%s_%s_%s.deb", program, releasedVersion, runtime.GOARCH)), m.root)
+		}
+		return m
+	}
+	global, zone := install("causeway-global", "causewayctl"), install("causeway-zone", "causewayctl")
+	global.globalVariables()
+	global.start("causeway-global")
+	_, err = global.shell(t.Context(), "causewayctl zone create zone-1 --out zone-1.join")
+	must(t, err)
+	bring(t, global, zone, "zone-1.join")
+	_, err = zone.shell(t.Context(), "mkdir -p -m 0700 /etc/credstore && install -m 0600 zone-1.join /etc/credstore/causeway-zone.join")
+	must(t, err)
+	zone.zoneVariables()
+	zone.start("causeway-zone")
+	global.follow(pages.Command{Text: "causewayctl get zones", Output: []string{"zone-1 online 2s true " + releasedVersion + " 2s"}}, global.shell)
+	zone.stop("causeway-zone")
+	global.stop("causeway-global")
 }
 
 func readFile(t *testing.T, path ...string) string {
