@@ -77,12 +77,21 @@ type testGlobal struct {
 
 func startGlobal(t *testing.T, s store.Store, change ...func(*GlobalConfig)) *testGlobal {
 	t.Helper()
+	return startGlobalWith(t, s, OwnFeatures()&^FeatureTraces, change...)
+}
+
+// startGlobalWith starts a global that announces these features, whatever it knows.
+func startGlobalWith(t *testing.T, s store.Store, features Features, change ...func(*GlobalConfig)) *testGlobal {
+	t.Helper()
 	g := &testGlobal{store: s, events: &events{}}
 	config := GlobalConfig{Store: s, Log: testLog(), Observer: g.events, Self: Peer{Instance: "global-1"}, SendTimeout: 5 * time.Second}
 	for _, c := range change {
 		c(&config)
 	}
 	g.Global = NewGlobal(config)
+	if config.Tracer == nil {
+		g.config.Self.Features = features
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +124,12 @@ type testZone struct {
 
 func startZone(t *testing.T, name, target string, s store.Store, change ...func(*ZoneConfig)) *testZone {
 	t.Helper()
+	return startZoneWith(t, name, target, s, OwnFeatures()&^FeatureTraces, change...)
+}
+
+// startZoneWith starts a zone that announces these features, whatever it knows.
+func startZoneWith(t *testing.T, name, target string, s store.Store, features Features, change ...func(*ZoneConfig)) *testZone {
+	t.Helper()
 	z := &testZone{name: name, store: s, events: &events{}}
 	config := ZoneConfig{
 		Zone: name, Target: target, Store: s, Log: testLog(), Observer: z.events, Self: Peer{Instance: name + "-1"},
@@ -124,6 +139,9 @@ func startZone(t *testing.T, name, target string, s store.Store, change ...func(
 		c(&config)
 	}
 	z.Zone = NewZone(config)
+	if config.Tracer == nil {
+		z.config.Self.Features = features
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- z.Run(ctx) }()

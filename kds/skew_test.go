@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,4 +41,58 @@ func TestZonesWithoutAFeature(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSkewInBothDirections: a zone and a global of which one does not know a feature, or both do not: what either has comes to the other,
+// changed and removed too, in each of their sessions, and nothing is refused.
+func TestSkewInBothDirections(t *testing.T) {
+	all := OwnFeatures() &^ FeatureTraces
+	for _, f := range featureNames {
+		for _, tt := range []struct {
+			who          string
+			global, zone Features
+		}{
+			{"the global", all &^ f.feature, all},
+			{"the zone", all, all &^ f.feature},
+			{"both", all &^ f.feature, all &^ f.feature},
+		} {
+			t.Run(f.name+"/"+tt.who, func(t *testing.T) {
+				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
+				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+				for session := range 3 {
+					if before := fmt.Sprintf("-%d", session-1); session > 0 { // while nobody is connected
+						remove(t, ofGlobal, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "down" + before})
+						remove(t, ofZone, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "up" + before})
+					}
+					z := startZoneWith(t, "zone-1", g.address, ofZone, tt.zone, func(c *ZoneConfig) { c.Validate = resources.ValidateSpec })
+					skewed(t, session, ofGlobal, ofZone)
+					if refused := append(g.Refusals("zone-1"), z.Refusals()...); len(refused) > 0 {
+						t.Errorf("session %d: refused are %+v", session, refused)
+					}
+					z.stop()
+				}
+			})
+		}
+	}
+}
+
+// skewed writes on both sides, in a session, and wants the other side to follow: the latest of each, and what was there in earlier sessions
+// gone.
+func skewed(t *testing.T, session int, ofGlobal, ofZone store.Store) {
+	t.Helper()
+	down := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: fmt.Sprintf("down-%d", session)}
+	up := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: fmt.Sprintf("up-%d", session)}
+	for _, value := range []int{1, 2} {
+		put(t, ofGlobal, written(t, globalHome, down, fmt.Sprintf(`{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"%ds"}}]}`, value)))
+		put(t, ofZone, written(t, zoneHome("zone-1"), up, fmt.Sprintf(`{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":%d}]}`, value)))
+		eventually(t, "the zone follows", func() bool { return follows(ofZone, ofGlobal, down.Type, down.Name) })
+		eventually(t, "the global follows", func() bool { return follows(ofGlobal, ofZone, up.Type, up.Name) })
+	}
+	eventually(t, "what was removed is gone", func() bool { return count(ofZone, down.Type) == 1 && count(ofGlobal, up.Type) == 1 })
+}
+
+// follows reports whether one store has the same as another under a display name.
+func follows(a, b store.Store, typ resources.Type, name string) bool {
+	copied, original := find(a, typ, name), find(b, typ, name)
+	return copied != nil && original != nil && copied.Spec.Equal(original.Spec)
 }
