@@ -39,6 +39,7 @@ type Authorities struct {
 
 	mu      sync.Mutex
 	byRealm map[string]*held // guarded by mu
+	leaps   leaps            // guarded by mu
 }
 
 // NewAuthorities returns the authorities in cfg.Keeper; they are read, or made, when a mesh is first asked for.
@@ -46,7 +47,7 @@ func NewAuthorities(cfg Config) *Authorities {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byRealm: map[string]*held{}}
+	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byRealm: map[string]*held{}, leaps: leaps{}}
 }
 
 // For returns the authority of a realm that signs; a mesh's own realm makes its first when there is none. Errors wrap ErrAuthority.
@@ -127,7 +128,14 @@ func (a *Authorities) Renew(dp *resources.Resource, before *SVID) (*SVID, error)
 	if err != nil {
 		return nil, err
 	}
-	return authority.issueWithKey(&who, before, a.cfg.Now().Round(0))
+	now := a.cfg.Now().Round(0)
+	svid, err := authority.issueWithKey(&who, before, now)
+	if err == nil && svid.leapt {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.leaps.add(svid, now)
+	}
+	return svid, err
 }
 
 // Sign issues a certificate for the key of a PEM certificate signing request, with the Dataplane's SPIFFE ID whatever the

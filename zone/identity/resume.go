@@ -45,13 +45,16 @@ func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error)
 		return nil, err
 	}
 	svid := authority.svid(&who, leaf, key)
+	a.mu.Lock()
+	a.leaps.restore(svid)
+	a.mu.Unlock()
 	if err := svid.isOf(&who); err != nil {
 		return nil, err
 	}
 	if err := authority.signed(leaf); err != nil {
 		return nil, fmt.Errorf("%w than %s: %w", ErrOtherAuthority, authority.id, err)
 	}
-	if now := a.cfg.Now(); now.Before(leaf.NotBefore) || !now.Before(svid.RenewAt) {
+	if now := a.cfg.Now(); now.Before(svid.Issued().Add(-skew)) || !now.Before(svid.RenewAt) {
 		return nil, fmt.Errorf("%w: it is good from %s, and renewed at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339), svid.RenewAt.Format(time.RFC3339))
 	}
 	return svid, nil
@@ -92,7 +95,7 @@ func (s *SVID) isOf(who *Assigned) error {
 	if leaf.IsCA || leaf.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(leaf.ExtKeyUsage, usages) {
 		return fmt.Errorf("%w: it may be used for something else", ErrOtherIdentity)
 	}
-	if life := leaf.NotAfter.Sub(s.Issued()); life > who.Lifetime+time.Second {
+	if life := leaf.NotAfter.Sub(s.Issued()); life > who.Lifetime+time.Second && !s.leapt {
 		return fmt.Errorf("%w: it is good for %s, and would be for %s", ErrOtherIdentity, life, who.Lifetime)
 	}
 	return nil

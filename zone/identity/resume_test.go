@@ -124,6 +124,33 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeAfterALeap: an identity that is good for longer, or from earlier, because the clock was set comes back to a proxy that connects
+// again, with the times that it was issued with; not once the clock is right.
+func TestResumeAfterALeap(t *testing.T) {
+	for _, set := range []time.Duration{-48 * time.Hour, 40 * 24 * time.Hour} {
+		w := newKeptWorld(t)
+		dp, start := w.dataplane(nil), w.now
+		first, err := w.authorities.Issue(dp)
+		noError(t, err)
+		w.now = start.Add(set)
+		next, err := w.authorities.Renew(dp, first)
+		noError(t, err)
+		w.now = w.now.Add(time.Minute)
+		got, err := w.authorities.Resume(dp, next.Kept())
+		if err != nil || !got.RenewAt.Equal(next.RenewAt) || !got.Issued().Equal(next.Issued()) {
+			t.Errorf("set by %s: %+v came back (%v)", set, got, err)
+		}
+		w.now = start.Add(time.Minute)
+		if _, err := w.authorities.Resume(dp, next.Kept()); !errors.Is(err, ErrDue) {
+			t.Errorf("set by %s and back: %v", set, err)
+		}
+		w.now = start.Add(50 * 24 * time.Hour)
+		if last, err := w.authorities.Renew(dp, next); err != nil || len(w.authorities.leaps) > 1 {
+			t.Errorf("set by %s: %d leaps are remembered after %v, %v", set, len(w.authorities.leaps), last, err)
+		}
+	}
+}
+
 // TestWhatIsNotResumed: anything but what would be issued now.
 func TestWhatIsNotResumed(t *testing.T) {
 	kept := func(w *keptWorld) []byte {

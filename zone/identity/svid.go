@@ -39,6 +39,7 @@ type SVID struct {
 	RenewAt time.Time
 
 	issued time.Time // zero where only the leaf can tell
+	leapt  bool      // as in validity
 }
 
 // IDOf returns a Dataplane's SPIFFE ID in a trust domain: `/ns/<namespace>/sa/<service account>` where both labels are
@@ -115,7 +116,7 @@ func (a *Authority) issue(who *Assigned, key crypto.PublicKey, v validity) (*SVI
 		return nil, err
 	}
 	svid := a.svid(who, leaf, nil)
-	svid.issued, svid.RenewAt = v.issued, v.renew
+	svid.issued, svid.RenewAt, svid.leapt = v.issued, v.renew, v.leapt
 	return svid, nil
 }
 

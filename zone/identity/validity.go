@@ -1,12 +1,19 @@
 package identity
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // mostMadeUp bounds how much longer than its life a certificate is valid because the clock was set back.
 const mostMadeUp = 7 * 24 * time.Hour
 
 // validity is when a certificate is good, by the wall clock.
-type validity struct{ issued, from, until, renew time.Time }
+type validity struct {
+	issued, from, until, renew time.Time
+	// leapt: it is not what the life alone would make it.
+	leapt bool
+}
 
 // validity of a certificate that is signed now, and takes the place of before, nil for none.
 //
@@ -25,9 +32,27 @@ func (a *Authority) validity(who *Assigned, before *SVID, now time.Time) validit
 	}
 	switch begin, end := before.Leaf.NotBefore, before.Leaf.NotAfter; {
 	case now.After(before.RenewAt.Add(skew)) && begin.Before(v.from):
-		v.from = begin
+		v.from, v.leapt = begin, true
 	case now.Before(before.Issued()) && end.After(v.until) && end.Sub(v.until) <= mostMadeUp && !end.After(a.cert.NotAfter):
-		v.until = end
+		v.until, v.leapt = end, true
 	}
 	return v
+}
+
+// leaps remembers certificates that are valid for other than their life because the clock was set, by serial number: in this process, until
+// they end.
+type leaps map[string]leap
+
+type leap struct{ issued, renew, ends time.Time }
+
+func (l leaps) add(s *SVID, now time.Time) {
+	maps.DeleteFunc(l, func(_ string, one leap) bool { return now.After(one.ends) })
+	l[s.Leaf.SerialNumber.String()] = leap{issued: s.issued, renew: s.RenewAt, ends: s.Leaf.NotAfter}
+}
+
+// restore gives a certificate that was kept the times that it was issued with.
+func (l leaps) restore(s *SVID) {
+	if one, there := l[s.Leaf.SerialNumber.String()]; there {
+		s.issued, s.RenewAt, s.leapt = one.issued, one.renew, true
+	}
 }
