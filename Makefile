@@ -146,7 +146,7 @@ SEED ?= 1
 .PHONY: chaos
 chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links, random operations against a model (SEED=n)
 	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
-	$(GO) test -count=1 -timeout 30m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
+	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
 
 MINUTES ?= 30
 .PHONY: soak
