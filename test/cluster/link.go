@@ -17,6 +17,8 @@ type Weather struct {
 	// Frozen passes nothing on and tells nobody, as when packets are dropped without a reset: also the end of a connection
 	// stays unknown to the other side.
 	Frozen bool
+	// FrozenUp and FrozenDown are Frozen in one direction: from who connects to the target, and from the target back.
+	FrozenUp, FrozenDown bool
 	// Delay is how much later everything arrives. It does not slow down what follows.
 	Delay time.Duration
 	// BytesPerSecond is the most that passes; zero for no limit.
@@ -119,8 +121,8 @@ func (l *Link) connect(near net.Conn) {
 	}
 	defer l.forget(far)
 	var both sync.WaitGroup
-	both.Go(func() { l.pass(far, near) })
-	both.Go(func() { l.pass(near, far) })
+	both.Go(func() { l.pass(far, near, func(w Weather) bool { return w.Frozen || w.FrozenUp }) })
+	both.Go(func() { l.pass(near, far, func(w Weather) bool { return w.Frozen || w.FrozenDown }) })
 	both.Wait()
 }
 
@@ -149,7 +151,7 @@ type piece struct {
 }
 
 // pass copies one direction until either end is closed, and tells the other end, when the weather lets it.
-func (l *Link) pass(to, from net.Conn) {
+func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
 	pieces := make(chan piece, underWay)
 	gone := make(chan struct{})
 	var reader sync.WaitGroup
@@ -169,7 +171,7 @@ func (l *Link) pass(to, from net.Conn) {
 	})
 	for {
 		p := <-pieces
-		l.travel(p)
+		l.travel(p, frozen)
 		if len(p.bytes) > 0 {
 			if _, err := to.Write(p.bytes); err != nil {
 				break
@@ -191,13 +193,13 @@ func (l *Link) pass(to, from net.Conn) {
 }
 
 // travel returns when the weather lets a piece arrive.
-func (l *Link) travel(p piece) {
+func (l *Link) travel(p piece, frozen func(Weather) bool) {
 	if w, _ := l.now(); w.Loss > 0 && rand.Float64() < w.Loss {
 		l.pause(lossPause)
 	}
 	for {
 		w, changed := l.now()
-		if w.Frozen {
+		if frozen(w) {
 			<-changed
 			continue
 		}

@@ -31,6 +31,8 @@ func TestWeather(t *testing.T) {
 		{"5 percent lost", cluster.Weather{Loss: 0.05}, 100, 0, true},
 		{"all of it", cluster.Weather{Delay: 100 * time.Millisecond, BytesPerSecond: 125_000, Loss: 0.05}, 60, 0, true},
 		{"frozen", cluster.Weather{Frozen: true}, 60, *frozenFlag, false},
+		{"frozen towards the global", cluster.Weather{FrozenUp: true}, 60, *frozenFlag, false},
+		{"frozen towards the zones", cluster.Weather{FrozenDown: true}, 60, *frozenFlag, false},
 		{"cut", cluster.Weather{Cut: true}, 60, time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
