@@ -20,7 +20,7 @@ type renewals struct {
 	mu     sync.Mutex
 	heap   renewalHeap         // guarded by mu
 	of     map[*proxy]*renewal // guarded by mu
-	looked time.Time           // guarded by mu: what the clock said at the last look
+	looked time.Time           // guarded by mu: what the clock said last
 }
 
 // renewal is one proxy's: due at a time, and planned when the clock said so. Both are of the wall clock alone.
@@ -39,6 +39,9 @@ func (r *renewals) plan(p *proxy, at time.Time) {
 	at = at.Round(0)
 	r.mu.Lock()
 	planned := r.now().Round(0)
+	if planned.After(r.looked) {
+		r.looked = planned // the clock may be set back before the next look
+	}
 	if e := r.of[p]; e != nil {
 		e.at, e.planned = at, planned
 		heap.Fix(&r.heap, e.index)

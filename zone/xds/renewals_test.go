@@ -46,7 +46,12 @@ func TestRenewalsGoByTheWallClock(t *testing.T) {
 			t.Errorf("%s: due are %q, want %q", step.name, got, step.want)
 		}
 	}
+	now = now.Add(time.Hour)
 	r.plan(late, now.Add(12*time.Hour))
+	now = now.Add(-time.Hour) // before anybody has looked
+	if got := due(); got != "late " {
+		t.Errorf("planned ahead and set back: due are %q", got)
+	}
 	now = now.Add(-time.Hour)
 	if got := due(); got != "early late " && got != "late early " {
 		t.Errorf("set back with two: due are %q", got)
