@@ -132,7 +132,7 @@ func (c *crash) synced() {
 }
 
 // reconnectPatience: zones wait longer between attempts after each failure.
-const reconnectPatience = 60 * time.Second
+const reconnectPatience = 2 * time.Minute
 
 // fewestTypes is less than the number of types that go to a zone: each gets a first response, an empty one too.
 const fewestTypes = 20
