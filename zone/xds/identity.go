@@ -79,7 +79,7 @@ func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 		case p.target != nil && x.names(p, p.target.dataplane) != p.target.secrets:
 			x.network.mark(p, everything)
 		case x.outdated(p):
-			x.renewals.plan(p, now)
+			x.renewals.plan(p, now, now)
 		}
 	}
 	x.network.trustChanged(m.name) // as whom services may answer follows too
@@ -120,14 +120,15 @@ func (x *Proxies) issue(p *proxy) bool {
 		x.cfg.Log.Error("cannot issue the proxy's identity; trying again", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
 		p.record.setProblem(problemIdentity, err.Error())
 		x.insights.mark(p.record, soon)
-		p.retryAt = x.cfg.Now().Add(issueRetry)
-		x.renewals.plan(p, p.retryAt)
+		now := x.cfg.Now()
+		p.retryAt = now.Add(issueRetry)
+		x.renewals.plan(p, p.retryAt, now)
 		return false
 	}
 	p.svid, p.secret = svid, secret
 	p.record.setProblem(problemIdentity, "")
 	p.record.issued(svid, resumed)
 	x.insights.mark(p.record, soon)
-	x.renewals.plan(p, svid.RenewAt)
+	x.renewals.plan(p, svid.RenewAt, svid.Issued())
 	return true
 }

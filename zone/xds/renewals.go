@@ -34,11 +34,11 @@ func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
 	return &renewals{now: now, due: due, wake: make(chan struct{}, 1), of: map[*proxy]*renewal{}}
 }
 
-// plan sets when a proxy's identity is due, in place of what was planned before.
-func (r *renewals) plan(p *proxy, at time.Time) {
-	at = at.Round(0)
+// plan sets when a proxy's identity is due, in place of what was planned before, and what the clock said when that was found: it may have
+// been set since.
+func (r *renewals) plan(p *proxy, at, planned time.Time) {
+	at, planned = at.Round(0), planned.Round(0)
 	r.mu.Lock()
-	planned := r.now().Round(0)
 	if planned.After(r.looked) {
 		r.looked = planned // the clock may be set back before the next look
 	}

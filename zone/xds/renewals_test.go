@@ -22,10 +22,10 @@ func TestRenewalsGoByTheWallClock(t *testing.T) {
 				return all
 			}
 			all += names[p] + " "
-			r.plan(p, now.Add(12*time.Hour))
+			r.plan(p, now.Add(12*time.Hour), now)
 		}
 	}
-	r.plan(early, now.Add(12*time.Hour))
+	r.plan(early, now.Add(12*time.Hour), now)
 	for _, step := range []struct {
 		name string
 		set  time.Duration
@@ -47,10 +47,15 @@ func TestRenewalsGoByTheWallClock(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Hour)
-	r.plan(late, now.Add(12*time.Hour))
+	r.plan(late, now.Add(12*time.Hour), now)
 	now = now.Add(-time.Hour) // before anybody has looked
 	if got := due(); got != "late " {
 		t.Errorf("planned ahead and set back: due are %q", got)
+	}
+	now = now.Add(time.Minute)
+	r.plan(late, now.Add(13*time.Hour), now.Add(time.Hour)) // signed by the clock when it was ahead, which was before now
+	if got := due(); got != "late " {
+		t.Errorf("signed ahead: due are %q", got)
 	}
 	now = now.Add(-time.Hour)
 	if got := due(); got != "early late " && got != "late early " {
