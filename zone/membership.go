@@ -56,6 +56,8 @@ type membership struct {
 
 	pair  tls.Certificate
 	roots *x509.CertPool
+	// since is when its certificates began to be valid: it cannot be earlier than that.
+	since time.Time
 }
 
 // member is how the certificate names the zone.
@@ -92,6 +94,12 @@ func (m *membership) load() error {
 	m.roots = x509.NewCertPool()
 	if !m.roots.AppendCertsFromPEM([]byte(m.CA)) {
 		return errors.New("the global's CA cannot be read")
+	}
+	m.since = m.pair.Leaf.NotBefore
+	for block, rest := pem.Decode([]byte(m.CA)); block != nil; block, rest = pem.Decode(rest) {
+		if ca, err := x509.ParseCertificate(block.Bytes); err == nil && ca.NotBefore.After(m.since) {
+			m.since = ca.NotBefore // the global's clock may have been behind when it signed
+		}
 	}
 	return nil
 }
@@ -231,15 +239,15 @@ func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now tim
 	return m, nil
 }
 
-// tlsConfig shows the current certificate to the global and verifies the global's by the authority that was pinned. Before the zone's own
-// certificate was signed it cannot be: a clock that says so was set back.
+// tlsConfig shows the current certificate to the global and verifies the global's by the authority that was pinned. A clock that says that it
+// is earlier than when those were made was set back.
 func (s *memberships) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: s.current.Load().roots,
 		Time: func() time.Time {
-			now, signed := time.Now(), s.current.Load().pair.Leaf.NotBefore
-			if now.Before(signed) {
-				return signed
+			now, since := time.Now(), s.current.Load().since
+			if now.Before(since) {
+				return since
 			}
 			return now
 		},
