@@ -218,10 +218,23 @@ func (f *file) read(yield func(*resources.Resource) error) (revision uint64, err
 		return 0, damaged(path, "it has %d resources (sum %x), but %d were written (sum %x)", got.Count, got.Sum, want.Count, want.Sum)
 	}
 	// What is written next goes to pages that the file says are free: make sure that they are.
-	for problem := range tx.Check() {
+	for problem := range tx.Check(bbolt.WithKVStringer(keyText{bbolt.HexKVStringer()})) {
 		err = damaged(path, "%w", problem)
 	}
 	return want.Revision, err
+}
+
+// keyText names keys in what tx.Check finds. Checking has a goroutine of its own, where recoverDamage does not hold: a key that
+// is said to reach beyond the end of the file would end the process.
+type keyText struct{ bbolt.KVStringer }
+
+// keyTextBytes is how much of a key is named.
+const keyTextBytes = 64
+
+// KeyToString implements bbolt.KVStringer.
+func (t keyText) KeyToString(key []byte) string {
+	debug.SetPanicOnFault(true)
+	return t.KVStringer.KeyToString(key[:min(len(key), keyTextBytes)])
 }
 
 // fitsFile refuses a file that is shorter than the pages that are in use.

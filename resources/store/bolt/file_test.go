@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -231,6 +232,48 @@ func TestFlippedBits(t *testing.T) {
 	// Most pages of the file are free ones.
 	if found < flips/10 {
 		t.Errorf("only %d of %d flips were found", found, flips)
+	}
+}
+
+// TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after the other: they reach beyond the end of the file, and
+// those of some pages are only ever read when the file is checked.
+func TestKeyBeyondTheEnd(t *testing.T) {
+	path, _ := filled(t, 60)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of bbolt's format: a page begins with its number (8 bytes), its kind and the number of elements (2 each) and another 4; an element of a
+	// branch has the place and the length of its key (4 each) and the page below (8).
+	const header, element, branch = 16, 16, 1
+	found := 0
+	whole = whole[:usedBytes(t, path)] // The rest is room to grow.
+	for page := 0; page < len(whole); page += os.Getpagesize() {
+		if binary.LittleEndian.Uint16(whole[page+8:]) != branch {
+			continue
+		}
+		for i := range int(binary.LittleEndian.Uint16(whole[page+10:])) {
+			damaged := bytes.Clone(whole)
+			damaged[page+header+i*element+6] |= 1 << 3 // of the length
+			flipped := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(flipped, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(context.Background(), Config{Path: flipped, Log: quiet()})
+			switch {
+			case errors.Is(err, ErrDamaged):
+				found++
+			case err != nil:
+				t.Errorf("page at %d, key %d: got %v, want ErrDamaged", page, i, err)
+			default: // the page is not in use
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no key of a page in use was damaged")
 	}
 }
 
