@@ -10,7 +10,14 @@ import (
 // Bounds of the pause between two waves while changes come faster than the zones answer.
 const (
 	shortestPause = 4 * time.Millisecond
-	longestPause  = 64 * time.Millisecond
+	longestPause  = 40 * time.Millisecond
+)
+
+// Nearly all streams are nine in ten. What they have not settled after waveLimit is not waited for: so zones that are stuck, how
+// many they may be, hold up only writes that follow each other closely.
+const (
+	nearlyAllOf10 = 5
+	waveLimit     = 256 * time.Millisecond
 )
 
 // pace tells senders when to look at the store again.
@@ -39,6 +46,7 @@ type pacer struct {
 	wave     uint64        // guarded by mu
 	streams  int           // guarded by mu
 	finished int           // guarded by mu: streams that settled the current wave
+	began    time.Time     // guarded by mu: when the current wave was made
 	done     time.Time     // guarded by mu: when most had; zero before
 	stop     chan struct{} // guarded by mu: ends run; nil without streams
 }
@@ -89,7 +97,10 @@ func (p *pacer) settled(wave uint64) {
 func (p *pacer) busy(written time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wave > 0 && p.streams > 1 && (p.done.IsZero() || written.Before(p.done))
+	if p.wave == 0 || p.streams < 2 || written.Sub(p.began) > waveLimit {
+		return false
+	}
+	return p.done.IsZero() || written.Before(p.done)
 }
 
 // run turns commits into waves until stop is closed. changed is closed by the first commit that nobody looked at yet.
@@ -105,7 +116,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 			return
 		}
 		if !p.busy(firstAfter(p.store, seen)) {
-			pause = 0
+			pause /= 2 // not to nothing: now and then a write of a burst falls behind a wave
 		} else {
 			pause = min(max(2*pause, shortestPause), longestPause)
 			timer.Reset(pause)
@@ -118,7 +129,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 		seen, changed = p.store.Changed()
 		p.mu.Lock()
 		close(p.news)
-		p.news, p.finished, p.done = make(chan struct{}), 0, time.Time{}
+		p.news, p.finished, p.began, p.done = make(chan struct{}), 0, time.Now(), time.Time{}
 		p.wave++
 		p.mu.Unlock()
 	}
