@@ -13,12 +13,9 @@ const (
 	longestPause  = 40 * time.Millisecond
 )
 
-// Nearly all streams are nine in ten. What they have not settled after waveLimit is not waited for: so zones that are stuck, how
-// many they may be, hold up only writes that follow each other closely.
-const (
-	nearlyAllOf10 = 5
-	waveLimit     = 256 * time.Millisecond
-)
+// waveLimit is after what time a wave counts as done: where most zones are stuck, the others wait only for writes that follow each
+// other closely.
+const waveLimit = 256 * time.Millisecond
 
 // pace tells senders when to look at the store again.
 type pace interface {
