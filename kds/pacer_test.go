@@ -63,8 +63,11 @@ func TestWaves(t *testing.T) {
 	}
 	write(999)
 	<-news
-	if !p.busy(time.Now()) { // the new wave has just begun
+	if !p.busy(began) { // the new wave has just begun
 		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
+	}
+	if p.busy(time.Now().Add(2 * waveLimit)) {
+		t.Error("streams that are stuck hold up a change that is written long after the wave")
 	}
 	for range 4 {
 		p.leave()
