@@ -59,9 +59,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.Zone, "zone", "", "`name` of the zone (required, unless it joins or has joined)")
 	addGlobalFlags(f, &cfg, &joinFile)
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
-	settings.AddStoreFlags(f, &cfg.Store, "")
-	settings.AddStartFlag(f, &cfg.Store)
-	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
+	addStoreFlags(f, &cfg)
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
@@ -80,6 +78,13 @@ func newRun() *cobra.Command {
 	f.StringVar(&logFormat, "log-format", "text", "text or json")
 	settings.AddConfigFlag(f)
 	return cmd
+}
+
+// addStoreFlags adds those that say where the zone's resources are.
+func addStoreFlags(f *pflag.FlagSet, cfg *zone.Config) {
+	settings.AddStoreFlags(f, &cfg.Store, "")
+	settings.AddStartFlag(f, &cfg.Store)
+	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
 }
 
 // addGlobalFlags adds the settings of how a zone comes to its global.
