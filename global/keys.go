@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -22,22 +21,9 @@ const (
 	keyAccepted = "accepted"
 )
 
-// shownKey is one key, without what is secret of it.
-type shownKey struct {
-	Purpose string `json:"purpose"`
-	ID      string `json:"id"`
-	// State is signing, or accepted: what it signed is good until it is retired.
-	State     string     `json:"state"`
-	Algorithm string     `json:"algorithm"`
-	Created   time.Time  `json:"creationTime"`
-	Expires   *time.Time `json:"expirationTime,omitempty"`
-	// Uses counts who depends on it, where that is known.
-	Uses *int `json:"uses,omitempty"`
-}
-
 // keyring is the keys of one purpose.
 type keyring interface {
-	keys(ctx context.Context) ([]shownKey, error)
+	keys(ctx context.Context) ([]api.SigningKey, error)
 	// rotate makes a new key, which signs from now on, and returns its id.
 	rotate(ctx context.Context) (id string, err error)
 	// retire stops accepting a key: errNoKey, errKeyring.
@@ -53,20 +39,13 @@ func (k keyrings) register(routes *api.Server) {
 	routes.Handle("POST /_keys/{purpose}/{id}/_retire", k.retire, api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"})
 }
 
-// shownKeys is the answer to all that is asked of keys.
-type shownKeys struct {
-	// New is the id of the key that was made.
-	New  string     `json:"new,omitempty"`
-	Keys []shownKey `json:"keys"`
-}
-
 func (k keyrings) list(w http.ResponseWriter, r *http.Request) error {
 	return k.answer(w, r, "", "")
 }
 
 // answer shows the keys of a purpose, or of all.
 func (k keyrings) answer(w http.ResponseWriter, r *http.Request, purpose, made string) error {
-	out := shownKeys{New: made, Keys: []shownKey{}}
+	out := api.SigningKeyList{New: made, Keys: []api.SigningKey{}}
 	var purposes []string
 	for p := range k {
 		if purpose == "" || p == purpose {
@@ -159,14 +138,14 @@ const tokenPurpose = "token-signing"
 // tokenKeys is the keyring of the tokens' issuer.
 type tokenKeys struct{ issuer *tokens.Issuer }
 
-func (t tokenKeys) keys(context.Context) ([]shownKey, error) {
-	var out []shownKey
+func (t tokenKeys) keys(context.Context) ([]api.SigningKey, error) {
+	var out []api.SigningKey
 	for _, k := range slices.Backward(t.issuer.Keys()) {
 		state := keyAccepted
 		if k.Signing {
 			state = keySigning
 		}
-		out = append(out, shownKey{Purpose: tokenPurpose, ID: k.ID, State: state, Algorithm: k.Algorithm, Created: k.Created.UTC()})
+		out = append(out, api.SigningKey{Purpose: tokenPurpose, ID: k.ID, State: state, Algorithm: k.Algorithm, Created: k.Created.UTC()})
 	}
 	return out, nil
 }

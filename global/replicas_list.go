@@ -62,39 +62,17 @@ func (r *replicas) zonesOf() map[string]int {
 	return zones
 }
 
-// listedReplica is one replica in the answer to GET /_replicas.
-type listedReplica struct {
-	Instance  string    `json:"instance"`
-	Addresses []string  `json:"addresses"`
-	Version   string    `json:"version"`
-	Started   time.Time `json:"started"`
-	Revision  uint64    `json:"revision"`
-	Zones     int       `json:"zones"`
-	Leads     bool      `json:"leads"`
-	// Asked: it is the one that answers.
-	Asked bool        `json:"asked"`
-	Store listedStore `json:"store"`
-}
-
-// listedStore is how a replica stands with its store.
-type listedStore struct {
-	Kind string `json:"kind"`
-	// Reachable is not known of others while this replica does not reach the store itself.
-	Reachable *bool  `json:"reachable,omitempty"`
-	Error     string `json:"error,omitempty"`
-}
-
 // list is all replicas, this one first when the board does not have it, then in order of arrival.
-func (r *replicas) list() []listedReplica {
+func (r *replicas) list() []api.Replica {
 	r.mu.Lock()
 	members := r.members
 	r.mu.Unlock()
 	zones, away := r.zonesOf(), r.durable.Healthy()
-	var out []listedReplica
+	var out []api.Replica
 	add := func(m *replica, leads bool) {
-		one := listedReplica{
+		one := api.Replica{
 			Instance: m.Instance, Addresses: append([]string{}, m.Addresses...), Version: m.Version, Started: m.Started, Revision: m.Revision,
-			Zones: zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: listedStore{Kind: r.kind},
+			Zones: zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
 		}
 		// Who is on the board has a lease that etcd has renewed a moment ago.
 		if reachable := away == nil; reachable || one.Asked {
@@ -122,5 +100,5 @@ func (r *replicas) list() []listedReplica {
 }
 
 func (r *replicas) serve(w http.ResponseWriter, _ *http.Request) error {
-	return api.WriteJSON(w, http.StatusOK, map[string]any{"items": r.list()})
+	return api.WriteJSON(w, http.StatusOK, api.ReplicaList{Items: r.list()})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // retireInterval is how often it is looked whether an authority that no longer signs can go.
@@ -160,7 +162,7 @@ func (r *rotations) rotate(ctx context.Context) (id string, err error) {
 }
 
 // keys lists the authorities, the one that signs first.
-func (r *rotations) keys(ctx context.Context) ([]shownKey, error) {
+func (r *rotations) keys(ctx context.Context) ([]api.SigningKey, error) {
 	ring, _, err := r.authority.current(ctx)
 	if err != nil {
 		return nil, err
@@ -169,14 +171,14 @@ func (r *rotations) keys(ctx context.Context) ([]shownKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []shownKey
+	var out []api.SigningKey
 	for i, ca := range slices.Backward(ring) {
 		state := keyAccepted
 		if i == len(ring)-1 {
 			state = keySigning
 		}
 		n, expires := uses[ca.id], ca.cert.NotAfter.UTC()
-		out = append(out, shownKey{
+		out = append(out, api.SigningKey{
 			Purpose: zoneCASecret, ID: ca.id, State: state, Algorithm: "ECDSA P-256", Created: ca.created.UTC(), Expires: &expires, Uses: &n,
 		})
 	}

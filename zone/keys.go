@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
@@ -23,29 +22,6 @@ const (
 	tokenPurpose    = "token-signing"
 	identityPurpose = "identity:"
 )
-
-// shownKey is one key, without what is secret of it.
-type shownKey struct {
-	Purpose string `json:"purpose"`
-	ID      string `json:"id"`
-	// State is next, signing or accepted.
-	State     string     `json:"state"`
-	Algorithm string     `json:"algorithm"`
-	Created   time.Time  `json:"creationTime"`
-	Expires   *time.Time `json:"expirationTime,omitempty"`
-	// WaitsFor are those who are to know the authority before it signs; Unaware those who were away when it began to.
-	WaitsFor []string `json:"waitsFor,omitempty"`
-	Unaware  []string `json:"unaware,omitempty"`
-	// Provided: an operator gave it.
-	Provided bool `json:"provided,omitempty"`
-}
-
-// shownKeys is the answer to all that is asked of keys.
-type shownKeys struct {
-	// New is the id of the key that was made.
-	New  string     `json:"new,omitempty"`
-	Keys []shownKey `json:"keys"`
-}
 
 // keyHandler lists, rotates and retires the keys that the zone signs with.
 type keyHandler struct {
@@ -182,7 +158,7 @@ func keyError(err error) error {
 }
 
 func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
-	out := shownKeys{New: made, Keys: []shownKey{}}
+	out := api.SigningKeyList{New: made, Keys: []api.SigningKey{}}
 	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
 		for _, realm := range h.authorities.Realms(mesh.Name) {
 			if !wanted(identityPurpose + realm) {
@@ -201,22 +177,22 @@ func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made str
 			if key.Signing {
 				state = identity.Signing
 			}
-			out.Keys = append(out.Keys, shownKey{Purpose: tokenPurpose, ID: key.ID, State: string(state), Algorithm: key.Algorithm, Created: key.Created.UTC()})
+			out.Keys = append(out.Keys, api.SigningKey{Purpose: tokenPurpose, ID: key.ID, State: string(state), Algorithm: key.Algorithm, Created: key.Created.UTC()})
 		}
 	}
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
 // shown are the authorities of a realm, newest first.
-func (h *keyHandler) shown(ctx context.Context, realm string) ([]shownKey, error) {
+func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey, error) {
 	all, err := h.authorities.All(realm)
 	if err != nil {
 		return nil, err
 	}
-	var out []shownKey
+	var out []api.SigningKey
 	for _, one := range slices.Backward(all) {
 		expires := one.Certificate().NotAfter.UTC()
-		key := shownKey{
+		key := api.SigningKey{
 			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(), Created: one.Certificate().NotBefore.UTC(),
 			Expires: &expires, Provided: one.Provided(), Unaware: one.Unaware(),
 		}

@@ -149,7 +149,7 @@ func (e *examination) audit(ctx context.Context) {
 
 // keys looks at the ends of the keys that the server signs with.
 func (e *examination) keys(ctx context.Context) {
-	list := &keyList{}
+	list := &api.SigningKeyList{}
 	if err := e.client.JSON(ctx, api.Request{Path: "/_keys"}, list); err != nil {
 		e.unknown("keys", "", err, "ask as somebody who may read keys: causewayctl auth can-i read Key")
 		return
@@ -157,7 +157,7 @@ func (e *examination) keys(ctx context.Context) {
 	e.add(keyFindings(list.Keys, time.Now())...)
 }
 
-func keyFindings(keys []shownKey, now time.Time) []finding {
+func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 	var out []finding
 	for _, k := range keys {
 		if k.Expires == nil || k.Expires.Sub(now) > soonExpired {

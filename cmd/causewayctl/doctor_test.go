@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestFindings: where each check draws its lines. Everything but what is ok says why it matters and what to do.
@@ -17,9 +18,9 @@ func TestFindings(t *testing.T) {
 	cert := func(from, until time.Duration) *x509.Certificate {
 		return &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(from), NotAfter: now.Add(until)}
 	}
-	key := func(until time.Duration) []shownKey {
+	key := func(until time.Duration) []api.SigningKey {
 		at := now.Add(until)
-		return []shownKey{{Purpose: "zone-ca", ID: "x", Expires: &at}, {Purpose: "token-signing", ID: "y"}}
+		return []api.SigningKey{{Purpose: "zone-ca", ID: "x", Expires: &at}, {Purpose: "token-signing", ID: "y"}}
 	}
 	credentials := func(left time.Duration) *zoneCredentials {
 		return &zoneCredentials{Zone: "z", Certificates: []zoneCertificate{

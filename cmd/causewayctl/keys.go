@@ -16,28 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// keyList is the answer to all that is asked of keys.
-type keyList struct {
-	New  string     `json:"new,omitempty"`
-	Keys []shownKey `json:"keys"`
-}
-
-// shownKey is one key that signs, without what is secret of it.
-type shownKey struct {
-	Purpose   string     `json:"purpose"`
-	ID        string     `json:"id"`
-	State     string     `json:"state"`
-	Algorithm string     `json:"algorithm"`
-	Created   time.Time  `json:"creationTime"`
-	Expires   *time.Time `json:"expirationTime,omitempty"`
-	Uses      *int       `json:"uses,omitempty"`
-	Provided  bool       `json:"provided,omitempty"`
-	WaitsFor  []string   `json:"waitsFor,omitempty"`
-	Unaware   []string   `json:"unaware,omitempty"`
-}
-
-// note is what else there is to know of a key.
-func (k *shownKey) note() string {
+// keyNote is what else there is to know of a key.
+func keyNote(k *api.SigningKey) string {
 	var notes []string
 	if k.Provided {
 		notes = append(notes, "provided")
@@ -170,7 +150,7 @@ func newKeysRetire(c *cli) *cobra.Command {
 
 // askKeys makes one request and shows the keys as they are then.
 func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) error {
-	answer := &keyList{}
+	answer := &api.SigningKeyList{}
 	err := client.JSON(ctx, r, answer)
 	if api.IsNotFound(err) {
 		return &advised{fmt.Errorf("the server has no such keys: %w", err), "causewayctl keys list shows which there are"}
@@ -178,12 +158,12 @@ func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) er
 	if err != nil {
 		return err
 	}
-	return c.printAnswer(answer, func() error { return answer.table(time.Now()).print(c.out) })
+	return c.printAnswer(answer, func() error { return keyTable(answer.Keys, time.Now()).print(c.out) })
 }
 
-func (l *keyList) table(now time.Time) *table {
+func keyTable(keys []api.SigningKey, now time.Time) *table {
 	t := &table{header: []string{"PURPOSE", "ID", "STATE", "ALGORITHM", "USES", "AGE", "EXPIRES", "NOTE"}}
-	for _, k := range l.Keys {
+	for _, k := range keys {
 		uses, expires := "", ""
 		if k.Uses != nil {
 			uses = strconv.Itoa(*k.Uses)
@@ -191,7 +171,7 @@ func (l *keyList) table(now time.Time) *table {
 		if k.Expires != nil {
 			expires = k.Expires.Format(time.DateOnly)
 		}
-		t.add(k.Purpose, k.ID, k.State, k.Algorithm, uses, age(k.Created, now), expires, k.note())
+		t.add(k.Purpose, k.ID, k.State, k.Algorithm, uses, age(k.Created, now), expires, keyNote(&k))
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -80,9 +81,7 @@ func (m *mesh) retireAccepted(zone *cluster.Server) {
 	m.t.Helper()
 	out, err := m.CTL(m.t.Context(), zone, nil, "keys", "list", "-o", "json")
 	m.must(err)
-	var list struct {
-		Keys []struct{ Purpose, ID, State string }
-	}
+	var list api.SigningKeyList
 	m.must(json.Unmarshal(out, &list))
 	retired := 0
 	for _, k := range list.Keys {

@@ -8,28 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// listed is the answer of a global to which replicas there are.
-type listed struct {
-	Items []struct {
-		Instance, Version string
-		Addresses         []string
-		Started           time.Time
-		Revision, Zones   int
-		Leads, Asked      bool
-		Store             struct {
-			Kind      string
-			Reachable *bool
-			Error     string
-		}
-	}
-}
-
-func (r *replicated) list(ctx context.Context, s *cluster.Server) (out listed, err error) {
+func (r *replicated) list(ctx context.Context, s *cluster.Server) (out api.ReplicaList, err error) {
 	raw, err := r.CTL(ctx, s, nil, "get", "replicas", "-o", "json")
 	if err == nil {
 		err = json.Unmarshal(raw, &out)
@@ -55,7 +39,7 @@ func TestGetReplicas(t *testing.T) {
 			zones := 0
 			for n, one := range list.Items {
 				zones += one.Zones
-				if one.Instance != r.instance(r.globals[n]) || one.Asked != (n == i) || one.Leads != (n == 0) || one.Revision != int(revision) ||
+				if one.Instance != r.instance(r.globals[n]) || one.Asked != (n == i) || one.Leads != (n == 0) || one.Revision != uint64(revision) ||
 					len(one.Addresses) != 1 || one.Addresses[0] != r.globals[n].Address("kds") || one.Started.IsZero() ||
 					one.Store.Kind != "etcd" || one.Store.Reachable == nil || !*one.Store.Reachable {
 					return fmt.Errorf("replica %d is %+v, and the revision %v", n, one, revision)

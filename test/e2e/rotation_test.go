@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -115,7 +116,7 @@ func (m *mesh) rotate(zone *cluster.Server) string {
 	m.t.Helper()
 	out, err := m.CTL(m.t.Context(), zone, nil, "keys", "rotate", "identity", "--zone", zone.Name(), "-o", "json")
 	m.must(err)
-	var list struct{ New string }
+	var list api.SigningKeyList
 	m.must(json.Unmarshal(out, &list))
 	return list.New
 }
@@ -125,9 +126,7 @@ func (m *mesh) inState(ctx context.Context, zone *cluster.Server, id, state stri
 	if err != nil {
 		return err
 	}
-	var list struct {
-		Keys []struct{ ID, State string }
-	}
+	var list api.SigningKeyList
 	if err := json.Unmarshal(out, &list); err != nil {
 		return err
 	}

@@ -32,8 +32,9 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		paths  []string
 	}{
 		{m.global, []string{"/", "/zones", "/zones/_overview", "/zones/zone-1/_overview", "/zones/zone-1/_sync", "/zones/zone-1/_sync?type=Mesh", "/global-insight",
-			"/_rollout/Mesh/-/default", "/_resources", "/policies", "/who-am-i", "/_kri/kri_m____default_", "/openapi.json", "/zones/zone-9/_sync"}},
-		{zone, []string{"/", "/_sync", "/_sync?type=dataplanes", "/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
+			"/_rollout/Mesh/-/default", "/_resources", "/policies", "/who-am-i", "/_kri/kri_m____default_", "/openapi.json", "/zones/zone-9/_sync",
+			"/_keys", "/_replicas"}},
+		{zone, []string{"/", "/_keys", "/_sync", "/_sync?type=dataplanes", "/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
 			"/meshes/nowhere/_trust", "/_report/shadow", "/_suggest/permissions?dataplane=frontend&namespace=frontend-ns", "/dataplanes/_overview",
 			"/meshes/default/dataplanes/_overview", "/_rollout/nothings/default/x"}},
 	} {
