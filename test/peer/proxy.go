@@ -157,8 +157,41 @@ func (p *Proxy) node() *corev3.Node {
 	return &corev3.Node{Id: p.cfg.Mesh + "." + p.cfg.Dataplane, UserAgentName: "envoy"}
 }
 
-// delta follows a stream of the newer form. Again: the proxy says what it has, and asks for routes last, of which there are none: the answer
+// asker asks for resources of a type, unless the stream has asked for the same before: all where no names are given.
+type asker func(t string, names ...string) error
+
+// askFirst asks for clusters and listeners. Again: the proxy says what it has, and asks for routes last, of which there are none: the answer
 // comes after all others.
+func (p *Proxy) askFirst(again bool, ask asker) error {
+	first := []string{ClusterType, ListenerType}
+	if again {
+		if err := p.askReferred(ask); err != nil {
+			return err
+		}
+		first = append(first, routeType)
+	}
+	for _, t := range first {
+		if err := ask(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askReferred asks for what the listeners leave to discovery.
+func (p *Proxy) askReferred(ask asker) error {
+	referred := p.referred()
+	for _, t := range []string{SecretType, ExtensionType} {
+		if names := referred[t]; len(names) > 0 {
+			if err := ask(t, names...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delta follows a stream of the newer form.
 func (p *Proxy) delta(ctx context.Context, again bool) error {
 	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, ads+"DeltaAggregatedResources")
 	if err != nil {
@@ -166,6 +199,9 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 	}
 	asked := map[string]map[string]bool{}
 	ask := func(t string, names ...string) error {
+		if len(names) == 0 {
+			names = []string{"*"}
+		}
 		request := &discovery.DeltaDiscoveryRequest{Node: p.node(), TypeUrl: t}
 		if asked[t] == nil {
 			asked[t], request.InitialResourceVersions = map[string]bool{}, p.versionsOf(t)
@@ -181,27 +217,8 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 		}
 		return stream.SendMsg(request)
 	}
-	askAll := func() error {
-		for _, t := range []string{SecretType, ExtensionType} {
-			if names := p.referred()[t]; len(names) > 0 {
-				if err := ask(t, names...); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	first := []string{ClusterType, ListenerType}
-	if again {
-		if err := askAll(); err != nil {
-			return err
-		}
-		first = append(first, routeType)
-	}
-	for _, t := range first {
-		if err := ask(t, "*"); err != nil {
-			return err
-		}
+	if err := p.askFirst(again, ask); err != nil {
+		return err
 	}
 	for {
 		response := &discovery.DeltaDiscoveryResponse{}
@@ -216,7 +233,7 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}); err != nil {
 			return err
 		}
-		if err := askAll(); err != nil {
+		if err := p.askReferred(ask); err != nil {
 			return err
 		}
 	}
@@ -229,31 +246,18 @@ func (p *Proxy) stateOfTheWorld(ctx context.Context, again bool) error {
 		return err
 	}
 	nonces, asked := map[string]string{}, map[string][]string{}
+	send := func(t string) error {
+		return stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNames: asked[t], ResponseNonce: nonces[t], VersionInfo: p.versionOf(t)})
+	}
 	ask := func(t string, names ...string) error {
+		if before, ok := asked[t]; ok && slices.Equal(names, before) {
+			return nil
+		}
 		asked[t] = names
-		return stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNames: names, ResponseNonce: nonces[t], VersionInfo: p.versionOf(t)})
+		return send(t)
 	}
-	askAll := func() error {
-		for t, names := range p.referred() {
-			if len(names) > 0 && !slices.Equal(names, asked[t]) {
-				if err := ask(t, names...); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	first := []string{ClusterType, ListenerType}
-	if again {
-		if err := askAll(); err != nil {
-			return err
-		}
-		first = append(first, routeType)
-	}
-	for _, t := range first {
-		if err := ask(t); err != nil {
-			return err
-		}
+	if err := p.askFirst(again, ask); err != nil {
+		return err
 	}
 	for {
 		response := &discovery.DiscoveryResponse{}
@@ -264,10 +268,10 @@ func (p *Proxy) stateOfTheWorld(ctx context.Context, again bool) error {
 			return err
 		}
 		nonces[response.TypeUrl] = response.Nonce
-		if err := ask(response.TypeUrl, asked[response.TypeUrl]...); err != nil {
+		if err := send(response.TypeUrl); err != nil {
 			return err
 		}
-		if err := askAll(); err != nil {
+		if err := p.askReferred(ask); err != nil {
 			return err
 		}
 	}
