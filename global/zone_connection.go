@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/server"
 )
 
@@ -43,7 +44,7 @@ func (c *zoneCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.A
 		out.shown = true
 		out.held, out.err = c.judge(shown)
 	}
-	return conn, out, nil
+	return kds.JoinPings(conn), out, nil
 }
 
 // Clone implements credentials.TransportCredentials.

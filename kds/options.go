@@ -114,11 +114,17 @@ func (l closableListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readable(closableConn{conn}), nil
+	return readable(closableConn{conn, &pings{to: conn}}), nil
 }
 
-// closableConn can be found by its address, which is all that gRPC shows of it.
-type closableConn struct{ net.Conn }
+// closableConn can be found by its address, which is all that gRPC shows of it. Without TLS, it joins pings.
+type closableConn struct {
+	net.Conn
+	pings *pings
+}
+
+// Write implements net.Conn.
+func (c closableConn) Write(b []byte) (int, error) { return c.pings.write(b) }
 
 // RemoteAddr implements net.Conn.
 func (c closableConn) RemoteAddr() net.Addr { return closableAddr{c.Conn.RemoteAddr(), c.Conn} }

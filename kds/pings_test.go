@@ -1,0 +1,148 @@
+package kds
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// TestPings: which writes of gRPC become which on the connection.
+func TestPings(t *testing.T) {
+	keepalive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	for name, c := range map[string]struct{ write, want []string }{
+		"goes with the next":        {[]string{estimate, "one", "two"}, []string{estimate + "one", "two"}},
+		"one at a time":             {[]string{estimate, estimate, "one"}, []string{estimate + estimate, "one"}},
+		"does not wait for ever":    {[]string{estimate}, []string{estimate}},
+		"again":                     {[]string{estimate, "one", estimate, "two"}, []string{estimate + "one", estimate + "two"}},
+		"those that keep alive":     {[]string{keepalive, "one"}, []string{keepalive, "one"}},
+		"in company already":        {[]string{estimate + "one", "two"}, []string{estimate + "one", "two"}},
+		"what is longer than usual": {[]string{estimate, string(make([]byte, 3*writeBuffer))}, []string{estimate + string(make([]byte, 3*writeBuffer))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			defer there.Close()
+			defer here.Close()
+			conn := JoinPings(here)
+			go func() {
+				for _, w := range c.write {
+					if n, err := conn.Write([]byte(w)); n != len(w) || err != nil {
+						t.Errorf("wrote %d of %d: %v", n, len(w), err)
+					}
+				}
+			}()
+			buffer := make([]byte, 5*writeBuffer)
+			for i, want := range c.want {
+				n, err := there.Read(buffer)
+				if err != nil || string(buffer[:n]) != want {
+					t.Fatalf("read %d: %q, %v; want %q", i, buffer[:n], err, want)
+				}
+			}
+		})
+	}
+	broken, other := net.Pipe()
+	other.Close()
+	conn := JoinPings(broken)
+	if _, err := conn.Write([]byte(estimate)); err != nil {
+		t.Error(err)
+	}
+	if n, err := conn.Write([]byte("one")); n != 0 || err == nil {
+		t.Errorf("wrote %d to a connection that is closed", n)
+	}
+}
+
+// countingListener counts writes, and of them those that are nothing but an answer to a ping.
+type countingListener struct {
+	net.Listener
+	writes, alone *atomic.Int64
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return countingConn{conn, l}, err
+}
+
+type countingConn struct {
+	net.Conn
+	counts countingListener
+}
+
+func (c countingConn) Write(b []byte) (int, error) {
+	c.counts.writes.Add(1)
+	if string(b) == estimate {
+		c.counts.alone.Add(1)
+	}
+	return c.Conn.Write(b)
+}
+
+// TestPingsOfClients: a client with gRPC's default options sends a ping for nearly each message, and the answers cost no packets
+// of their own while messages flow. It shows that the frame is what gRPC makes of it today.
+func TestPingsOfClients(t *testing.T) {
+	const messages = 100
+	exchange := func(listen func(net.Listener) net.Listener) (writes, alone int64) {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		counting := countingListener{tcp, new(atomic.Int64), new(atomic.Int64)}
+		server := grpc.NewServer(grpc.WriteBufferSize(writeBuffer), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
+		stream := grpc.StreamDesc{StreamName: "Talk", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
+			for range messages {
+				if err := s.SendMsg(&emptypb.Empty{}); err != nil {
+					return err
+				}
+				if err := s.RecvMsg(&emptypb.Empty{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+		server.RegisterService(&grpc.ServiceDesc{ServiceName: "test", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{stream}}, nil)
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listen(counting)) }()
+		talk(t, tcp.Addr().String(), &stream)
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		return counting.writes.Load(), counting.alone.Load()
+	}
+	if _, alone := exchange(func(l net.Listener) net.Listener { return l }); alone < messages/4 {
+		t.Fatalf("bare gRPC answers %d pings for %d messages: is the frame another one now?", alone, messages)
+	}
+	began := time.Now()
+	writes, alone := exchange(Listener)
+	if most := int64(time.Since(began)/pingDelay) + 1; alone > most {
+		t.Errorf("%d answers went alone in %s, among %d writes", alone, time.Since(began), writes)
+	}
+}
+
+// talk answers every message of a stream until it ends, each after a while, as who stores them first does: so its pings come alone.
+func talk(t *testing.T, address string, stream *grpc.StreamDesc) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := conn.NewStream(ctx, stream, "/test/Talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.RecvMsg(&emptypb.Empty{}) == nil {
+		<-time.After(time.Millisecond)
+		if s.SendMsg(&emptypb.Empty{}) != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatal(ctx.Err())
+	}
+}
