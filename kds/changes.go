@@ -108,10 +108,21 @@ func (s *sender) checkZone() error {
 	s.judge = false
 	snapshot := s.store.Snapshot()
 	zone := snapshot.Get(ZoneKey(s.zone))
-	if zone == nil || !takesPart(zone) {
+	enabled := zone != nil && takesPart(zone)
+	s.enabled = &enabled
+	if !enabled {
 		return ErrZoneDisabled
 	}
 	return lost(snapshot, s.replica, s.zone)
+}
+
+// isEnabled reports whether the zone is enabled, as of what was last looked at: until then, its messages are those of all.
+func (s *sender) isEnabled(now store.Snapshot) bool {
+	if s.enabled == nil {
+		enabled := ZoneEnabled(now, s.zone)
+		s.enabled = &enabled
+	}
+	return *s.enabled
 }
 
 // checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.

@@ -208,11 +208,12 @@ func FuzzRequest(f *testing.F) {
 		s := store.NewMemory()
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
-			direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, crossing: NewCrossing(), encoder: NewEncoder(NewMapping()),
+			direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping()),
 			refusals: NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})
 		stream := &recordingStream{}
+		sender.stream = stream
 		for i, raw := range [][]byte{first, second, first} {
 			var m discovery.DeltaDiscoveryRequest
 			if proto.Unmarshal(raw, &m) != nil {
@@ -222,14 +223,16 @@ func FuzzRequest(f *testing.F) {
 				key, spec := permission(string(rune('a'+j)) + string(rune('a'+i)))
 				put(t, s, written(t, globalHome, key, spec))
 			}
-			if err := sender.handle(t.Context(), stream, &m); err != nil {
-				t.Fatal(err)
+			before := len(stream.sent)
+			if !sender.take(&m) {
+				if err := sender.handle(t.Context(), &m); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := sender.look(); err != nil {
 				t.Fatal(err)
 			}
-			before := len(stream.sent)
-			if err := sender.sendReady(t.Context(), stream); err != nil {
+			if err := sender.sendReady(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			types := map[string]int{}

@@ -240,8 +240,6 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	if err != nil {
 		return toStatus(err)
 	}
-	requests := make(chan *discovery.DeltaDiscoveryRequest)
-	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, requests))) })
 	sender := newSender(senderConfig{
 		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, features: s.features,
@@ -249,9 +247,11 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
 		tracer: g.config.Tracer, session: s, log: g.logOf(s, GlobalToZone),
 	})
-	g.pacer.enter(g.readers.Go)
+	requests := make(chan *discovery.DeltaDiscoveryRequest)
+	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, sender.left(stream.Recv), requests))) })
+	g.pacer.enter(sender, g.readers.Go)
 	err = sender.run(s.ctx, stream, requests)
-	g.pacer.leave()
+	g.pacer.leave(sender)
 	return toStatus(g.leave(s, GlobalToZone, err))
 }
 

@@ -1,6 +1,8 @@
 package kds
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +21,7 @@ const waveLimit = 256 * time.Millisecond
 
 // pace tells senders when to look at the store again.
 type pace interface {
-	// next returns a channel that is closed when there is something new, and the number of the wave before it.
+	// next returns the number of the last wave, and a channel that is closed by the one after it; nil when streams are told.
 	next() (wave uint64, news <-chan struct{})
 	// settled says that a stream has sent and got answered all that it saw after the wave.
 	settled(wave uint64)
@@ -32,29 +34,31 @@ func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
 func (unpaced) settled(uint64) {}
 
-// pacer wakes all streams of a server together, in waves. The first change goes out at once. One that was written before most
+// paced is a stream that is told of waves. hear must not wait.
+type paced interface{ hear() }
+
+// pacer tells all streams of a server of news together, in waves. The first change goes out at once. One that was written before most
 // streams were done with the wave before it waits for a pause that grows while this goes on: so in a burst each message
 // carries several changes, and a stream that is slow or stuck holds up nobody. Safe for concurrent use.
 type pacer struct {
 	store store.Reader
 
 	mu       sync.Mutex
-	news     chan struct{} // guarded by mu: closed by the next wave
-	wave     uint64        // guarded by mu
-	streams  int           // guarded by mu
-	finished int           // guarded by mu: streams that settled the current wave
-	began    time.Time     // guarded by mu: when the current wave was made
-	done     time.Time     // guarded by mu: when most had; zero before
-	stop     chan struct{} // guarded by mu: ends run; nil without streams
+	wave     uint64             // guarded by mu
+	streams  map[paced]struct{} // guarded by mu
+	finished int                // guarded by mu: streams that settled the current wave
+	began    time.Time          // guarded by mu: when the current wave was made
+	done     time.Time          // guarded by mu: when most had; zero before
+	stop     chan struct{}      // guarded by mu: ends run; nil without streams
 }
 
-func newPacer(s store.Reader) *pacer { return &pacer{store: s, news: make(chan struct{})} }
+func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[paced]struct{}{}} }
 
 // enter takes a stream in; the first starts run by start. Each stream that entered must leave.
-func (p *pacer) enter(start func(run func())) {
+func (p *pacer) enter(stream paced, start func(run func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.streams++
+	p.streams[stream] = struct{}{}
 	if p.stop == nil {
 		stop := make(chan struct{})
 		p.stop = stop
@@ -63,10 +67,10 @@ func (p *pacer) enter(start func(run func())) {
 	}
 }
 
-func (p *pacer) leave() {
+func (p *pacer) leave(stream paced) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.streams--; p.streams == 0 {
+	if delete(p.streams, stream); len(p.streams) == 0 {
 		close(p.stop)
 		p.stop = nil
 	}
@@ -75,7 +79,7 @@ func (p *pacer) leave() {
 func (p *pacer) next() (uint64, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wave, p.news
+	return p.wave, nil
 }
 
 func (p *pacer) settled(wave uint64) {
@@ -84,7 +88,7 @@ func (p *pacer) settled(wave uint64) {
 	if wave != p.wave {
 		return
 	}
-	if p.finished++; p.done.IsZero() && p.finished*2 >= p.streams {
+	if p.finished++; p.done.IsZero() && p.finished*2 >= len(p.streams) {
 		p.done = time.Now()
 	}
 }
@@ -94,7 +98,7 @@ func (p *pacer) settled(wave uint64) {
 func (p *pacer) busy(written time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wave == 0 || p.streams < 2 || written.Sub(p.began) > waveLimit {
+	if p.wave == 0 || len(p.streams) < 2 || written.Sub(p.began) > waveLimit {
 		return false
 	}
 	return p.done.IsZero() || written.Before(p.done)
@@ -124,12 +128,19 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 			}
 		}
 		seen, changed = p.store.Changed()
-		p.mu.Lock()
-		close(p.news)
-		p.news, p.finished, p.began, p.done = make(chan struct{}), 0, time.Now(), time.Time{}
-		p.wave++
-		p.mu.Unlock()
+		for _, stream := range p.begin() {
+			stream.hear()
+		}
 	}
+}
+
+// begin begins a wave and returns who is to hear of it.
+func (p *pacer) begin() []paced {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wave++
+	p.finished, p.began, p.done = 0, time.Now(), time.Time{}
+	return slices.Collect(maps.Keys(p.streams))
 }
 
 // firstAfter is when the first commit after a revision was written; now, when the changelog does not reach back so far.

@@ -10,20 +10,33 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
+// heard is a stream that keeps that it was told of a wave.
+type heard chan struct{}
+
+func (h heard) hear() {
+	select {
+	case h <- struct{}{}:
+	default:
+	}
+}
+
 // TestWaves: the first change goes out at once; while most streams are still at work on it, later ones share waves; no
 // change is left behind; and streams that are done are woken at once again.
 func TestWaves(t *testing.T) {
 	s := store.NewMemory()
 	p := newPacer(s)
 	var running sync.WaitGroup
-	for range 4 {
-		p.enter(running.Go)
+	var streams [4]heard
+	for i := range streams {
+		streams[i] = make(heard, 1)
+		p.enter(streams[i], running.Go)
 	}
+	news := streams[0]
 	write := func(i int) uint64 {
 		key, spec := permission(fmt.Sprintf("p%d", i))
 		return put(t, s, written(t, globalHome, key, spec))
 	}
-	before, news := p.next()
+	before, _ := p.next()
 	write(0)
 	<-news
 	first, _ := p.next()
@@ -38,7 +51,7 @@ func TestWaves(t *testing.T) {
 	}
 	took := time.Since(began)
 	eventually(t, "a wave after the last write", func() bool {
-		wave, news := p.next()
+		wave, _ := p.next()
 		select {
 		case <-news:
 		case <-time.After(2 * longestPause):
@@ -46,7 +59,7 @@ func TestWaves(t *testing.T) {
 		}
 		return false
 	})
-	wave, news := p.next()
+	wave, _ := p.next()
 	if most := uint64(took/shortestPause) + 3; wave-first > most {
 		t.Errorf("200 writes in %s made %d waves", took, wave-first)
 	}
@@ -69,8 +82,8 @@ func TestWaves(t *testing.T) {
 	if p.busy(time.Now().Add(2 * waveLimit)) {
 		t.Error("streams that are stuck hold up a change that is written long after the wave")
 	}
-	for range 4 {
-		p.leave()
+	for _, stream := range streams {
+		p.leave(stream)
 	}
 	running.Wait()
 }

@@ -57,7 +57,7 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 
 // parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
 func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
-	if s.direction != GlobalToZone || sub.have != nil || !ZoneEnabled(t.snapshot, s.zone) {
+	if s.direction != GlobalToZone || sub.have != nil || !s.isEnabled(t.snapshot) {
 		return parcelKey{}, false
 	}
 	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}

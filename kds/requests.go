@@ -13,7 +13,7 @@ import (
 )
 
 // handle takes one request: a subscription, or the answer to a message.
-func (s *sender) handle(ctx context.Context, stream requestStream, req *discovery.DeltaDiscoveryRequest) error {
+func (s *sender) handle(ctx context.Context, req *discovery.DeltaDiscoveryRequest) error {
 	if err := s.named(req.GetNode()); err != nil {
 		return err
 	}
@@ -35,14 +35,14 @@ func (s *sender) handle(ctx context.Context, stream requestStream, req *discover
 	}
 	d, known := resources.Lookup(t)
 	if !known || !s.direction.Carries(d) {
-		return s.answerEmpty(ctx, stream, req)
+		return s.answerEmpty(ctx, req)
 	}
 	s.subscribe(d, req.GetInitialResourceVersions())
 	return nil
 }
 
 // answerEmpty answers for a type of which nothing travels here. Peers wait for a first response of every type.
-func (s *sender) answerEmpty(ctx context.Context, stream requestStream, req *discovery.DeltaDiscoveryRequest) error {
+func (s *sender) answerEmpty(ctx context.Context, req *discovery.DeltaDiscoveryRequest) error {
 	if _, known := resources.Lookup(resources.Type(req.GetTypeUrl())); !known {
 		if s.unknown++; s.unknown > maxUnknownTypes {
 			return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)
@@ -54,7 +54,7 @@ func (s *sender) answerEmpty(ctx context.Context, stream requestStream, req *dis
 		m.RemovedResources = append(m.RemovedResources, name)
 	}
 	s.empties += proto.Size(m)
-	return sendWithin(ctx, s.sendTimeout, stream.SendMsg, any(m))
+	return sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
 }
 
 // named refuses a zone that calls itself another than it has proven to be.

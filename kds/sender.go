@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -54,9 +55,17 @@ type senderConfig struct {
 }
 
 // sender answers the requests of one stream. Its state for a type is a place in the store's changelog: nothing is
-// polled, listed or queued. One goroutine runs it, so no field needs a lock.
+// polled, listed or queued. The stream's goroutine runs it; what cannot have to wait is also done by whoever brings it, an answer or
+// a wave, because waking a goroutine for each zone costs more than the work.
 type sender struct {
 	senderConfig
+	// nudged has room for one signal: there is something that only the stream's goroutine does.
+	nudged chan struct{}
+
+	// mu guards all that follows.
+	mu sync.Mutex
+	// stream is nil before run and after it.
+	stream   requestStream
 	audience Audience
 	peer     *Peer
 	types    map[resources.Type]*subscription
@@ -66,8 +75,15 @@ type sender struct {
 	durable, live source
 	turn          turn
 	nonce         uint64
-	// judge: what is stored of the zone itself changed, or may have.
-	judge bool
+	// wave and liveSeen are up to where the stores were looked at, once looked; settled: all of the wave has been answered.
+	wave, liveSeen  uint64
+	looked, settled bool
+	// judge: what is stored of the zone itself changed, or may have. enabled, when not nil, is what it came to.
+	judge   bool
+	enabled *bool
+	// unsent is a message in flight that only the stream's goroutine may send; failed is why the stream has to end.
+	unsent *unsent
+	failed error
 	// unknown counts requests for types that nobody knows.
 	unknown int
 	// empties is the bytes of the messages that need no answer.
@@ -115,6 +131,7 @@ func newSender(c senderConfig) *sender {
 	}
 	return &sender{
 		senderConfig: c,
+		nudged:       make(chan struct{}, 1),
 		judge:        true,
 		audience:     Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
 		types:        map[resources.Type]*subscription{},
@@ -124,46 +141,81 @@ func newSender(c senderConfig) *sender {
 	}
 }
 
-// run serves the stream until it or ctx ends. requests is what arrives on it.
+// unsent is a message that nobody has sent yet.
+type unsent struct {
+	sub     *subscription
+	message *response
+}
+
+// run serves the stream until it or ctx ends. requests is what arrives on it and was not taken.
 func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan *discovery.DeltaDiscoveryRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream = stream
+	defer func() { s.stream = nil }()
 	defer s.turn.end()
 	defer s.abandon()
-	looked, settled := false, false
-	for wave, live := uint64(0), uint64(0); ; {
-		now, news := s.pace.next()
-		liveNow, status := s.live.changed()
-		// Not with each answer: what came since the wave goes with the next one.
-		if !looked || now != wave || liveNow != live {
-			if err := s.look(); err != nil {
-				return err
-			}
-		}
-		settled = settled && now == wave
-		wave, live, looked = now, liveNow, true
-		if err := s.sendReady(ctx, stream); err != nil {
+	for {
+		news, status, err := s.step(ctx, true)
+		if err != nil {
 			return err
 		}
 		if !s.listing() {
 			s.turn.end()
 		}
-		if !settled && s.idle() {
-			s.pace.settled(wave)
-			settled = true
-		}
+		coming, overdue := s.turn.coming(), s.turn.overdue()
+		var request *discovery.DeltaDiscoveryRequest
+		late := false
+		s.mu.Unlock()
 		select {
-		case req := <-requests:
-			if err := s.handle(ctx, stream, req); err != nil {
-				return err
-			}
+		case request = <-requests:
 		case <-news:
 		case <-status:
-		case <-s.turn.coming():
-		case <-s.turn.overdue():
-			s.turn.end()
+		case <-s.nudged:
+		case <-coming:
+		case <-overdue:
+			late = true
 		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case late:
+			s.turn.end()
+		case request != nil:
+			err = s.handle(ctx, request)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// step looks at what is new and sends what is due. The channels are closed when there is more. Unless it is patient, it does not wait
+// for the peer, and leaves what may have to.
+func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan struct{}, err error) {
+	if s.failed != nil {
+		return nil, nil, s.failed
+	}
+	now, news := s.pace.next()
+	liveNow, status := s.live.changed()
+	// Not with each answer: what came since the wave goes with the next one.
+	if !s.looked || now != s.wave || liveNow != s.liveSeen {
+		if err := s.look(); err != nil {
+			return nil, nil, err
+		}
+	}
+	s.settled = s.settled && now == s.wave
+	s.wave, s.liveSeen, s.looked = now, liveNow, true
+	if err := s.sendReady(ctx, patient); err != nil {
+		return nil, nil, err
+	}
+	if !s.settled && s.idle() {
+		s.pace.settled(s.wave)
+		s.settled = true
+	}
+	return news, status, nil
 }
 
 // idle reports whether every message has been answered. What sendReady had nothing to send for is not dirty any more.
@@ -192,8 +244,17 @@ func (s *sender) listing() bool {
 }
 
 // sendReady sends one message for every type that has something to say and no answer due.
-func (s *sender) sendReady(ctx context.Context, stream requestStream) error {
+func (s *sender) sendReady(ctx context.Context, patient bool) error {
+	if m := s.unsent; m != nil && patient {
+		s.unsent = nil
+		if err := s.send(ctx, m.sub, m.message); err != nil {
+			return err
+		}
+	}
 	for _, sub := range s.order {
+		if s.unsent != nil {
+			return nil
+		}
 		if sub.inflight != nil || !sub.dirty || sub.lists() && !s.turn.mine() {
 			continue
 		}
@@ -201,31 +262,46 @@ func (s *sender) sendReady(ctx context.Context, stream requestStream) error {
 		if err != nil {
 			return err
 		}
-		if m == nil {
+		switch {
+		case m == nil:
+			continue
+		case !patient && !s.prompt():
+			s.unsent = &unsent{sub, m}
 			continue
 		}
-		if err := s.send(ctx, stream, m); err != nil {
+		if err := s.send(ctx, sub, m); err != nil {
 			return err
 		}
-		sub.line.sent(sub.inflight.revision, sub.inflight.sent)
-		s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
 	}
 	return nil
 }
 
-// send sends a message that is in flight already. What gRPC takes at once needs no watch over it, which would cost a goroutine
-// for each message of each zone.
-func (s *sender) send(ctx context.Context, stream requestStream, m any) error {
+// prompt reports whether gRPC takes what is in flight at once.
+func (s *sender) prompt() bool {
 	unanswered := s.empties
 	for _, sub := range s.order {
 		if sub.inflight != nil {
 			unanswered += sub.inflight.size
 		}
 	}
-	if unanswered <= promptBytes {
-		return stream.SendMsg(m)
+	return unanswered <= promptBytes
+}
+
+// send sends a message that is in flight already. What gRPC takes at once needs no watch over it, which would cost a goroutine
+// for each message of each zone.
+func (s *sender) send(ctx context.Context, sub *subscription, m *response) error {
+	var err error
+	if s.prompt() {
+		err = s.stream.SendMsg(m)
+	} else {
+		err = sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
 	}
-	return sendWithin(ctx, s.sendTimeout, stream.SendMsg, m)
+	if err != nil {
+		return err
+	}
+	sub.line.sent(sub.inflight.revision, sub.inflight.sent)
+	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+	return nil
 }
 
 // message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence".

@@ -191,9 +191,10 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 	}
 	responses, requests := make(chan *discovery.DeltaDiscoveryResponse), make(chan *discovery.DeltaDiscoveryRequest)
 	part(func() error { return ended(receiveAll(s.ctx, down.Recv, responses)) })
-	part(func() error { return ended(receiveAll(s.ctx, up.Recv, requests)) })
+	sender := z.newSender(s)
+	part(func() error { return ended(receiveAll(s.ctx, sender.left(up.Recv), requests)) })
 	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })
-	part(func() error { return z.newSender(s).run(s.ctx, up, requests) })
+	part(func() error { return sender.run(s.ctx, up, requests) })
 	part(func() error { return z.report(s.ctx, s, conn) })
 	part(func() error { return z.keepHealthy(s.ctx, conn, interval) })
 	if z.config.Beside != nil {
