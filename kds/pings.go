@@ -7,7 +7,7 @@ import (
 )
 
 // pingDelay is the longest that an answer to a ping of the other end's estimator waits for company.
-const pingDelay = 50 * time.Millisecond
+const pingDelay = 100 * time.Millisecond
 
 // estimate is the HTTP/2 frame that answers the ping by which gRPC of Go finds how much a connection can hold. A client
 // with default options sends one for whatever arrives, so answering each at once costs as many packets as the messages. Pings that
@@ -32,6 +32,7 @@ type pings struct {
 
 	mu    sync.Mutex
 	held  bool        // guarded by mu
+	since time.Time   // guarded by mu: when held became true
 	armed bool        // guarded by mu: timer is going to fire
 	timer *time.Timer // guarded by mu
 }
@@ -56,7 +57,7 @@ func (p *pings) write(b []byte) (int, error) {
 
 // hold keeps the answer for the next write, or for a while. p.mu is held.
 func (p *pings) hold() {
-	p.held = true
+	p.held, p.since = true, time.Now()
 	switch {
 	case p.armed:
 		return
@@ -73,10 +74,16 @@ func (p *pings) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = false
-	if p.held {
-		p.held = false
-		_, _ = p.to.Write([]byte(estimate))
+	if !p.held {
+		return
 	}
+	if left := pingDelay - time.Since(p.since); left > 0 { // another one since
+		p.armed = true
+		p.timer.Reset(left)
+		return
+	}
+	p.held = false
+	_, _ = p.to.Write([]byte(estimate))
 }
 
 // joinedBuffers are for what gRPC writes at once, writeBuffer bytes, and an answer.
