@@ -28,6 +28,7 @@ type globalResult struct {
 	burst, burstStored            time.Duration
 	burstMessages                 float64 // to one zone
 	perZone, resident             float64 // MiB
+	inUsePerZone                  float64 // MiB
 	residentBefore                float64
 	ended                         int64 // sessions that did not last
 }
@@ -63,6 +64,10 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var r globalResult
+	usedBefore, err := inUse(ctx, g)
+	if err != nil {
+		return r, err
+	}
 	before, err := usageOf(g.PID())
 	if err != nil {
 		return r, err
@@ -81,6 +86,11 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 	r.initialCPU = after.cpu - before.cpu
 	r.perZone = float64(after.resident-before.resident) / float64(load.zones) / mebibyte
 	r.residentBefore = float64(before.resident) / mebibyte
+	used, err := inUse(ctx, g)
+	if err != nil {
+		return r, err
+	}
+	r.inUsePerZone = (used - usedBefore) / float64(load.zones)
 	if err := r.measureIdle(ctx, g, load); err != nil {
 		return r, err
 	}

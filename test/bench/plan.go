@@ -79,6 +79,7 @@ func addGlobal(t *table, r globalResult) {
 	t.add("burst of 300 writes, until the last is answered", "ms", 0, milliseconds(r.burstStored))
 	t.add("burst of 300 writes, messages to one zone", "messages", 0, r.burstMessages)
 	t.add("memory per connected zone", "MiB", 0.12, r.perZone)
+	t.add("memory per connected zone, in use: heap after a collection, and stacks", "MiB", 0.12, r.inUsePerZone)
 	t.add("memory of the global before zones connect", "MiB", 0, r.residentBefore)
 	t.add("bytes per write and zone", "bytes", 0, float64(r.bytesPerWrite))
 }

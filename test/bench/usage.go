@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // usage is what a process has used: CPU since its start, and memory now.
@@ -43,6 +46,20 @@ func ownCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// inUse is what a server's heap holds after a collection, and its stacks, in MiB: unlike what is resident, nothing of it is garbage
+// that was not collected yet, nor room for some.
+func inUse(ctx context.Context, s *cluster.Server) (float64, error) {
+	if _, err := s.Diagnostics(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return 0, err
+	}
+	heap, err := s.Metric(ctx, "go_memstats_heap_alloc_bytes")
+	if err != nil {
+		return 0, err
+	}
+	stacks, err := s.Metric(ctx, "go_memstats_stack_inuse_bytes")
+	return (heap + stacks) / mebibyte, err
 }
 
 const mebibyte = 1 << 20
