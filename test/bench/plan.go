@@ -35,6 +35,8 @@ const (
 	zoneProxies, zonePolicies = 2000, 1000
 	fewProxies                = 20
 	floorWrites               = 600
+	// goalsFloor is what one write to all streams cost, in CPU of both ends of the floor, on the machine that the goals were set for.
+	goalsFloor = 4400 * time.Microsecond
 	// mostOfFloor is how many times the floor's CPU a write may cost, both ends together.
 	mostOfFloor = 3
 )
@@ -64,6 +66,8 @@ func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 		if err := b.roundOfZone(ctx, zone, p); err != nil {
 			return nil, fmt.Errorf("zone: %w", err)
 		}
+		global.pace(ratio(f.cpuBothEnds, goalsFloor))
+		zone.pace(ratio(f.cpuBothEnds, goalsFloor))
 	}
 	return []*table{global, floor, zone, noise}, nil
 }
@@ -87,6 +91,7 @@ func addGlobal(t *table, r globalResult) {
 func addFloor(t *table, f floorCost, r globalResult) {
 	t.add("one write to all streams", "ms", 0, milliseconds(f.wall))
 	t.add("CPU per write, both ends", "ms", 0, milliseconds(f.cpuBothEnds))
+	t.add("CPU per write, both ends, as a multiple of that where the goals were set", "times", 0, ratio(f.cpuBothEnds, goalsFloor))
 	t.add("CPU per write, sender", "ms", 0, milliseconds(f.cpuSender))
 	t.add("engine's CPU per write, both ends", "ms", 0, milliseconds(r.bothEndsPerWrite))
 	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", mostOfFloor, ratio(r.bothEndsPerWrite, f.cpuBothEnds))

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestVerdicts: the median of the rounds counts; what is measured in time may be over the goal by as much as the machine was slower
+// in that round, and no more; nothing else may.
+func TestVerdicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit    string
+		goal    float64
+		samples []float64
+		slower  []float64
+		want    string
+	}{
+		"within":                    {"ms", 5, []float64{4, 9, 5}, []float64{1, 1, 1}, "ok"},
+		"over":                      {"ms", 5, []float64{6, 6, 4}, []float64{1, 1, 1}, "**missed**"},
+		"a slower machine":          {"ms", 5, []float64{6, 7, 6}, []float64{1.5, 1.5, 1.5}, "ok: 4.00 at the pace of the goals"},
+		"slower, and over still":    {"s", 5, []float64{8, 8, 8}, []float64{1.5, 1.5, 1.5}, "**missed**"},
+		"slower in another round":   {"ms", 5, []float64{8, 4, 8}, []float64{1, 2, 1}, "**missed**"},
+		"a faster one is not asked": {"ms", 5, []float64{4, 4, 4}, []float64{0.5, 0.5, 0.5}, "ok"},
+		"memory has no pace":        {"MiB", 5, []float64{6, 6, 6}, []float64{2, 2, 2}, "**missed**"},
+		"nothing asked for":         {"ms", 0, []float64{6}, []float64{1}, ""},
+		"no pace is known":          {"ms", 5, []float64{6}, nil, "**missed**"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := &table{title: "Title"}
+			for i, sample := range c.samples {
+				tab.add("figure", c.unit, c.goal, sample)
+				if i < len(c.slower) {
+					tab.pace(c.slower[i])
+				}
+			}
+			if got := tab.figures[0].verdict(); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			lines := missed([]*table{tab})
+			if (len(lines) == 1) != strings.Contains(c.want, "missed") {
+				t.Errorf("named as missed: %q", lines)
+			}
+		})
+	}
+}
