@@ -1,6 +1,10 @@
 package kds
 
 import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -15,6 +19,16 @@ type Metrics struct {
 	refused     *prometheus.CounterVec
 	sessions    *prometheus.CounterVec
 	propagation *prometheus.HistogramVec
+
+	mu sync.Mutex
+	// hot finds what each message of a type counts; replaced when one is added.
+	hot atomic.Pointer[map[lineKey]*hotSeries]
+}
+
+// hotSeries are found once: looking five up by their labels cost as much as sending a message.
+type hotSeries struct {
+	sent, acknowledged, resources, removed, bytes prometheus.Counter
+	propagation                                   prometheus.Observer
 }
 
 // NewMetrics returns metrics that are registered with r.
@@ -33,28 +47,28 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
 		}, []string{"direction"}),
 	}
+	m.hot.Store(&map[lineKey]*hotSeries{})
 	r.MustRegister(m.messages, m.resources, m.bytes, m.refused, m.sessions, m.propagation)
 	return m
 }
 
 // Observe implements Observer.
 func (m *Metrics) Observe(e Event) {
-	direction, typ := e.Direction.label(), string(e.Type)
-	if _, known := resources.Lookup(e.Type); !known {
-		typ = ""
-	}
+	direction, typ := e.Direction.label(), shownType(e.Type)
 	switch e.Kind {
 	case SessionStarted:
 		m.sessions.WithLabelValues(e.Zone).Inc()
 	case Sent:
-		m.messages.WithLabelValues(direction, typ, "sent").Inc()
-		m.resources.WithLabelValues(direction, typ, "sent").Add(float64(e.Resources))
-		m.resources.WithLabelValues(direction, typ, "removed").Add(float64(e.Removed))
-		m.bytes.WithLabelValues(direction, typ).Add(float64(e.Bytes))
+		s := m.series(e.Direction, e.Type)
+		s.sent.Inc()
+		s.resources.Add(float64(e.Resources))
+		s.removed.Add(float64(e.Removed))
+		s.bytes.Add(float64(e.Bytes))
 	case Acknowledged:
-		m.messages.WithLabelValues(direction, typ, "acknowledged").Inc()
+		s := m.series(e.Direction, e.Type)
+		s.acknowledged.Inc()
 		if e.Age > 0 {
-			m.propagation.WithLabelValues(direction).Observe(e.Age.Seconds())
+			s.propagation.Observe(e.Age.Seconds())
 		}
 	case Rejected:
 		m.messages.WithLabelValues(direction, typ, "rejected").Inc()
@@ -67,6 +81,37 @@ func (m *Metrics) Observe(e Event) {
 	case Withheld, Forbidden:
 		m.refused.WithLabelValues(direction, typ, "self").Add(float64(len(e.Refusals)))
 	}
+}
+
+// shownType is the type in labels: of those that a peer makes up there is no end.
+func shownType(t resources.Type) string {
+	if _, known := resources.Lookup(t); !known {
+		return ""
+	}
+	return string(t)
+}
+
+// series finds what messages of a type that we send count.
+func (m *Metrics) series(d Direction, t resources.Type) *hotSeries {
+	key := lineKey{d, t}
+	if s := (*m.hot.Load())[key]; s != nil {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	direction, typ := d.label(), shownType(t)
+	s := &hotSeries{
+		sent: m.messages.WithLabelValues(direction, typ, "sent"), acknowledged: m.messages.WithLabelValues(direction, typ, "acknowledged"),
+		resources: m.resources.WithLabelValues(direction, typ, "sent"), removed: m.resources.WithLabelValues(direction, typ, "removed"),
+		bytes: m.bytes.WithLabelValues(direction, typ), propagation: m.propagation.WithLabelValues(direction),
+	}
+	if typ == "" {
+		return s
+	}
+	next := maps.Clone(*m.hot.Load())
+	next[key] = s
+	m.hot.Store(&next)
+	return s
 }
 
 // Observers passes what happens on to all of list, in order.

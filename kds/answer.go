@@ -1,0 +1,76 @@
+package kds
+
+import (
+	"unicode/utf8"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Fields of an ACK: of DeltaDiscoveryRequest, and of Node in it.
+const (
+	requestNode    protowire.Number = 1
+	requestTypeURL protowire.Number = 2
+	requestNonce   protowire.Number = 6
+	nodeID         protowire.Number = 1
+)
+
+// decodeAnswer decodes an ACK into m, which is new, without reflection: there is one for each message to each zone. It reports
+// false, and leaves m alone, for all that says more than who, which type and which nonce, or says it badly.
+func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
+	var node *corev3.Node
+	var t resources.Type
+	var nonce string
+	for len(b) > 0 {
+		number, value, rest, ok := bytesField(b)
+		if !ok {
+			return false
+		}
+		b = rest
+		switch number {
+		case requestNode:
+			id, ok := onlyID(value)
+			if !ok || node != nil {
+				return false
+			}
+			node = &corev3.Node{Id: id}
+		case requestTypeURL:
+			d, known := resources.Lookup(resources.Type(value))
+			if !known {
+				return false
+			}
+			t = d.Type
+		case requestNonce:
+			nonce = string(value)
+		default:
+			return false
+		}
+	}
+	if nonce == "" || !utf8.ValidString(nonce) {
+		return false
+	}
+	m.Node, m.TypeUrl, m.ResponseNonce = node, string(t), nonce
+	return true
+}
+
+// onlyID returns the id of a node that says nothing else.
+func onlyID(node []byte) (string, bool) {
+	number, id, rest, ok := bytesField(node)
+	return string(id), ok && number == nodeID && len(rest) == 0 && utf8.Valid(id)
+}
+
+// bytesField reads a field of bytes, or a string or message.
+func bytesField(b []byte) (number protowire.Number, value, rest []byte, ok bool) {
+	number, kind, n := protowire.ConsumeTag(b)
+	if n < 0 || kind != protowire.BytesType {
+		return 0, nil, nil, false
+	}
+	value, size := protowire.ConsumeBytes(b[n:])
+	if size < 0 {
+		return 0, nil, nil, false
+	}
+	return number, value, b[n+size:], true
+}

@@ -1,0 +1,50 @@
+package kds
+
+import (
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// FuzzAnswer: what is decoded by hand is what Protobuf makes of it, and a plain ACK is.
+func FuzzAnswer(f *testing.F) {
+	node := &corev3.Node{Id: "zone-1"}
+	for _, c := range []struct {
+		m    *discovery.DeltaDiscoveryRequest
+		hand bool
+	}{
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "MeshTrafficPermission", ResponseNonce: "17"}, true},
+		{&discovery.DeltaDiscoveryRequest{TypeUrl: "Mesh", ResponseNonce: "1"}, true},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh"}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Nobody", ResponseNonce: "1"}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}), TypeUrl: "Mesh", ResponseNonce: "1"}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{}, TypeUrl: "Mesh", ResponseNonce: "1"}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1", ErrorDetail: &status.Status{Message: "no"}}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1", ResourceNamesSubscribe: []string{"*"}}, false},
+	} {
+		raw, err := proto.Marshal(c.m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if got := decodeAnswer(raw, &discovery.DeltaDiscoveryRequest{}); got != c.hand {
+			f.Errorf("%v: decoded by hand %v, want %v", c.m, got, c.hand)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte("\x0a\x03\x0a\x01\xff\x12\x04Mesh\x32\x01\xff"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var got, want discovery.DeltaDiscoveryRequest
+		if !decodeAnswer(raw, &got) {
+			if !proto.Equal(&got, &want) {
+				t.Errorf("left %v behind", &got)
+			}
+			return
+		}
+		if err := proto.Unmarshal(raw, &want); err != nil || !proto.Equal(&got, &want) {
+			t.Errorf("%q is %v by hand, and %v by Protobuf (%v)", raw, &got, &want, err)
+		}
+	})
+}
