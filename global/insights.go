@@ -35,7 +35,9 @@ type insights struct {
 
 	mu    sync.Mutex
 	zones map[string]*zoneInsight // guarded by mu
-	dirty []string                // guarded by mu: zones to write, those whose flag is set
+	// sessions finds what a message counts for.
+	sessions map[uint64]*subscription // guarded by mu
+	dirty    []string                 // guarded by mu: zones to write, those whose flag is set
 }
 
 // zoneInsight is what was seen of one zone since this process started.
@@ -52,6 +54,7 @@ type zoneInsight struct {
 // subscription is one session.
 type subscription struct {
 	session                 uint64
+	zone                    *zoneInsight
 	connected, disconnected time.Time
 	updated                 time.Time
 	peer                    *kds.Peer
@@ -63,7 +66,7 @@ type counters struct{ sent, acknowledged, rejected uint64 }
 func newInsights(status store.Store, instance string, log *slog.Logger) *insights {
 	return &insights{
 		status: status, instance: instance, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		zones: map[string]*zoneInsight{},
+		zones: map[string]*zoneInsight{}, sessions: map[uint64]*subscription{},
 	}
 }
 
@@ -93,6 +96,14 @@ func (i *insights) Observe(e kds.Event) {
 
 // note updates the counters and returns the zone when something that is shown of it changed. i.mu is held.
 func (i *insights) note(e kds.Event) *zoneInsight {
+	switch e.Kind {
+	case kds.Sent, kds.Acknowledged, kds.Rejected:
+		if s := i.sessions[e.Session]; s != nil && e.Direction == kds.GlobalToZone {
+			s.count(e)
+			return s.zone
+		}
+		return nil
+	}
 	z := i.zones[e.Zone]
 	if z == nil {
 		if e.Kind != kds.SessionStarted && e.Kind != kds.HealthChecked {
@@ -104,7 +115,7 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 	switch e.Kind {
 	case kds.SessionStarted:
 		z.past = i.elsewhere(e.Zone, e.Time)
-		z.start(e)
+		i.start(z, e)
 		return z
 	case kds.HealthChecked:
 		z.healthChecked = e.Time
@@ -113,7 +124,7 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 		}
 		return z
 	}
-	s := z.find(e.Session)
+	s := i.sessions[e.Session]
 	if s == nil {
 		return nil
 	}
@@ -126,9 +137,6 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 			s.peer = e.Peer
 		}
 		z.streams[e.Direction] = e.Time
-		return z
-	}
-	if e.Direction == kds.GlobalToZone && s.count(e) {
 		return z
 	}
 	return nil
@@ -157,32 +165,30 @@ func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscrip
 	return out
 }
 
-// start adds a session; an older one that seems open is over.
-func (z *zoneInsight) start(e kds.Event) {
+// start adds a session; an older one that seems open is over. i.mu is held.
+func (i *insights) start(z *zoneInsight, e kds.Event) {
 	for _, old := range z.subscriptions {
 		if old.disconnected.IsZero() {
 			old.disconnected = e.Time
 		}
 	}
-	z.subscriptions = append(z.subscriptions, &subscription{session: e.Session, connected: e.Time, types: map[resources.Type]*counters{}})
+	s := &subscription{session: e.Session, zone: z, connected: e.Time, types: map[resources.Type]*counters{}}
+	i.sessions[e.Session] = s
+	z.subscriptions = append(z.subscriptions, s)
 	if extra := len(z.subscriptions) - keptSubscriptions; extra > 0 {
+		i.drop(z.subscriptions[:extra])
 		z.subscriptions = slices.Delete(z.subscriptions, 0, extra)
 	}
 }
 
-func (z *zoneInsight) find(session uint64) *subscription {
-	for _, s := range slices.Backward(z.subscriptions) {
-		if s.session == session {
-			return s
-		}
+// drop lets go of sessions that are not shown any more. i.mu is held.
+func (i *insights) drop(gone []*subscription) {
+	for _, s := range gone {
+		delete(i.sessions, s.session)
 	}
-	return nil
 }
 
-func (s *subscription) count(e kds.Event) bool {
-	if e.Kind != kds.Sent && e.Kind != kds.Acknowledged && e.Kind != kds.Rejected {
-		return false
-	}
+func (s *subscription) count(e kds.Event) {
 	c := s.types[e.Type]
 	if c == nil {
 		c = &counters{}
@@ -197,7 +203,6 @@ func (s *subscription) count(e kds.Event) bool {
 		c.rejected++
 	}
 	s.updated = e.Time
-	return true
 }
 
 // run writes what is dirty until ctx ends, counters at most once in insightInterval. While nothing happens it waits without a
@@ -257,7 +262,10 @@ func (i *insights) flush(ctx context.Context) {
 // forget removes a deleted zone's status.
 func (i *insights) forget(ctx context.Context, zone string) {
 	i.mu.Lock()
-	delete(i.zones, zone)
+	if z := i.zones[zone]; z != nil {
+		i.drop(z.subscriptions)
+		delete(i.zones, zone)
+	}
 	i.mu.Unlock()
 	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil && ctx.Err() == nil {
 		i.log.Error("a zone's status cannot be removed", "zone", zone, "error", err)

@@ -1,26 +1,55 @@
 package kds
 
 import (
-	"fmt"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec that ours stands in front of
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 )
 
 // response is a DeltaDiscoveryResponse whose resources are encoded already, in memory that all streams share: sending one
 // to a thousand zones copies none of it before the transport does. It goes through SendMsg with a codec of newCodec.
 type response struct {
-	// frame is everything but the resources.
-	frame *discovery.DeltaDiscoveryResponse
+	// version is system_version_info; identifier is control_plane.identifier.
+	version, typeURL, nonce, identifier string
+	removed                             []string
 	*bundle
 }
 
-// resourcesField is DeltaDiscoveryResponse.resources.
-const resourcesField protowire.Number = 2
+// Fields of DeltaDiscoveryResponse, and of ControlPlane in it.
+const (
+	responseVersion      protowire.Number = 1
+	resourcesField       protowire.Number = 2
+	responseTypeURL      protowire.Number = 4
+	responseNonce        protowire.Number = 5
+	responseRemoved      protowire.Number = 6
+	responseControlPlane protowire.Number = 7
+	controlPlaneID       protowire.Number = 1
+)
+
+// rest encodes all but the resources.
+func (r *response) rest() []byte {
+	size := len(r.version) + len(r.typeURL) + len(r.nonce) + len(r.identifier) + frameOverhead
+	for _, name := range r.removed {
+		size += len(name) + itemOverhead
+	}
+	b := make([]byte, 0, size)
+	for _, f := range [...]struct {
+		number protowire.Number
+		value  string
+	}{{responseVersion, r.version}, {responseTypeURL, r.typeURL}, {responseNonce, r.nonce}} {
+		if f.value != "" {
+			b = protowire.AppendString(protowire.AppendTag(b, f.number, protowire.BytesType), f.value)
+		}
+	}
+	for _, name := range r.removed {
+		b = protowire.AppendString(protowire.AppendTag(b, responseRemoved, protowire.BytesType), name)
+	}
+	b = protowire.AppendTag(b, responseControlPlane, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(protowire.SizeTag(controlPlaneID)+protowire.SizeBytes(len(r.identifier))))
+	return protowire.AppendString(protowire.AppendTag(b, controlPlaneID, protowire.BytesType), r.identifier)
+}
 
 // item puts an encoded resource into the form that it has inside a response: tag, length, bytes.
 func item(resource []byte) []byte {
@@ -29,8 +58,12 @@ func item(resource []byte) []byte {
 	return protowire.AppendBytes(b, resource)
 }
 
-// itemOverhead is the most that a list item costs beside its bytes: a tag and a length.
-const itemOverhead = 6
+const (
+	// itemOverhead is the most that a list item costs beside its bytes: a tag and a length.
+	itemOverhead = 6
+	// frameOverhead is the same for the fields of a message that are there once.
+	frameOverhead = 5 * itemOverhead
+)
 
 // codec is the protobuf codec, which also takes a response. It has the same name on the wire.
 type codec struct{ encoding.CodecV2 }
@@ -43,18 +76,18 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	frame, err := proto.Marshal(r.frame)
-	if err != nil {
-		return nil, fmt.Errorf("encode a response: %w", err)
+	rest := mem.SliceBuffer(r.rest())
+	if r.bundle == nil {
+		return mem.BufferSlice{rest}, nil
 	}
 	if r.buffer != nil {
-		return mem.BufferSlice{r.buffer, mem.SliceBuffer(frame)}, nil
+		return mem.BufferSlice{r.buffer, rest}, nil
 	}
 	out := make(mem.BufferSlice, 0, len(r.resources)+1)
 	for _, i := range r.resources {
 		out = append(out, mem.SliceBuffer(i.bytes()))
 	}
-	return append(out, mem.SliceBuffer(frame)), nil
+	return append(out, rest), nil
 }
 
 // Unmarshal implements encoding.CodecV2.

@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -51,9 +50,9 @@ func (s *sender) answerEmpty(ctx context.Context, req *discovery.DeltaDiscoveryR
 	}
 	m := s.message(req.GetTypeUrl(), progress{revision: s.durable.seen, list: true})
 	for name := range req.GetInitialResourceVersions() {
-		m.RemovedResources = append(m.RemovedResources, name)
+		m.removed = append(m.removed, name)
 	}
-	s.empties += proto.Size(m)
+	s.empties += len(m.rest())
 	return sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
 }
 

@@ -2,12 +2,11 @@ package kds
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,7 +16,7 @@ import (
 
 // requestStream is a stream of which this side is the one that is asked.
 type requestStream interface {
-	// SendMsg takes a *response or a *discovery.DeltaDiscoveryResponse.
+	// SendMsg takes a *response.
 	SendMsg(m any) error
 	Recv() (*discovery.DeltaDiscoveryRequest, error)
 }
@@ -300,20 +299,16 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 		return err
 	}
 	sub.line.sent(sub.inflight.revision, sub.inflight.sent)
-	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.frame.GetRemovedResources()), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
 	return nil
 }
 
 // message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence".
-func (s *sender) message(typeURL string, p progress) *discovery.DeltaDiscoveryResponse {
+func (s *sender) message(typeURL string, p progress) *response {
 	s.nonce++
-	m := &discovery.DeltaDiscoveryResponse{
-		TypeUrl:      typeURL,
-		Nonce:        fmt.Sprintf("%d", s.nonce),
-		ControlPlane: &corev3.ControlPlane{Identifier: s.identifier},
-	}
+	m := &response{typeURL: typeURL, nonce: strconv.FormatUint(s.nonce, 10), identifier: s.identifier}
 	if s.audience.Features.Has(FeatureParts) {
-		m.SystemVersionInfo = p.String()
+		m.version = p.String()
 	}
 	return m
 }

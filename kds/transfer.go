@@ -78,9 +78,9 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		age: ageOf(&parcel.cause, now), traces: steps.Contexts(),
 	}
 	m := s.message(string(sub.descriptor.Type), p)
-	m.RemovedResources = parcel.removed
-	sub.inflight = &inflight{nonce: m.Nonce, parcel: parcel, revision: t.target, next: t.behind(parcel), sent: now, steps: steps}
-	return &response{frame: m, bundle: parcel.bundle}, nil
+	m.removed, m.bundle = parcel.removed, parcel.bundle
+	sub.inflight = &inflight{nonce: m.nonce, parcel: parcel, revision: t.target, next: t.behind(parcel), sent: now, steps: steps}
+	return m, nil
 }
 
 // beyondWindow: the changelog does not reach back to where the peer is. One that joins parts takes a complete list at any

@@ -1,0 +1,53 @@
+package kds
+
+import (
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestResponses: what the codec writes by hand is the message that Protobuf would have written.
+func TestResponses(t *testing.T) {
+	resource := &discovery.Resource{Name: "r.default", Version: "v1"}
+	raw, err := proto.Marshal(resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		response *response
+		with     int
+	}{
+		"empty":             {&response{}, 0},
+		"all":               {&response{version: "7 list", typeURL: "Mesh", nonce: "12", identifier: "global", removed: []string{"a.b", "", "c"}, bundle: &bundle{}}, 2},
+		"long":              {&response{typeURL: "Mesh", nonce: strings.Repeat("9", 300), identifier: strings.Repeat("i", 70_000), removed: []string{strings.Repeat("n", 20_000)}, bundle: &bundle{}}, 1},
+		"without resources": {&response{typeURL: "Mesh", nonce: "1", identifier: "zone-1"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.response
+			want := &discovery.DeltaDiscoveryResponse{
+				SystemVersionInfo: r.version, TypeUrl: r.typeURL, Nonce: r.nonce, RemovedResources: r.removed, ControlPlane: &corev3.ControlPlane{Identifier: r.identifier},
+			}
+			for range c.with {
+				e := &encoded{size: len(raw)}
+				framed := item(raw)
+				e.raw.Store(&framed)
+				r.resources = append(r.resources, e)
+				want.Resources = append(want.Resources, resource)
+			}
+			buffers, err := newCodec().Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := &discovery.DeltaDiscoveryResponse{}
+			if err := proto.Unmarshal(buffers.Materialize(), got); err != nil || !proto.Equal(got, want) {
+				t.Errorf("wrote %v (%v), want %v", got, err, want)
+			}
+			if rest := r.rest(); cap(rest) > len(rest)+frameOverhead+len(r.removed)*itemOverhead {
+				t.Errorf("%d bytes in %d", len(rest), cap(rest))
+			}
+		})
+	}
+}
