@@ -96,88 +96,125 @@ func (f *floorServer) write(stream grpc.ServerStream) error {
 // floorCost is what one write to all streams costs on the floor.
 type floorCost struct{ wall, cpuBothEnds, cpuSender time.Duration }
 
-// measureFloor writes so many messages of size bytes to so many streams.
-func measureFloor(ctx context.Context, streams, size, writes int) (floorCost, error) {
+// floor is a bare sender and its readers, and what they have cost so far.
+type floor struct {
+	child   *exec.Cmd
+	stdin   io.Closer
+	conn    *grpc.ClientConn
+	stream  grpc.ClientStream
+	marks   *marks
+	streams int
+	cancel  context.CancelFunc
+	readers sync.WaitGroup
+
+	writes            int
+	wall, own, sender time.Duration
+}
+
+// startFloor starts a sender and connects so many streams to it. The caller closes it.
+func startFloor(ctx context.Context, streams int) (*floor, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	f := &floor{marks: newMarks(), streams: streams, cancel: cancel}
+	address, err := f.startChild(ctx)
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	if err := f.connect(ctx, address); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *floor) startChild(ctx context.Context) (address string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return floorCost{}, err
+		return "", err
 	}
 	child := exec.CommandContext(ctx, self, "-floor")
 	child.Stderr = os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdin, err := child.StdinPipe()
 	if err != nil {
-		return floorCost{}, err
+		return "", err
 	}
 	stdout, err := child.StdoutPipe()
 	if err != nil {
-		return floorCost{}, err
+		return "", err
 	}
 	if err := child.Start(); err != nil {
-		return floorCost{}, err
+		return "", err
 	}
-	defer func() { stdin.Close(); _ = child.Wait() }()
-	address, err := bufio.NewReader(stdout).ReadString('\n')
+	f.child, f.stdin = child, stdin
+	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		return floorCost{}, fmt.Errorf("the floor did not start: %w", err)
+		return "", fmt.Errorf("the floor did not start: %w", err)
 	}
-	return runFloor(ctx, floorRun{address: strings.TrimSpace(address), pid: child.Process.Pid, streams: streams, size: size, writes: writes})
+	return strings.TrimSpace(line), nil
 }
 
-type floorRun struct {
-	address               string
-	pid                   int
-	streams, size, writes int
-}
-
-func runFloor(ctx context.Context, r floorRun) (floorCost, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	defer cancel()
-	m := newMarks()
-	open := make(chan error, r.streams)
-	for i := range r.streams {
-		wait.Go(func() { readFloor(ctx, r.address, i, m, open) })
+func (f *floor) connect(ctx context.Context, address string) error {
+	open := make(chan error, f.streams)
+	for i := range f.streams {
+		f.readers.Go(func() { readFloor(ctx, address, i, f.marks, open) })
 	}
-	for range r.streams {
+	for range f.streams {
 		if err := <-open; err != nil {
-			return floorCost{}, err
+			return err
 		}
 	}
-	conn, err := dial(r.address)
-	if err != nil {
-		return floorCost{}, err
+	var err error
+	if f.conn, err = dial(address); err != nil {
+		return err
 	}
-	defer conn.Close()
-	stream, err := conn.NewStream(ctx, &streamDesc, "/floor/Write")
+	f.stream, err = f.conn.NewStream(ctx, &streamDesc, "/floor/Write")
+	return err
+}
+
+// write sends n messages of size bytes to all streams, one after the other.
+func (f *floor) write(ctx context.Context, n, size int) error {
+	before, err := usageOf(f.child.Process.Pid)
 	if err != nil {
-		return floorCost{}, err
-	}
-	before, err := usageOf(r.pid)
-	if err != nil {
-		return floorCost{}, err
+		return err
 	}
 	own, start := ownCPU(), time.Now()
-	for range r.writes {
-		n := m.next(r.streams)
-		b := append(fmt.Appendf(nil, "%s%d\"", markPrefix, n), bytes.Repeat([]byte{' '}, r.size)...)[:max(r.size, len(markPrefix)+8)]
-		if err := stream.SendMsg(&b); err != nil {
-			return floorCost{}, err
+	for range n {
+		mark := f.marks.next(f.streams)
+		b := append(fmt.Appendf(nil, "%s%d\"", markPrefix, mark), bytes.Repeat([]byte{' '}, size)...)[:max(size, len(markPrefix)+8)]
+		if err := f.stream.SendMsg(&b); err != nil {
+			return err
 		}
-		if err := m.wait(ctx, n); err != nil {
-			return floorCost{}, err
+		if err := f.marks.wait(ctx, mark); err != nil {
+			return err
 		}
 	}
-	wall, own := time.Since(start), ownCPU()-own
-	after, err := usageOf(r.pid)
+	f.wall, f.own = f.wall+time.Since(start), f.own+ownCPU()-own
+	after, err := usageOf(f.child.Process.Pid)
 	if err != nil {
-		return floorCost{}, err
+		return err
 	}
-	n := time.Duration(r.writes)
-	return floorCost{wall / n, (after.cpu - before.cpu + own) / n, (after.cpu - before.cpu) / n}, nil
+	f.sender += after.cpu - before.cpu
+	f.writes += n
+	return nil
+}
+
+// cost is that of a write, of all so far.
+func (f *floor) cost() floorCost {
+	n := time.Duration(max(f.writes, 1))
+	return floorCost{f.wall / n, (f.sender + f.own) / n, f.sender / n}
+}
+
+func (f *floor) close() {
+	f.cancel()
+	f.readers.Wait()
+	if f.conn != nil {
+		f.conn.Close()
+	}
+	if f.child != nil {
+		f.stdin.Close()
+		_ = f.child.Wait()
+	}
 }
 
 // readFloor reads one stream until ctx ends, and says when it is open.

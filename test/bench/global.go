@@ -16,6 +16,8 @@ const patience = 4 * time.Minute
 type globalLoad struct {
 	zones, policies, writes, burst int
 	idle                           time.Duration
+	// floor, when not nil, is measured in between, so that both meet the same machine.
+	floor *floor
 }
 
 // globalResult is what it took.
@@ -134,35 +136,58 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// turn is how many writes are measured before it is the floor's turn.
+const turn = 10
+
 func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *zones, load globalLoad) error {
 	before, err := usageOf(g.PID())
 	if err != nil {
 		return err
 	}
-	own, bytes := ownCPU(), z.bytes.Load()
+	bytes := z.bytes.Load()
 	var last []time.Duration
-	for i := range load.writes {
-		n := z.marks.next(load.zones)
-		path, doc := permission(i%load.policies, n, nil)
-		if err := g.API.Put(ctx, path, doc); err != nil {
-			return err
+	var own time.Duration
+	for done := 0; done < load.writes; {
+		some := min(turn, load.writes-done)
+		ownBefore := ownCPU()
+		for i := range some {
+			took, err := writeOne(ctx, g, z, load, done+i)
+			if err != nil {
+				return err
+			}
+			last = append(last, took)
 		}
-		if err := z.marks.wait(ctx, n); err != nil {
-			return err
+		own += ownCPU() - ownBefore
+		done += some
+		r.bytesPerWrite = int(z.bytes.Load()-bytes) / done / load.zones
+		if load.floor != nil {
+			if err := load.floor.write(ctx, some*floorWrites, r.bytesPerWrite); err != nil {
+				return fmt.Errorf("floor: %w", err)
+			}
 		}
-		last = append(last, z.marks.last(n))
 	}
-	own = ownCPU() - own
 	after, err := usageOf(g.PID())
 	if err != nil {
 		return err
 	}
 	n := time.Duration(load.writes)
 	r.cpuPerWrite, r.bothEndsPerWrite = (after.cpu-before.cpu)/n, (after.cpu-before.cpu+own)/n
-	r.bytesPerWrite = int(z.bytes.Load()-bytes) / load.writes / load.zones
-	r.p50, r.p99 = percentile(last, 50), percentile(last, 99)
 	r.resident = float64(after.resident) / mebibyte
+	r.p50, r.p99 = percentile(last, 50), percentile(last, 99)
 	return nil
+}
+
+// writeOne writes policy i anew and returns when it was in the last zone.
+func writeOne(ctx context.Context, g *cluster.Server, z *zones, load globalLoad, i int) (time.Duration, error) {
+	n := z.marks.next(load.zones)
+	path, doc := permission(i%load.policies, n, nil)
+	if err := g.API.Put(ctx, path, doc); err != nil {
+		return 0, err
+	}
+	if err := z.marks.wait(ctx, n); err != nil {
+		return 0, err
+	}
+	return z.marks.last(n), nil
 }
 
 // measureBurst writes new policies back to back.

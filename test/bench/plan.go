@@ -34,7 +34,8 @@ const (
 	largeZones, largePolicies = 1000, 10_000
 	zoneProxies, zonePolicies = 2000, 1000
 	fewProxies                = 20
-	floorWrites               = 600
+	// floorWrites are the floor's for each of the global's.
+	floorWrites = 3
 	// goalsFloor is what one write to all streams cost, in CPU of both ends of the floor, on the machine that the goals were set for.
 	goalsFloor = 4400 * time.Microsecond
 	// mostOfFloor is how many times the floor's CPU a write may cost, both ends together.
@@ -51,17 +52,12 @@ func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 		wall, cpu := machineNoise()
 		noise.add("time", "ms", 0, milliseconds(wall))
 		noise.add("time that others took", "ms", 0, milliseconds(wall-cpu))
-		b.say("round %d of %d: global", round+1, p.rounds)
-		r, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: usualPolicies, writes: p.writes, burst: usualBurst, idle: p.idle})
+		b.say("round %d of %d: global and floor", round+1, p.rounds)
+		r, f, err := b.roundOfGlobal(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("global: %w", err)
 		}
 		addGlobal(global, r)
-		b.say("round %d of %d: floor", round+1, p.rounds)
-		f, err := measureFloor(ctx, usualZones, r.bytesPerWrite, floorWrites)
-		if err != nil {
-			return nil, fmt.Errorf("floor: %w", err)
-		}
 		addFloor(floor, f, r)
 		if err := b.roundOfZone(ctx, zone, p); err != nil {
 			return nil, fmt.Errorf("zone: %w", err)
@@ -70,6 +66,17 @@ func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 		zone.pace(ratio(f.cpuBothEnds, goalsFloor))
 	}
 	return []*table{global, floor, zone, noise}, nil
+}
+
+// roundOfGlobal measures a global and the floor by turns.
+func (b *bench) roundOfGlobal(ctx context.Context, p plan) (globalResult, floorCost, error) {
+	f, err := startFloor(ctx, usualZones)
+	if err != nil {
+		return globalResult{}, floorCost{}, fmt.Errorf("floor: %w", err)
+	}
+	defer f.close()
+	r, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: usualPolicies, writes: p.writes, burst: usualBurst, idle: p.idle, floor: f})
+	return r, f.cost(), err
 }
 
 func addGlobal(t *table, r globalResult) {
