@@ -6,16 +6,20 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 // routeInMetrics is how the metrics tell of one.
@@ -55,6 +59,53 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			if err := keepsTo(router, c.server, path); err != nil {
 				t.Errorf("%s: GET %s: %v", c.server.Name(), path, err)
 			}
+		}
+	}
+}
+
+// TestDocumentHasAllFields: what the servers answer by types that they share with the command line is in the document field by field, also
+// what an answer seldom has.
+func TestDocumentHasAllFields(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(inspect.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]any{"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}} {
+		schema := doc.Components.Schemas[name]
+		if schema == nil {
+			t.Errorf("no schema %s", name)
+			continue
+		}
+		sameFields(t, name, reflect.TypeOf(of), schema.Value)
+	}
+}
+
+// sameFields compares a type's JSON fields with those that a schema of an object has, and goes down into both.
+func sameFields(t *testing.T, path string, typ reflect.Type, schema *openapi3.Schema) {
+	t.Helper()
+	for typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
+		if typ.Kind() == reflect.Slice {
+			schema = schema.Items.Value
+		}
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct || typ == reflect.TypeFor[time.Time]() {
+		return
+	}
+	fields := map[string]reflect.Type{}
+	for i := range typ.NumField() {
+		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		fields[name] = typ.Field(i).Type
+		property := schema.Properties[name]
+		if property == nil {
+			t.Errorf("%s: the document has no %s", path, name)
+			continue
+		}
+		sameFields(t, path+"."+name, typ.Field(i).Type, property.Value)
+	}
+	for name := range schema.Properties {
+		if fields[name] == nil {
+			t.Errorf("%s: nothing answers with %s", path, name)
 		}
 	}
 }
