@@ -22,7 +22,7 @@ type identityKey struct {
 // list. So an exact allow never beats a prefix deny, and it does not matter whether Envoy, finding no answer under a
 // key, tries shorter prefixes: they have none either.
 func writeTree(items []item, otherwise *onMatch) *onMatch {
-	exact, prefix := map[string]*onMatch{}, map[string]*onMatch{}
+	exact, prefix := make(map[string]*onMatch, len(items)), map[string]*onMatch{}
 	var enclosing []*identityKey // prefixes of the key at hand, each a prefix of the next
 	for _, key := range keysOf(items) {
 		for len(enclosing) > 0 && !strings.HasPrefix(key.value, enclosing[len(enclosing)-1].value) {
@@ -63,18 +63,21 @@ func keysOf(items []item) []*identityKey {
 		value string
 		exact bool
 	}
-	byName := map[name]*identityKey{}
-	var keys []*identityKey
-	for _, it := range items {
+	// Most keys have one item, which stays where it is.
+	byName := make(map[name]*identityKey, len(items))
+	all := make([]identityKey, 0, len(items))
+	keys := make([]*identityKey, 0, len(items))
+	for i, it := range items {
 		t := it.entry.identity[0]
 		n := name{t.value, t.kind == resources.MatchExact}
-		key := byName[n]
-		if key == nil {
-			key = &identityKey{value: n.value, exact: n.exact}
-			byName[n] = key
-			keys = append(keys, key)
+		if key := byName[n]; key != nil {
+			key.items = append(key.items, it)
+			continue
 		}
-		key.items = append(key.items, it)
+		all = append(all, identityKey{value: n.value, exact: n.exact, items: items[i : i+1 : i+1]})
+		key := &all[len(all)-1]
+		byName[n] = key
+		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b *identityKey) int {
 		if c := cmp.Compare(a.value, b.value); c != 0 || a.exact == b.exact {
