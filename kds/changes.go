@@ -116,8 +116,11 @@ func (s *sender) checkZone() error {
 	return lost(snapshot, s.replica, s.zone)
 }
 
-// isEnabled reports whether the zone is enabled, as of what was last looked at: until then, its messages are those of all.
+// isEnabled reports whether the zone is enabled: as of what was last looked at, where nothing was written since.
 func (s *sender) isEnabled(now store.Snapshot) bool {
+	if now.Revision() > s.durable.seen {
+		return ZoneEnabled(now, s.zone)
+	}
 	if s.enabled == nil {
 		enabled := ZoneEnabled(now, s.zone)
 		s.enabled = &enabled

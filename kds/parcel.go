@@ -26,8 +26,11 @@ type parcel struct {
 func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
 
 // pack makes one message of the transfer, or finds it where another stream made the same. It returns nil when the type
-// is too big for a peer that takes it whole.
+// is too big for a peer that takes it whole. A zone that was disabled since the last look gets no more either.
 func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
+	if s.direction == GlobalToZone && !s.isEnabled(t.snapshot) {
+		return nil, ErrZoneDisabled
+	}
 	key, shareable := s.parcelKey(sub, t)
 	if !shareable {
 		return s.packAlone(sub, t, newView(s.audience, t.snapshot))
@@ -57,7 +60,7 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 
 // parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
 func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
-	if s.direction != GlobalToZone || sub.have != nil || !s.isEnabled(t.snapshot) {
+	if s.direction != GlobalToZone || sub.have != nil {
 		return parcelKey{}, false
 	}
 	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}

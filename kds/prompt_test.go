@@ -144,3 +144,86 @@ func TestFailureEndsTheStream(t *testing.T) {
 		t.Errorf("run ended with %v", err)
 	}
 }
+
+// TestAnswerToWhatWasNotSent: a peer that answers a message before it is sent ends nothing, and gets the message.
+func TestAnswerToWhatWasNotSent(t *testing.T) {
+	s := store.NewMemory()
+	sender, stream := promptSender(t, s)
+	key, spec := permission("large")
+	put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
+	sender.hear()
+	if sender.unsent == nil {
+		t.Fatal("a large message was sent by a wave")
+	}
+	if !sender.take(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type), ResponseNonce: sender.unsent.message.nonce}) {
+		t.Fatal("the answer was not taken")
+	}
+	steps(t, sender)
+	if len(stream.sent) != 2 || sender.types[key.Type].inflight == nil {
+		t.Errorf("%d messages were sent, in flight is %v", len(stream.sent)-1, sender.types[key.Type].inflight)
+	}
+}
+
+// TestNoncesCannotBeGuessed: who answers has read, or gRPC would not take at once what is sent by who must not wait.
+func TestNoncesCannotBeGuessed(t *testing.T) {
+	seen := map[string]bool{}
+	for range 3 {
+		_, stream := promptSender(t, store.NewMemory())
+		nonce := stream.sent[0].GetNonce()
+		if seen[nonce] || len(nonce) < nonceLength {
+			t.Errorf("nonce %q is that of another stream, or short", nonce)
+		}
+		seen[nonce] = true
+	}
+}
+
+// TestWavesTakeNoTurn: where a wave finds that a list is due, the stream's goroutine makes it, in a turn that it gives up again.
+func TestWavesTakeNoTurn(t *testing.T) {
+	for name, writes := range map[string]int{"a list that was too big before": 1, "past the window": 5} {
+		t.Run(name, func(t *testing.T) {
+			s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 2})
+			sender, stream := promptSender(t, s)
+			sender.types["MeshTrafficPermission"].full = writes == 1
+			for i := range writes {
+				key, spec := permission(fmt.Sprint("p", i))
+				put(t, s, written(t, globalHome, key, spec))
+			}
+			sender.hear()
+			if sender.turn.ready != nil || len(stream.sent) != 1 || nudges(sender) != 1 {
+				t.Fatalf("the wave made the list, or asked for its turn, or nobody hears of it: %d messages", len(stream.sent)-1)
+			}
+			steps(t, sender)
+			if !sender.turn.got || len(stream.sent) != 2 || len(stream.sent[1].GetResources()) != writes {
+				t.Errorf("the list is not sent in a turn: %d messages", len(stream.sent)-1)
+			}
+		})
+	}
+}
+
+// still is a pace without waves.
+type still struct{}
+
+func (still) next() (uint64, <-chan struct{}) { return 1, nil }
+
+func (still) settled(uint64) {}
+
+// TestDisabledBetweenWaves: an answer brings out nothing more once the zone is disabled, though no wave said so yet.
+func TestDisabledBetweenWaves(t *testing.T) {
+	s := store.NewMemory()
+	sender, stream := promptSender(t, s)
+	for _, name := range []string{"a", "b"} {
+		key, spec := permission(name)
+		put(t, s, written(t, globalHome, key, spec))
+		sender.hear()
+	}
+	sender.pace, sender.wave = still{}, 1
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
+	key, spec := permission("later")
+	put(t, s, written(t, globalHome, key, spec))
+	if !sender.take(answerTo(stream)) || len(stream.sent) != 2 {
+		t.Errorf("a disabled zone was sent %v", stream.sent[2:])
+	}
+	if !errors.Is(sender.failed, ErrZoneDisabled) {
+		t.Errorf("the stream goes on: %v", sender.failed)
+	}
+}

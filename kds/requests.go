@@ -95,6 +95,9 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 	if sub == nil || sub.inflight == nil || sub.inflight.nonce != req.GetResponseNonce() {
 		return // of a message without resources, or of none that we know
 	}
+	if s.unsent != nil && s.unsent.sub == sub {
+		return // of one that the peer cannot have
+	}
 	m := sub.inflight
 	now := s.now()
 	event := Event{Kind: Acknowledged, Time: now, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}

@@ -2,8 +2,8 @@ package kds
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -73,7 +73,6 @@ type sender struct {
 	// durable and live are the stores that are sent from; live has no store where there is no live status.
 	durable, live source
 	turn          turn
-	nonce         uint64
 	// wave and liveSeen are up to where the stores were looked at, once looked; settled: all of the wave has been answered.
 	wave, liveSeen  uint64
 	looked, settled bool
@@ -251,28 +250,29 @@ func (s *sender) sendReady(ctx context.Context, patient bool) error {
 		}
 	}
 	for _, sub := range s.order {
-		if s.unsent != nil {
-			return nil
-		}
-		if sub.inflight != nil || !sub.dirty || sub.lists() && !s.turn.mine() {
-			continue
-		}
-		m, err := s.next(sub)
-		if err != nil {
-			return err
-		}
-		switch {
-		case m == nil:
-			continue
-		case !patient && !s.prompt():
-			s.unsent = &unsent{sub, m}
-			continue
-		}
-		if err := s.send(ctx, sub, m); err != nil {
-			return err
+		// More than once where a change turns out to need a list.
+		for s.unsent == nil && s.due(sub, patient) {
+			m, err := s.next(sub)
+			switch {
+			case err != nil:
+				return err
+			case m == nil:
+			case !patient && !s.prompt():
+				s.unsent = &unsent{sub, m}
+			default:
+				err = s.send(ctx, sub, m)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// due reports whether the type's next message may be made. A list may take long, and its turn, which only run gives up again.
+func (s *sender) due(sub *subscription, patient bool) bool {
+	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.turn.mine())
 }
 
 // prompt reports whether gRPC takes what is in flight at once.
@@ -303,10 +303,13 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	return nil
 }
 
-// message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence".
+// nonceLength is that of 64 bits, as rand.Text writes them.
+const nonceLength = 13
+
+// message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence". Nobody can guess a nonce: a peer that
+// answered what it has not read would make prompt wrong, and its stream one that others wait for.
 func (s *sender) message(typeURL string, p progress) *response {
-	s.nonce++
-	m := &response{typeURL: typeURL, nonce: strconv.FormatUint(s.nonce, 10), identifier: s.identifier}
+	m := &response{typeURL: typeURL, nonce: rand.Text()[:nonceLength], identifier: s.identifier}
 	if s.audience.Features.Has(FeatureParts) {
 		m.version = p.String()
 	}

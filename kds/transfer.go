@@ -45,7 +45,7 @@ func (t *transfer) full() bool { return t.list }
 // step is what happened to one key between two places of the changelog.
 type step struct{ old, new *resources.Resource }
 
-// next builds the type's next message and puts it in flight; nil when the peer misses nothing.
+// next builds the type's next message and puts it in flight; nil when the peer misses nothing, or a list that is due now.
 func (s *sender) next(sub *subscription) (*response, error) {
 	t := sub.transfer
 	if t == nil {
@@ -84,13 +84,13 @@ func (s *sender) next(sub *subscription) (*response, error) {
 }
 
 // beyondWindow: the changelog does not reach back to where the peer is. One that joins parts takes a complete list at any
-// time; another one takes a stream's first response as complete, so it has to open a new stream. Nothing is guessed.
+// time, in its turn; another one takes a stream's first response as complete, so it has to open a new stream. Nothing is guessed.
 func (s *sender) beyondWindow(sub *subscription) (*response, error) {
 	if !s.audience.Features.Has(FeatureParts) {
 		return nil, fmt.Errorf("%w (%s)", ErrPastWindow, sub.descriptor.Type)
 	}
 	sub.transfer, sub.full, sub.dirty = nil, true, true
-	return s.next(sub)
+	return nil, nil
 }
 
 // errWindow: the changelog does not reach back far enough.
