@@ -189,7 +189,11 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 			return err
 		}
 	}
-	f.wall, f.own = f.wall+time.Since(start), f.own+ownCPU()-own
+	f.wall += time.Since(start)
+	if err := sleep(ctx, afterTurn); err != nil {
+		return err
+	}
+	f.own += ownCPU() - own
 	after, err := usageOf(f.child.Process.Pid)
 	if err != nil {
 		return err
