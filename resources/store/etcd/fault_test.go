@@ -37,7 +37,7 @@ func TestAway(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	s := open(t, Config{Endpoints: c.Endpoints(), Timeout: 500 * time.Millisecond})
-	c.Members[0].Freeze()
+	c.Members[0].Freeze(t)
 	defer c.Members[0].Thaw()
 	_, err := s.Apply(t.Context(), storetest.Put(storetest.Resource(storetest.Key("a"), 1, nil)))
 	if !errors.Is(err, store.ErrUnavailable) {

@@ -130,8 +130,35 @@ func (m *Member) Kill() {
 	m.process = nil
 }
 
-// Freeze stops the member without ending it; Thaw lets it go on.
-func (m *Member) Freeze() { _ = m.process.Process.Signal(syscall.SIGSTOP) }
+// Freeze stops the member without ending it, and returns once none of its threads runs; Thaw lets it go on.
+func (m *Member) Freeze(t testing.TB) {
+	t.Helper()
+	if err := m.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for !stopped(m.process.Process.Pid) {
+		if time.Now().After(deadline) {
+			t.Fatal("the member goes on although it was stopped")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// stopped reports whether all threads of a process are: a signal is on its way for a moment.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		if _, state, found := strings.Cut(string(stat), ") "); !found || !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Thaw undoes Freeze.
 func (m *Member) Thaw() { _ = m.process.Process.Signal(syscall.SIGCONT) }
