@@ -44,12 +44,14 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 			}
 			t = d.Type
 		case requestNonce:
-			nonce = string(value)
+			if nonce = string(value); !utf8.Valid(value) {
+				return false
+			}
 		default:
 			return false
 		}
 	}
-	if nonce == "" || !utf8.ValidString(nonce) {
+	if nonce == "" {
 		return false
 	}
 	m.Node, m.TypeUrl, m.ResponseNonce = node, string(t), nonce

@@ -35,6 +35,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Add([]byte("\x0a\x03\x0a\x01\xff\x12\x04Mesh\x32\x01\xff"))
+	f.Add([]byte("2\x0600\x930002\x010"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var got, want discovery.DeltaDiscoveryRequest
 		if !decodeAnswer(raw, &got) {
