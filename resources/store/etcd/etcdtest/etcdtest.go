@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
 )
 
 const childEnv = "CAUSEWAY_ETCDTEST_MEMBER"
@@ -242,12 +243,11 @@ func mustFreeURL(t testing.TB) string {
 }
 
 func freeURL() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String(), nil
+	return fmt.Sprintf("http://127.0.0.1:%d", port), nil
 }
 
 // serve runs one member until it fails or its process is ended.
