@@ -2,6 +2,7 @@ package kds
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 )
@@ -40,4 +41,79 @@ func receiveAll[M any](ctx context.Context, receive func() (M, error), in chan<-
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// sendReady sends one message for every type that has something to say and no answer due.
+func (s *sender) sendReady(ctx context.Context, patient bool) error {
+	if m := s.unsent; m != nil && patient {
+		s.unsent = nil
+		if err := s.send(ctx, m.sub, m.message); err != nil {
+			return err
+		}
+	}
+	for _, sub := range s.order {
+		// More than once where a change turns out to need a list.
+		for s.unsent == nil && s.due(sub, patient) {
+			m, err := s.next(sub)
+			switch {
+			case err != nil:
+				return err
+			case m == nil:
+			case !patient && !s.prompt():
+				s.unsent = &unsent{sub, m}
+			default:
+				err = s.send(ctx, sub, m)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// due reports whether the type's next message may be made. A list may take long, and its turn, which only run gives up again.
+func (s *sender) due(sub *subscription, patient bool) bool {
+	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.turn.mine())
+}
+
+// prompt reports whether gRPC takes what is in flight at once.
+func (s *sender) prompt() bool {
+	unanswered := s.empties
+	for _, sub := range s.order {
+		if sub.inflight != nil {
+			unanswered += sub.inflight.size
+		}
+	}
+	return unanswered <= promptBytes
+}
+
+// send sends a message that is in flight already. What gRPC takes at once needs no watch over it, which would cost a goroutine
+// for each message of each zone.
+func (s *sender) send(ctx context.Context, sub *subscription, m *response) error {
+	var err error
+	if s.prompt() {
+		err = s.stream.SendMsg(m)
+	} else {
+		err = sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
+	}
+	if err != nil {
+		return err
+	}
+	sub.line.sent(sub.inflight.revision, sub.inflight.sent)
+	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+	return nil
+}
+
+// nonceLength is that of 64 bits, as rand.Text writes them.
+const nonceLength = 13
+
+// message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence". Nobody can guess a nonce: a peer that
+// answered what it has not read would make prompt wrong, and its stream one that others wait for.
+func (s *sender) message(typeURL string, p progress) *response {
+	m := &response{typeURL: typeURL, nonce: rand.Text()[:nonceLength], identifier: s.identifier}
+	if s.audience.Features.Has(FeatureParts) {
+		m.version = p.String()
+	}
+	return m
 }
