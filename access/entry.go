@@ -19,6 +19,8 @@ const (
 	EventZone = "zone"
 	// EventBackUp is a copy of everything that a server keeps.
 	EventBackUp = "back-up"
+	// EventReveal is a look at the secrets of a resource.
+	EventReveal = "reveal"
 )
 
 // How it went.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
@@ -74,14 +75,24 @@ func (g *Guard) Roles() *Roles { return g.cache.roles() }
 
 // Authorize returns a *DeniedError when the subject lacks the permission.
 func (g *Guard) Authorize(s Subject, a Action) error {
-	allowed := s.Only
-	if allowed == nil {
-		allowed = func(a Action) bool { return g.Roles().Allows(s, a) }
-	}
-	if allowed(a) {
+	if g.Allows(s, a) {
 		return nil
 	}
 	return &DeniedError{Subject: s, Missing: a}
+}
+
+// Allows reports whether the subject has the permission.
+func (g *Guard) Allows(s Subject, a Action) bool {
+	if s.Only != nil {
+		return s.Only(a)
+	}
+	return g.Roles().Allows(s, a)
+}
+
+// AllowsSome reports whether there may be something that the subject has the permission for, as Roles.AllowsSome does. Who has
+// a credential with a purpose of its own is judged by the thing.
+func (g *Guard) AllowsSome(s Subject, a Action) bool {
+	return s.Only != nil || g.Roles().AllowsSome(s, a)
 }
 
 // ErrTooMany: somebody asks more often than the limits allow.
@@ -89,8 +100,20 @@ var ErrTooMany = errors.New("too many requests: slow down, and try again in a se
 
 // Admit says who makes a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError where nothing
 // or nothing valid proves who it is, ErrTooMany with the subject, as far as it is known. Failures count against their
-// address alone: nobody who proves who they are waits for others. proof, which may be nil, is asked before all else.
+// address alone: nobody who proves who they are waits for others. proof, which may be nil, is asked before all else. The
+// connection of the request is told what came of it.
 func (g *Guard) Admit(r *http.Request, proof Proof) (Subject, error) {
+	s, err := g.admit(r, proof)
+	switch guest := server.GuestOf(r.Context()); {
+	case s.Method == Anonymously || err != nil && !errors.Is(err, ErrTooMany):
+		guest.Fail()
+	case s.Only == nil: // what has a purpose of its own is proven by what it is used for, and needs little
+		guest.Prove()
+	}
+	return s, err
+}
+
+func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 	if err := checkOrigin(r); err != nil {
 		return Anonymous(), err
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the next
@@ -21,6 +22,8 @@ type journal struct {
 	dir, name string
 	maxBytes  int64
 	maxFiles  int
+	// syncEvery is how often lines are forced to the disk at most; each time when zero.
+	syncEvery time.Duration
 
 	mu      sync.Mutex
 	pending *group // guarded by mu: nil when nothing waits
@@ -28,6 +31,8 @@ type journal struct {
 	disk sync.Mutex
 	file *os.File // guarded by disk
 	size int64    // guarded by disk
+	// synced is when lines were forced to the disk last; guarded by disk.
+	synced time.Time
 }
 
 // group is a set of lines that are written together.
@@ -141,8 +146,8 @@ func (j *journal) append(lines []byte, first uint64) error {
 		}
 	}
 	_, err := j.file.Write(lines)
-	if err == nil {
-		err = j.file.Sync()
+	if now := time.Now(); err == nil && now.Sub(j.synced) >= j.syncEvery {
+		err, j.synced = j.file.Sync(), now
 	}
 	if err == nil {
 		j.size += int64(len(lines))

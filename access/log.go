@@ -34,6 +34,9 @@ const (
 const (
 	refusalsPerSecond = 20
 	refusalsBurst     = 1000
+	// refusalsSynced is how often refusals are forced to the disk at most. They are written before they are answered; forced one by one,
+	// strangers would have changes wait for the disk.
+	refusalsSynced = time.Second
 )
 
 // Log is the audit log: JSON lines in files that only the server's user can read. What was done and what was refused stand
@@ -67,7 +70,7 @@ func OpenLog(c LogConfig) (*Log, error) {
 	}
 	l := &Log{config: c, limit: rate.NewLimiter(refusalsPerSecond, refusalsBurst), changed: make(chan struct{}), flying: map[uint64]bool{}}
 	l.done = &journal{dir: c.Dir, name: "done", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
-	l.refused = &journal{dir: c.Dir, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
+	l.refused = &journal{dir: c.Dir, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles, syncEvery: refusalsSynced}
 	for _, j := range []*journal{l.done, l.refused} {
 		last, err := j.open()
 		if err != nil {
@@ -86,7 +89,7 @@ func (l *Log) Close() error {
 	return errors.Join(l.done.close(), l.refused.close())
 }
 
-// Record returns once e is on disk; lines that come together share one fsync. Its error wraps ErrAudit: what was done must
+// Record returns once e is on disk, a refusal once it is written; lines that come together share one fsync. Its error wraps ErrAudit: what was done must
 // then not be acknowledged. Refusals above a rate are only counted, and told of in the next line.
 func (l *Log) Record(_ context.Context, e Entry) error {
 	if l == nil {

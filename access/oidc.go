@@ -73,6 +73,9 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	refuse := func(reason, hint string) (Subject, error) {
 		return Subject{}, &LoginError{Method: ByOIDC, Reason: reason, Hint: hint}
 	}
+	if err := v.worthVerifying(token, time.Now()); err != nil {
+		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
+	}
 	verifier, err := v.provider()
 	if err != nil {
 		return refuse("the identity provider cannot be asked: "+err.Error(), "the identity provider cannot be asked: try again later")
@@ -127,6 +130,6 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 		v.failed, v.retry = err, time.Now().Add(oidcRetry)
 		return nil, err
 	}
-	v.verifier = provider.Verifier(&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
+	v.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), seldomAsking(v.client)), &oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
 	return v.verifier, nil
 }

@@ -72,11 +72,11 @@ func (r *Roles) Allows(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool { return permits(rule, a) })
 }
 
-// AllowsSome reports whether there may be things of the action's type and mesh that the subject may do the verb with; the
-// action's namespace and name do not count, and an empty mesh stands for any.
+// AllowsSome reports whether there may be things of the action's type, scope and mesh that the subject may do the verb with;
+// the action's namespace and name do not count, and an empty mesh or type stands for any.
 func (r *Roles) AllowsSome(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool {
-		return has(rule.Verbs, a.Verb) && has(rule.Types, a.Type) && (a.Mesh == "" || hasOrAll(rule.Meshes, a.Mesh))
+		return has(rule.Verbs, a.Verb) && (a.Type == "" || has(rule.Types, a.Type)) && mayReach(rule, a)
 	})
 }
 
@@ -100,8 +100,7 @@ func (r *Roles) some(s Subject, f func(*resources.AccessRule) bool) bool {
 }
 
 func permits(rule *resources.AccessRule, a Action) bool {
-	return has(rule.Verbs, a.Verb) && has(rule.Types, a.Type) &&
-		hasOrAll(rule.Meshes, a.Mesh) && hasOrAll(rule.Namespaces, a.Namespace) && hasOrAll(rule.Names, a.Name)
+	return has(rule.Verbs, a.Verb) && has(rule.Types, a.Type) && reaches(rule, a)
 }
 
 func has(list []string, word string) bool {
@@ -124,11 +123,9 @@ func within(own, given []string) bool {
 	return !slices.ContainsFunc(given, func(word string) bool { return !has(own, word) })
 }
 
+// withinOrAll: a list that is absent reaches what no list does, so that only who has none gives none away.
 func withinOrAll(own, given []string) bool {
-	if own == nil || slices.Contains(own, resources.AccessAny) {
-		return true
-	}
-	return given != nil && within(own, given)
+	return own == nil || given != nil && within(own, given)
 }
 
 // admins counts the subjects that bindings make admins.
@@ -157,7 +154,7 @@ func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Re
 	if s.Method == ByLoopback {
 		return nil
 	}
-	keep := Action{Verb: resources.VerbUpdate, Type: string(resources.TypeAccessRoleBinding)}
+	keep := About(resources.VerbUpdate, string(resources.TypeAccessRoleBinding), "", "", "")
 	if old.Allows(s, keep) && !now.Allows(s, keep) {
 		return &GrantError{fmt.Sprintf("this would take from %s the permission to change bindings: have somebody else do it, or do it on the server itself over loopback", s.Name)}
 	}

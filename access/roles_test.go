@@ -69,7 +69,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows {
-		a := access.Action{Verb: row.Verb, Type: row.Type, Mesh: row.Mesh, Namespace: row.Namespace, Name: row.Name}
+		a := access.About(row.Verb, row.Type, row.Mesh, row.Namespace, row.Name)
 		t.Run(fmt.Sprintf("%s%v_%s", row.User, row.Groups, a), func(t *testing.T) {
 			if got := roles.Allows(access.Subject{Name: row.User, Groups: row.Groups}, a); got != row.Allowed {
 				t.Errorf("allowed: %t, want %t", got, row.Allowed)

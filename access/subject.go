@@ -74,6 +74,8 @@ type Asked struct {
 	Subject Subject
 	// Entry is completed while the request is worked on.
 	Entry Entry
+	// Unjudged: the route alone does not decide, and nothing that decides has been asked yet.
+	Unjudged bool
 }
 
 type askedKey struct{}

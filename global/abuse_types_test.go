@@ -3,6 +3,7 @@ package global_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -35,21 +36,26 @@ func typeAttempts() []attempt {
 	return rows
 }
 
-// asksFor is nil when the global has resources of the type for the zone, NotFound when its first answer is empty, as peers need one.
+// asksFor is nil when the global has resources of the type for the zone, NotFound when it says nothing of the type: it answers what was
+// asked afterwards.
 func (g *gated) asksFor(zone, t string, names ...string) error {
+	const marker = "MeshTimeout"
 	conn := g.dial(g.join(zone).pair)
 	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	g.must(err)
 	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: t, ResourceNamesSubscribe: names}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: marker, ResourceNamesSubscribe: []string{"*"}}))
 	answer := new(discovery.DeltaDiscoveryResponse)
 	if err := stream.RecvMsg(answer); err != nil {
 		return err
 	}
-	if answer.GetTypeUrl() != t {
+	switch {
+	case answer.GetTypeUrl() == marker:
+		return status.Error(codes.NotFound, "nothing is said of it")
+	case answer.GetTypeUrl() != t:
 		return fmt.Errorf("the answer is about %q", answer.GetTypeUrl())
-	}
-	if len(answer.GetResources()) == 0 {
-		return status.Error(codes.NotFound, "there is none for zones")
+	case len(answer.GetResources()) == 0:
+		return errors.New("an empty list, which a peer takes for the word that there are none")
 	}
 	return nil
 }

@@ -47,8 +47,22 @@ type admission struct {
 	revocations atomic.Uint64
 }
 
-// authenticate is kds.GlobalConfig.Authenticate.
-func (a *admission) authenticate(ctx context.Context) (zone string, _ kds.Pass, err error) {
+// authenticate is kds.GlobalConfig.Authenticate. It tells the connection of the call what came of it.
+func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pass, err error) {
+	guest := guestOf(ctx)
+	if !guest.Try() {
+		return "", nil, fmt.Errorf("%w: too many calls without a credential", kds.ErrUnauthenticated)
+	}
+	zone, pass, err = a.let(ctx)
+	if err == nil {
+		guest.Prove()
+	} else {
+		guest.Fail()
+	}
+	return zone, pass, err
+}
+
+func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if zone, err = kds.ClientID(md); err != nil {
 		_ = a.audit(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // it is refused either way

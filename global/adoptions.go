@@ -125,10 +125,14 @@ type adoptOrder struct {
 // candidates is the answer to GET /_adoptions.
 type candidates struct {
 	Items []candidate `json:"items"`
+	// LeftOut counts those of zones that who asks may not read.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
-func (s *standing) candidates(w http.ResponseWriter, _ *http.Request) error {
-	return api.WriteJSON(w, http.StatusOK, candidates{Items: s.adoptions.list("")})
+func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
+	reader, all := s.routes.Reader(r), s.adoptions.list("")
+	shown := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !reader.Zone(c.Zone) })
+	return api.WriteJSON(w, http.StatusOK, candidates{Items: append([]candidate{}, shown...), LeftOut: len(all) - len(shown)})
 }
 
 // serveAdopt answers POST /zones/{name}/_adopt.

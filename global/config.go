@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -58,10 +59,14 @@ type Config struct {
 	KDSSendTimeout time.Duration
 	// KDSFullSyncLimit is how many zones are sent their full state at once; kds.DefaultFullSyncLimit by default.
 	KDSFullSyncLimit int
+	// KDSZoneLimits bound what one zone can have stored here; a field that is zero is its default.
+	KDSZoneLimits kds.Limits
 	// Access says who may use the HTTP API.
 	Access access.Settings
 	// Tracer gets the spans of what passes through; nil for none.
 	Tracer trace.Tracer
+	// Panics catches what would end the process on behalf of one peer or user; nil, as in tests, lets it.
+	Panics *panics.Guard
 	// Log is required.
 	Log *slog.Logger
 
@@ -101,6 +106,9 @@ func (c *Config) fill() error {
 	}
 	if c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0 {
 		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
+	}
+	if c.KDSZoneLimits.Resources < 0 || c.KDSZoneLimits.Bytes < 0 {
+		return errors.New("--kds-zone-resources and --kds-zone-bytes: want more than zero")
 	}
 	if c.EtcdHistory < 0 || c.EtcdHistory > 0 && c.EtcdHistory < minEtcdHistory {
 		return fmt.Errorf("--etcd-history is %s: want %s or more, or 0 to leave it to etcd", c.EtcdHistory, minEtcdHistory)

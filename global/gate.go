@@ -71,7 +71,7 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 	if certificate != nil {
 		m.ca = certificate.CAPEM
 	}
-	kds.RegisterMembership(s, m)
+	kds.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
 	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
 	zones.bury = standing.buryKnown
 	standing.register(routes, i)

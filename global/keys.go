@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -34,9 +33,9 @@ type keyring interface {
 type keyrings map[string]keyring
 
 func (k keyrings) register(routes *api.Server) {
-	routes.Handle("GET /_keys", k.list, api.Need{Verb: resources.VerbRead, Type: resources.AccessKey})
-	routes.Handle("POST /_keys/{purpose}/_rotate", k.rotate, api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"})
-	routes.Handle("POST /_keys/{purpose}/{id}/_retire", k.retire, api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"})
+	routes.Handle(api.RouteKeys, k.list)
+	routes.Handle(api.RouteRotateKey, k.rotate)
+	routes.Handle(api.RouteRetireKey, k.retire)
 }
 
 func (k keyrings) list(w http.ResponseWriter, r *http.Request) error {

@@ -30,6 +30,31 @@ type membership struct {
 // refusedJoin is what a server is told whose join string is none of this global, or no longer.
 const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
 
+// Judge implements kds.MembershipServer. A server that joins does so over a connection of its own, on which little is read before
+// it has proven anything: what could be read of one that has is more than a request to join may be.
+func (s *membership) Judge(ctx context.Context, method string) error {
+	guest := guestOf(ctx)
+	if method == kds.MethodJoin {
+		if guest != nil && (guest.Proven() || !guest.Call()) {
+			return fmt.Errorf("%w: join over a connection of its own, and ask once", kds.ErrNotAllowed)
+		}
+		return nil
+	}
+	if !guest.Try() {
+		return fmt.Errorf("%w: too many calls without a credential", kds.ErrUnauthenticated)
+	}
+	_, held, err := s.caller(ctx)
+	if err == nil {
+		guest.Prove()
+		return nil
+	}
+	guest.Fail()
+	if method == kds.MethodRenew {
+		_ = s.audit(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // it is refused either way
+	}
+	return err
+}
+
 // Join implements kds.MembershipServer.
 func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credential, error) {
 	zone, credential, err := s.join(ctx, r)

@@ -16,9 +16,9 @@ type operator struct {
 }
 
 func (o *operator) register(routes *api.Server) {
-	routes.Handle("GET /zones/{name}/_sync", o.status, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeZone)})
-	routes.Handle("POST /zones/{name}/_accept-deletes", o.acceptDeletes, api.Need{Verb: resources.VerbAcceptDeletes, Type: string(resources.TypeZone)})
-	routes.Handle("POST /zones/{name}/_resync", o.resync, api.Need{Verb: resources.VerbResync, Type: string(resources.TypeZone)})
+	routes.Handle(api.RouteZoneSync, o.status)
+	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
+	routes.Handle(api.RouteZoneResync, o.resync)
 	routes.AddConditions(o.conditions)
 }
 

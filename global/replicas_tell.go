@@ -3,6 +3,7 @@ package global
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -98,6 +99,10 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 		return next, nil
 	}
 	err := r.board.Put(ctx, notes)
+	if errors.Is(err, etcd.ErrNoteTooLarge) {
+		r.log.Error("the other replicas cannot be told all of how zones stand", "error", err)
+		return next, nil
+	}
 	if err != nil {
 		r.mu.Lock()
 		for zone := range untold {

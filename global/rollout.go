@@ -17,10 +17,13 @@ type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	sync            *kds.Global
+	// routes judges who asks.
+	routes *api.Server
 }
 
 func (o *rollout) register(routes *api.Server) {
-	routes.Handle("GET /_rollout/{type}/{mesh}/{name}", o.serve, api.Need{Verb: resources.VerbRead})
+	o.routes = routes
+	routes.Handle(api.RouteRollout, o.serve)
 }
 
 func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
@@ -28,19 +31,19 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found := o.store.Snapshot().Get(key)
-	if found == nil {
-		return api.NotFound(key.String())
+	found, err := o.routes.Find(r, o.store.Snapshot(), resources.VerbRead, key)
+	if err != nil {
+		return err
 	}
 	answer := o.sync.Rollout(found)
 	if found.Descriptor().Policy != nil {
-		o.proxies(answer, found)
+		o.proxies(answer, found, o.routes.Reader(r))
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
 // proxies counts the connected proxies that the policy selects, in the zones that it goes to and in the one it is from.
-func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource) {
+func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, reader *api.Reader) {
 	zones := o.sync.Reach(policy)
 	if from := policy.Zone(); from != "" {
 		zones = append(zones, from)
@@ -53,6 +56,10 @@ func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource) {
 			continue
 		}
 		if proxy, err := matching.NewProxy(dataplane); err != nil || !matching.Selects(selecting, proxy) {
+			continue
+		}
+		if !reader.May(dataplane) {
+			answer.Proxies.LeftOut++
 			continue
 		}
 		if said[zone] == nil {

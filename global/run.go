@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
@@ -39,6 +39,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer sockets.close()
 	diagnostics := server.NewDiagnostics()
+	diagnostics.Guard(c.Panics)
 	diagnostics.SetStarting(errors.New("the store is not open yet"))
 	return together(ctx,
 		func(ctx context.Context) error { return sockets.serveDiagnostics(ctx, diagnostics) },
@@ -48,8 +49,10 @@ func Run(ctx context.Context, c Config) error {
 // opened is what a start has to begin with.
 type opened struct {
 	store *backend.Store
-	guard *access.Guard
-	gate  *gate
+	// fields opens the secrets of what is in the store.
+	fields *secrets.Fields
+	guard  *access.Guard
+	gate   *gate
 }
 
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
@@ -83,21 +86,23 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	replicas := newReplicas(durable, instance, c, status)
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
-		Store: durable, Status: status, Validate: resources.ValidateSpec, SystemNamespace: c.SystemNamespace,
-		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
+		Store: durable, Status: status, Validate: resources.PeerValidation(c.SystemNamespace), SystemNamespace: c.SystemNamespace,
+		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
 		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
-		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
+		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics, Open: o.fields.Open,
 	})
 	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas
 	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, clones: gate.clones, log: c.Log}
-	diagnostics.Registry.MustRegister(kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones)
+	for _, shown := range []prometheus.Collector{kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones} {
+		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", shown))
+	}
 	apiServer := api.New(api.Config{
-		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Log: c.Log, Registerer: diagnostics.Registry,
-		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer,
+		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
+		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,
 	})
 	addInspect(apiServer, durable, c)
 	(&operator{store: durable, sync: sync}).register(apiServer)
-	apiServer.Handle("GET /_replicas", replicas.serve, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeZone)})
+	apiServer.Handle(api.RouteReplicas, replicas.serve)
 	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
 	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, certificateFolder) })
 	if err := sockets.listen(c); err != nil {
@@ -114,8 +119,8 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 
 	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
 		func(ctx context.Context) error { return gate.run(ctx, sync) },
-		func(ctx context.Context) error { return serveKDS(ctx, grpcServer, sync, sockets.kds) },
-		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer) },
+		func(ctx context.Context) error { return serveKDS(ctx, c, grpcServer, sync, sockets.kds) },
+		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer, c.Panics) },
 		func(ctx context.Context) error { return ready(ctx, c, sockets, diagnostics) })
 }
 
@@ -131,11 +136,12 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 // open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and the secrets
 // by which zones are let in. It leaves nothing open when it fails.
 func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
-	durable, err := backend.Open(ctx, c.Store)
+	fields := secrets.NewFields(box)
+	durable, err := backend.OpenSealed(ctx, c.Store, fields)
 	if err != nil {
 		return nil, err
 	}
-	o = &opened{store: durable}
+	o = &opened{store: durable, fields: fields}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, durable.Close())
@@ -167,8 +173,8 @@ func prepare(c *Config) (*secrets.Box, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+	if err := server.MakeDataDir(c.DataDir, c.Log); err != nil {
+		return nil, err
 	}
 	var err error
 	if c.clusterID, err = server.ClusterID(c.clusterIDFile()); err != nil {
@@ -200,11 +206,19 @@ func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, ad
 		return grpc.NewServer(options...), nil
 	}
 	c.Log.Info("zones join with what causewayctl zone create prints", "ca_sha256", certificate.CASHA256, "ca_file", c.certificateDir()+"/ca.crt")
-	return grpc.NewServer(append(options, grpc.Creds(newZoneCredentials(certificate, admission.judgeShown)))...), nil
+	return grpc.NewServer(append(options, grpc.Creds(c.Panics.Credentials(newZoneCredentials(certificate, admission.judgeShown))))...), nil
+}
+
+// wire is what gRPC reads from: behind TLS, the credentials see to it.
+func wire(c *Config, l net.Listener) net.Listener {
+	if c.KDSTLS {
+		return l
+	}
+	return server.Plaintext(l)
 }
 
 // serveKDS serves until ctx ends; then zones are told to go elsewhere, and streams end.
-func serveKDS(ctx context.Context, s *grpc.Server, sync *kds.Global, l net.Listener) error {
+func serveKDS(ctx context.Context, c *Config, s *grpc.Server, sync *kds.Global, l net.Listener) error {
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(drained)
@@ -213,7 +227,7 @@ func serveKDS(ctx context.Context, s *grpc.Server, sync *kds.Global, l net.Liste
 		sync.Drain()
 		s.GracefulStop()
 	})
-	err := s.Serve(kds.Listener(l))
+	err := s.Serve(wire(c, kds.Listener(l)))
 	if !stop() {
 		<-drained
 	} else {

@@ -21,7 +21,7 @@ type sockets struct {
 
 // listenFirst binds the port of diagnostics, which tell how the start goes.
 func listenFirst(c *Config) (*sockets, error) {
-	l, err := server.Listen(c.DiagnosticsAddress)
+	l, err := server.ListenOpen(c.DiagnosticsAddress)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (c *zoneCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.A
 		out.shown = true
 		out.held, out.err = c.judge(shown)
 	}
-	return kds.JoinPings(conn), out, nil
+	return kds.JoinPings(server.CountFrames(conn)), out, nil
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -85,6 +85,14 @@ func connectionOf(ctx context.Context) *zoneConnection {
 	}
 	if c, ok := p.AuthInfo.(*zoneConnection); ok && c.shown {
 		return c
+	}
+	return nil
+}
+
+// guestOf is the connection that a call came by, as the listener knows it.
+func guestOf(ctx context.Context) *server.Guest {
+	if p, ok := peer.FromContext(ctx); ok {
+		return server.GuestAt(p.Addr)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	}
 	if order.Rejoin {
 		// It takes the credentials of the server that was there.
-		if err := i.authorize(r, access.Action{Verb: resources.VerbRevoke, Type: string(resources.TypeZone), Name: zone}); err != nil {
+		if err := i.authorize(r, access.On(resources.VerbRevoke, kds.ZoneKey(zone))); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := i.authorize(r, access.Action{Verb: resources.VerbIssue, Type: resources.AccessZoneToken, Name: order.Zone}); err != nil {
+	if err := i.authorize(r, access.About(resources.VerbIssue, resources.AccessZoneToken, "", "", order.Zone)); err != nil {
 		return err
 	}
 	offer, err := i.token(r.Context(), order.Zone, order.Scope, ttl)

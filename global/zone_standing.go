@@ -28,20 +28,22 @@ type standing struct {
 	store store.Store
 	sync  *kds.Global
 	zones *zones
+	// routes judges who asks.
+	routes *api.Server
 }
 
 func (s *standing) register(routes *api.Server, i *issuer) {
-	zone := func(verb string) api.Need { return api.Need{Verb: verb, Type: string(resources.TypeZone)} }
-	routes.Handle("POST /zones/{name}/_join", i.serveJoin, zone(resources.VerbCreate))
-	routes.Handle("POST /zones/{name}/_token", i.serveToken, api.Need{Verb: resources.VerbIssue, Type: resources.AccessZoneToken})
-	routes.Handle("POST /tokens/zone", i.serveTokenOfPeers, api.Need{Verb: resources.VerbIssue, Type: resources.AccessZoneToken})
-	routes.Handle("GET /zones/{name}/_credentials", s.credentials, zone(resources.VerbRead))
-	routes.Handle("POST /zones/{name}/_revoke", s.revoke, zone(resources.VerbRevoke))
-	routes.Handle("GET /_adoptions", s.candidates, zone(resources.VerbRead))
-	routes.Handle("POST /zones/{name}/_adopt", s.serveAdopt, zone(resources.VerbCreate))
-	routes.Handle("POST /zones/{name}/_enable", s.enabler(true), zone(resources.VerbEnable))
-	routes.Handle("POST /zones/{name}/_disable", s.enabler(false), zone(resources.VerbDisable))
-	routes.Handle("POST /zones/{name}/_delete", s.delete, zone(resources.VerbDelete))
+	s.routes = routes
+	routes.Handle(api.RouteZoneJoin, i.serveJoin)
+	routes.Handle(api.RouteZoneToken, i.serveToken)
+	routes.Handle(api.RouteZoneTokenOfPeers, i.serveTokenOfPeers)
+	routes.Handle(api.RouteZoneCredentials, s.credentials)
+	routes.Handle(api.RouteZoneRevoke, s.revoke)
+	routes.Handle(api.RouteAdoptions, s.candidates)
+	routes.Handle(api.RouteZoneAdopt, s.serveAdopt)
+	routes.Handle(api.RouteZoneEnable, s.enabler(true))
+	routes.Handle(api.RouteZoneDisable, s.enabler(false))
+	routes.Handle(api.RouteZoneDelete, s.delete)
 }
 
 // exists refuses what is asked of a zone that is not there.

@@ -78,6 +78,9 @@ func globalToZoneRules() []crossingRule {
 		{"peer-takes-no-producers", func(r *resources.Resource, a *Audience) bool {
 			return foreignPolicy(r) && !a.Features.Has(FeatureProducerPolicies)
 		}},
+		{"peer-knows-no-grants", func(r *resources.Resource, a *Audience) bool {
+			return !a.Features.Has(FeatureReferenceGrants) && foreignPolicy(r) && resources.SendsElsewhere(r)
+		}},
 		{"peer-needs-target", func(r *resources.Resource, a *Audience) bool {
 			return !a.Features.Has(FeatureOptionalTargetRef) && withoutTarget(r)
 		}},

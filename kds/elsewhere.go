@@ -15,6 +15,7 @@ type ZoneState struct {
 	Since     time.Time   `json:"since,omitzero"`
 	Lines     []LineState `json:"lines,omitempty"`
 	Refusals  []Refusal   `json:"refusals,omitempty"`
+	Over      []OverLimit `json:"over,omitempty"`
 	Report    *Report     `json:"report,omitempty"`
 	// Reported is when the server got the report.
 	Reported time.Time `json:"reported,omitzero"`
@@ -46,7 +47,7 @@ func (g *Global) State(zone string) *ZoneState {
 	if data == nil {
 		return nil
 	}
-	out := &ZoneState{Instance: g.instance(zone), Refusals: data.refusals.List(), Report: data.report.Load()}
+	out := &ZoneState{Instance: g.instance(zone), Refusals: data.refusals.List(), Over: data.over.list(), Report: data.report.Load()}
 	if out.Report != nil {
 		out.Reported = out.Report.Received
 	}
@@ -116,6 +117,7 @@ func (g *Global) Adopt(zone string, s *ZoneState) {
 	l.connected, l.since, l.lines = s.Connected, s.Since, lines
 	l.mu.Unlock()
 	data.refusals.replace(s.Refusals)
+	data.over.replace(s.Over)
 	if s.Report != nil {
 		report := *s.Report
 		report.Received = s.Reported
@@ -127,7 +129,7 @@ func (g *Global) Adopt(zone string, s *ZoneState) {
 func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
-		data = &zoneData{zone: zone, ledger: newLedger(), known: g.config.Known.of(zone), refusals: NewRefusals()}
+		data = &zoneData{zone: zone, ledger: newLedger(), known: g.config.Known.of(zone), refusals: NewRefusals(), over: &overLimits{}}
 		g.zones[zone] = data
 	}
 	return data
@@ -137,13 +139,8 @@ func (g *Global) zoneDataLocked(zone string) *zoneData {
 func (f *Refusals) replace(list []Refusal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.byKey)
-	clear(f.ofKey)
-	for _, r := range list {
-		key := refusalKey{r.Direction, r.Type, r.Name, r.ByPeer}
-		f.byKey[key] = r
-		if r.Key != (resources.Key{}) {
-			f.ofKey[r.Key] = key
-		}
+	f.byKey, f.ofKey, f.bytes = map[refusalKey]Refusal{}, map[resources.Key]refusalKey{}, 0
+	for i := range list {
+		f.keepLocked(&list[i], list[i].Since)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -22,7 +23,7 @@ type variant struct {
 func variantOf(a *Audience) variant {
 	v := variant{
 		direction: a.Direction,
-		features:  a.Features & (FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences),
+		features:  a.Features & (FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureHiddenSecrets),
 	}
 	if a.Direction == ZoneToGlobal {
 		v.zone = a.Zone
@@ -56,6 +57,10 @@ type encodedKey struct {
 // go of a resource when it is changed and out of the changelog's window. Safe for concurrent use.
 type Encoder struct {
 	mapping *Mapping
+	// panics is set before anything is encoded.
+	panics *panics.Guard
+	// open returns a resource with its secrets in the clear, as whoever uses them gets it; nil where nothing is sealed.
+	open OpenFunc
 
 	bundles *bundles
 	parcels *parcels
@@ -65,9 +70,12 @@ type Encoder struct {
 	hits, misses atomic.Uint64
 }
 
-// NewEncoder returns an empty encoder.
-func NewEncoder(m *Mapping) *Encoder {
-	return &Encoder{mapping: m, bundles: newBundles(), parcels: newParcels()}
+// OpenFunc returns a resource with its secrets in the clear, or the resource itself where none is sealed.
+type OpenFunc func(*resources.Resource) (*resources.Resource, error)
+
+// NewEncoder returns an empty encoder. Without open, what is sealed travels as it is, and is of no use to the peer.
+func NewEncoder(m *Mapping, open OpenFunc) *Encoder {
+	return &Encoder{mapping: m, open: open, bundles: newBundles(), parcels: newParcels()}
 }
 
 // Stats returns how often a resource was found encoded and how often it had to be.
@@ -87,7 +95,10 @@ func (e *Encoder) encode(r *resources.Resource, a *Audience) *encoded {
 	fresh := false
 	entry.once.Do(func() {
 		fresh = true
-		entry.fill(e.mapping, r, a)
+		// What one peer wrote must not keep others from what they are due: it alone is withheld.
+		if err := e.panics.Do(serving, func() error { entry.fill(e, r, a); return nil }); err != nil {
+			entry.err = err
+		}
 	})
 	if fresh {
 		e.misses.Add(1)
@@ -97,14 +108,9 @@ func (e *Encoder) encode(r *resources.Resource, a *Audience) *encoded {
 	return entry
 }
 
-func (c *encoded) fill(m *Mapping, r *resources.Resource, a *Audience) {
+func (c *encoded) fill(e *Encoder, r *resources.Resource, a *Audience) {
 	c.key, c.kri = r.Key, resources.KRIOf(r)
-	out, err := m.Outbound(r, a)
-	if err != nil {
-		c.err = err
-		return
-	}
-	wire, err := Encode(out)
+	wire, err := e.wire(r, a)
 	if err != nil {
 		c.err = err
 		return

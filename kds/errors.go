@@ -25,6 +25,8 @@ var (
 	ErrNoAnswer = errors.New("the peer does not answer")
 	// ErrTooManyTypes: the peer asks for more types that nobody knows than any peer has.
 	ErrTooManyTypes = errors.New("asks for too many unknown types")
+	// ErrTooManyStreams: the zone holds more streams open than any zone needs.
+	ErrTooManyStreams = errors.New("too many streams")
 	// ErrDraining: this server is going down; connect again.
 	ErrDraining = errors.New("this server is shutting down: connect again")
 	// ErrPastWindow: the peer is so far behind that the changelog does not reach back, and it cannot take a full list in the
@@ -34,7 +36,7 @@ var (
 	ErrStreamEnded = errors.New("the peer ended the stream")
 
 	// errNotSayable: a resource cannot be put in the words that the peer knows.
-	errNotSayable = errors.New("cannot be said to a peer without " + featureNameHTTPPermissions)
+	errNotSayable = errors.New("cannot be said in the words that the peer knows")
 	// errUndecodable: a resource from a peer is not what its type demands.
 	errUndecodable = errors.New("cannot be decoded")
 )

@@ -32,6 +32,10 @@ const (
 	FeatureReports
 	// FeatureTraces: the peer takes trace contexts with changes. It is announced only by servers that trace.
 	FeatureTraces
+	// FeatureReferenceGrants: the peer sends nobody where a route may not, and knows the zones that a MeshMultiZoneService lists.
+	FeatureReferenceGrants
+	// FeatureHiddenSecrets: the peer takes the hash of a secret in place of one that it does not use.
+	FeatureHiddenSecrets
 )
 
 const (
@@ -55,6 +59,8 @@ var featureNames = []struct {
 	{FeatureResume, "causeway-resume"},
 	{FeatureReports, "causeway-reports"},
 	{FeatureTraces, "causeway-traces"},
+	{FeatureReferenceGrants, "causeway-reference-grants"},
+	{FeatureHiddenSecrets, "causeway-hidden-secrets"},
 }
 
 // OwnFeatures is what Causeway announces, FeatureTraces only where it traces.

@@ -60,7 +60,7 @@ func FuzzResponse(f *testing.F) {
 		if proto.Unmarshal(raw, &m) != nil {
 			return
 		}
-		checkResponse(t, up, &m)
+		checkReceived(t, up, &m)
 	})
 }
 
@@ -101,12 +101,12 @@ func FuzzResource(f *testing.F) {
 			return // not UTF-8
 		}
 		item := &discovery.Resource{Name: WireName(name, mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
-		checkResponse(t, up, &discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{removed}, SystemVersionInfo: said})
+		checkReceived(t, up, &discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{removed}, SystemVersionInfo: said})
 	})
 }
 
-// checkResponse gives m to a receiver, twice, and checks what it did.
-func checkResponse(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
+// checkReceived gives m to a receiver, twice, and checks what it did.
+func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 	t.Helper()
 	key, spec := permission("p")
 	direction, home := GlobalToZone, zoneHome("zone-1")
@@ -208,7 +208,7 @@ func FuzzRequest(f *testing.F) {
 		s := store.NewMemory()
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
-			direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping()),
+			direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping(), nil),
 			refusals: NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})
@@ -228,7 +228,7 @@ func FuzzRequest(f *testing.F) {
 				m.ResponseNonce = stream.sent[before-1].GetNonce()
 			}
 			if !sender.take(&m) {
-				if err := sender.handle(t.Context(), &m); err != nil {
+				if err := sender.handle(&m); err != nil {
 					t.Fatal(err)
 				}
 			}

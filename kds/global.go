@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -48,6 +49,8 @@ type GlobalConfig struct {
 	// wrap ErrUnauthenticated or ErrNotAllowed, or are those of ClientID. The Pass of the call that began a session is asked again by
 	// Recheck.
 	Authenticate func(ctx context.Context) (zone string, pass Pass, err error)
+	// Limits bound what one zone can have the global keep.
+	Limits Limits
 	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
 	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
@@ -58,12 +61,19 @@ type GlobalConfig struct {
 	Replica string
 	// Known keeps what is known of zones' copies over restarts; nil keeps it while the process lives.
 	Known *KnownFiles
+	// Open opens the secrets of what is sent; nil where nothing is sealed.
+	Open OpenFunc
 	// Observer hears what happens; nil for none.
 	Observer Observer
 	// Tracer gets a span for each step of a traced change; nil for none.
 	Tracer trace.Tracer
+	// Panics catches what would end the process on behalf of one zone; nil lets it.
+	Panics *panics.Guard
 	Log    *slog.Logger
 }
+
+// serving is what is served, in logs and metrics of panics.
+const serving = "kds"
 
 // Global serves KDS to zones. Its methods are safe for concurrent use.
 type Global struct {
@@ -83,6 +93,7 @@ type Global struct {
 	last     uint64               // guarded by mu: the newest session's number
 	sessions map[string]*session  // guarded by mu: the current one of each zone
 	zones    map[string]*zoneData // guarded by mu: what outlives sessions
+	held     map[string]int       // guarded by mu: streams that zones hold open beside those of their sessions
 }
 
 // zoneData is what the global remembers of a zone while the process lives.
@@ -91,6 +102,7 @@ type zoneData struct {
 	known    *Known
 	refusals *Refusals
 	ledger   *ledger
+	over     *overLimits
 	report   atomic.Pointer[Report]
 }
 
@@ -102,6 +114,7 @@ func NewGlobal(c GlobalConfig) *Global {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
 	}
+	c.Limits = c.Limits.filled()
 	c.MaxMessageSize = messageSize(c.MaxMessageSize)
 	if c.FullSyncLimit <= 0 {
 		c.FullSyncLimit = DefaultFullSyncLimit
@@ -121,9 +134,10 @@ func NewGlobal(c GlobalConfig) *Global {
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: NewMapping(), crossing: NewCrossing(),
-		sessions: map[string]*session{}, zones: map[string]*zoneData{},
+		sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]int{},
 	}
-	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
+	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
+	g.encoder.panics = c.Panics
 	g.ctx, g.drain = context.WithCancelCause(context.Background())
 	return g
 }
@@ -148,6 +162,7 @@ func messageSize(n int) int {
 
 // Register puts the services on a server that was made with ServerOptions.
 func (g *Global) Register(r grpc.ServiceRegistrar) {
+	r = g.config.Panics.Registrar(serving, r)
 	r.RegisterService(&syncServiceDesc, g)
 	r.RegisterService(&globalServiceDesc, g)
 	r.RegisterService(&reportServiceDesc, g)
@@ -188,7 +203,7 @@ func (g *Global) Recheck() {
 		if s.pass == nil {
 			continue
 		}
-		if err := s.pass.Err(); err != nil {
+		if err := g.config.Panics.Do(serving, s.pass.Err); err != nil {
 			s.cancel(err)
 		}
 	}
@@ -242,17 +257,25 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	}
 	sender := newSender(senderConfig{
 		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
-		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, features: s.features,
+		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over, features: s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
-		tracer: g.config.Tracer, session: s, log: g.logOf(s, GlobalToZone),
+		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, GlobalToZone),
 	})
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
-	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, sender.left(stream.Recv), requests))) })
-	g.pacer.enter(sender, g.readers.Go)
-	err = sender.run(s.ctx, stream, requests)
-	g.pacer.leave(sender)
-	return toStatus(g.leave(s, GlobalToZone, err))
+	return g.serve(s, GlobalToZone,
+		func() error { return receiveAll(s.ctx, sender.left(checked(stream.Recv, checkRequest)), requests) },
+		func() error {
+			g.pacer.enter(sender, g.readers.Go)
+			defer g.pacer.leave(sender)
+			return sender.run(s.ctx, stream, requests)
+		})
+}
+
+// serve runs one stream of a session, with a goroutine of its own to read it. The session ends with the stream, however that ends.
+func (g *Global) serve(s *session, d Direction, read, run func() error) error {
+	g.readers.Go(func() { s.cancel(ended(g.config.Panics.Do(serving, read))) })
+	return toStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
 }
 
 // ZoneToGlobalSync implements SyncServer: the global asks, the zone sends.
@@ -261,17 +284,20 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 	if err != nil {
 		return toStatus(err)
 	}
-	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: ZoneToGlobal})
 	responses := make(chan *discovery.DeltaDiscoveryResponse)
-	g.readers.Go(func() { s.cancel(ended(receiveAll(s.ctx, stream.Recv, responses))) })
 	receiver := newReceiver(receiverConfig{
 		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
+		quota: &quota{limits: g.config.Limits}, over: data.over,
 		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
-		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, session: s, log: g.logOf(s, ZoneToGlobal),
+		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, ZoneToGlobal),
 	})
-	err = receiver.run(s.ctx, stream, responses)
-	return toStatus(g.leave(s, ZoneToGlobal, err))
+	return g.serve(s, ZoneToGlobal,
+		func() error { return receiveAll(s.ctx, checked(stream.Recv, checkResponse), responses) },
+		func() error {
+			s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: ZoneToGlobal})
+			return receiver.run(s.ctx, stream, responses)
+		})
 }
 
 // HealthCheck implements ControlServer. The header announces our features: a zone reads them before it opens streams.
@@ -294,9 +320,15 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 
 // HoldAdminStream implements ControlServer: zones of the ecosystem open these streams and expect them to stay.
 func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
-	if _, _, _, err := g.identify(stream.Context()); err != nil {
+	zone, _, _, err := g.identify(stream.Context())
+	if err != nil {
 		return toStatus(err)
 	}
+	release, err := g.hold(zone)
+	if err != nil {
+		return toStatus(err)
+	}
+	defer release()
 	select {
 	case <-stream.Context().Done():
 		return nil

@@ -80,6 +80,7 @@ func (g *Global) Status(zone string, t resources.Type) (status SyncStatus, ok bo
 		return SyncStatus{Zone: zone, Types: []TypeSync{}}, false
 	}
 	status = data.ledger.status(zone, t, data.refusals, g.config.Store)
+	status.Over = data.over.list()
 	if report := data.report.Load(); report != nil {
 		status.HeldByZone, status.NewStore = report.Held, report.NewStore
 	}
@@ -183,7 +184,7 @@ func (g *Global) data(zone string) *zoneData {
 // Status tells how the sync with the global stands, for one type or, when t is empty, for all.
 func (z *Zone) Status(t resources.Type) SyncStatus {
 	status := z.ledger.status(z.config.Zone, t, z.refusals, z.config.Store)
-	status.NewStore = z.met.status()
+	status.NewStore, status.Over = z.met.status(), z.over.list()
 	return status
 }
 

@@ -33,8 +33,11 @@ const unknownVersion = "unknown"
 func (v *receiver) have(t resources.Type) map[string]string {
 	have := map[string]string{}
 	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
-		name := WireName(r.Name, r.Mesh)
+		name := v.wireOf(r)
 		version, refused := v.known.versionOf(name, r)
+		if refused && !v.refusals.has(v.arrival.Direction, t, name) {
+			version, refused = "", false // there was no room to remember why: it is judged again
+		}
 		have[name] = cmp.Or(version, unknownVersion)
 		if refused {
 			v.claim(t, name)

@@ -41,7 +41,7 @@ type NewStore struct {
 
 // valid bounds a peer's word.
 func (n *NewStore) valid() bool {
-	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation
+	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
 }
 
 // acquaintance is what a zone knows of the store behind the global. It is with a strange one until every type was compared and

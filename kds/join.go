@@ -26,6 +26,9 @@ const (
 // identify returns which zone calls, and what lets it in: nil where nobody asks.
 func (g *Global) identify(ctx context.Context) (string, metadata.MD, Pass, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
+	if before, ok := ctx.Value(judgedKey{}).(*judged); ok {
+		return before.zone, md, before.pass, nil
+	}
 	if g.config.Authenticate == nil {
 		zone, err := ClientID(md)
 		return zone, md, nil, err
@@ -56,41 +59,55 @@ func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, er
 	if connection == nil {
 		return nil, nil, errors.New("the server was made without kds.ServerOptions")
 	}
-	g.mu.Lock()
-	current := g.sessions[zone]
-	if current != nil && current.connection.number > connection.number {
-		g.mu.Unlock()
-		return nil, nil, fmt.Errorf("zone %s: %w", zone, ErrFenced)
+	current, data, fresh, err := g.enter(connection, d, zone, pass, md)
+	if err != nil {
+		return nil, nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
-	fresh := current == nil || !current.enter(connection, d)
-	replaced := current
-	if fresh {
-		g.last++
-		current = newSession(g.ctx, g.last, zone, g.config.Observer)
-		current.connection, current.pass = connection, pass
-		current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
-		current.features = ParseFeatures(md.Get(metadataFeatures))
-		current.enter(connection, d)
-		g.sessions[zone] = current
-		if replaced != nil {
-			replaced.cancel(ErrFenced)
-		}
-	}
-	data := g.zoneDataLocked(zone)
-	if fresh {
-		// Before the session's other stream can find it: what is told of a session begins with its start.
-		current.claim = g.claims(current, data)
-		data.ledger.session(true, time.Now())
-		current.observe(Event{Kind: SessionStarted, Time: time.Now()})
-	}
-	g.mu.Unlock()
-	if err := current.claim(); err != nil {
+	if err := g.config.Panics.Do(serving, current.claim); err != nil {
 		return nil, nil, g.leave(current, d, err)
 	}
 	if fresh {
 		g.logOf(current, d).Info("zone connected")
 	}
 	return current, data, nil
+}
+
+// enter finds the session of a connection, or makes it. Nobody is in it when enter panics.
+func (g *Global) enter(connection *connection, d Direction, zone string, pass Pass, md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	current = g.sessions[zone]
+	if current != nil && current.connection.number > connection.number {
+		return nil, nil, false, ErrFenced
+	}
+	data = g.zoneDataLocked(zone)
+	if current != nil && current.enter(connection, d) {
+		return current, data, false, nil
+	}
+	replaced := current
+	g.last++
+	current = newSession(g.ctx, g.last, zone, g.config.Observer)
+	current.connection, current.pass = connection, pass
+	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
+	current.features = ParseFeatures(md.Get(metadataFeatures))
+	current.enter(connection, d)
+	// Before the session's other stream can find it: what is told of a session begins with its start.
+	current.claim = g.claims(current, data)
+	data.ledger.session(true, time.Now())
+	g.sessions[zone] = current
+	if replaced != nil {
+		replaced.cancel(ErrFenced)
+	}
+	if err := g.config.Panics.Do(serving, func() error {
+		current.observe(Event{Kind: SessionStarted, Time: time.Now()})
+		return nil
+	}); err != nil {
+		delete(g.sessions, zone)
+		data.ledger.session(false, time.Now())
+		current.cancel(err) // or it stays with the server's context
+		return nil, nil, false, err
+	}
+	return current, data, true, nil
 }
 
 // leave takes a stream out of its session, which ends with it.
@@ -103,17 +120,24 @@ func (g *Global) leave(s *session, d Direction, err error) error {
 	if !s.exit() {
 		return err
 	}
-	g.mu.Lock()
-	if g.sessions[s.zone] == s {
-		delete(g.sessions, s.zone)
-		if data := g.zones[s.zone]; data != nil {
-			data.ledger.session(false, time.Now())
-		}
-	}
-	g.mu.Unlock()
+	g.drop(s)
 	g.logOf(s, d).Info("zone disconnected", "error", err)
 	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
 	return err
+}
+
+// drop forgets a session that nobody is in.
+func (g *Global) drop(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[s.zone] != s {
+		return
+	}
+	delete(g.sessions, s.zone)
+	if data := g.zones[s.zone]; data != nil {
+		data.ledger.session(false, time.Now())
+		data.refusals.rest()
+	}
 }
 
 // admit registers a zone that connects for the first time and refuses one that is disabled.

@@ -14,10 +14,14 @@ import (
 // global of the ecosystem does not have it. Messages are JSON, so that they can grow.
 const (
 	membershipServiceName = "causeway.v1.MembershipService"
-	methodJoin            = "Join"
-	methodRenew           = "Renew"
 	methodConfirm         = "Confirm"
 	methodFollow          = "Follow"
+)
+
+// MethodJoin and MethodRenew are the methods of the service that make a credential.
+const (
+	MethodJoin  = "Join"
+	MethodRenew = "Renew"
 )
 
 // DatedBack is how long before it is signed a zone's certificate begins to be valid, for verifiers whose clock is behind.
@@ -61,6 +65,9 @@ type Advice struct {
 
 // MembershipServer is what serves the service. Errors may wrap ErrUnauthenticated, ErrNotAllowed or ErrRequest.
 type MembershipServer interface {
+	// Judge says whether somebody may call a method, before anything of the message is read: MethodJoin, in whose message the proof
+	// is, a stranger may.
+	Judge(ctx context.Context, method string) error
 	Join(context.Context, *JoinRequest) (*Credential, error)
 	Renew(context.Context, *RenewRequest) (*Credential, error)
 	Confirm(context.Context, *ConfirmRequest) error
@@ -71,9 +78,9 @@ type MembershipServer interface {
 var membershipServiceDesc = grpc.ServiceDesc{
 	ServiceName: membershipServiceName, HandlerType: (*MembershipServer)(nil),
 	Methods: []grpc.MethodDesc{
-		{MethodName: methodJoin, Handler: unary(MembershipServer.Join)},
-		{MethodName: methodRenew, Handler: unary(MembershipServer.Renew)},
-		{MethodName: methodConfirm, Handler: unary(func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
+		{MethodName: MethodJoin, Handler: unary(MethodJoin, MembershipServer.Join)},
+		{MethodName: MethodRenew, Handler: unary(MethodRenew, MembershipServer.Renew)},
+		{MethodName: methodConfirm, Handler: unary(methodConfirm, func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
 			return &struct{}{}, s.Confirm(ctx, r)
 		})},
 	},
@@ -86,8 +93,11 @@ func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
 }
 
 // unary is the handler of a method whose messages are JSON.
-func unary[In, Out any](call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
+func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := srv.(MembershipServer).Judge(ctx, method); err != nil {
+			return nil, toStatus(err)
+		}
 		raw := new(wrapperspb.BytesValue)
 		if err := decode(raw); err != nil {
 			return nil, err
@@ -105,6 +115,9 @@ func unary[In, Out any](call func(MembershipServer, context.Context, *In) (*Out,
 }
 
 func handleFollow(srv any, stream grpc.ServerStream) error {
+	if err := srv.(MembershipServer).Judge(stream.Context(), methodFollow); err != nil {
+		return toStatus(err)
+	}
 	if err := stream.RecvMsg(new(wrapperspb.BytesValue)); err != nil {
 		return err
 	}
@@ -138,13 +151,13 @@ type Membership struct{ Conn grpc.ClientConnInterface }
 // Join trades a token for a credential.
 func (m Membership) Join(ctx context.Context, r *JoinRequest) (*Credential, error) {
 	out := new(Credential)
-	return out, m.call(ctx, methodJoin, r, out)
+	return out, m.call(ctx, MethodJoin, r, out)
 }
 
 // Renew asks for the next credential.
 func (m Membership) Renew(ctx context.Context, r *RenewRequest) (*Credential, error) {
 	out := new(Credential)
-	return out, m.call(ctx, methodRenew, r, out)
+	return out, m.call(ctx, MethodRenew, r, out)
 }
 
 // Confirm says that a credential is stored.

@@ -136,6 +136,7 @@ var (
 	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something; 0 while it does not.", []string{"zone", "type", "direction"}, nil)
 	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind.", []string{"zone", "type", "direction"}, nil)
 	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are refused now.", []string{"zone", "type", "direction"}, nil)
+	descOver      = prometheus.NewDesc("causeway_kds_over_limit", "How often the zone was over a bound since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
 	descHeld      = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.", []string{"zone", "type", "direction"}, nil)
 	descNewStore  = prometheus.NewDesc("causeway_kds_new_store", "1 while the global's store is not the one that the zone knew, and the zone deletes nothing for what it lacks.", []string{"zone"}, nil)
 	descEncoded   = prometheus.NewDesc("causeway_kds_encodings_total", "Resources that were encoded (miss) or found encoded (hit).", []string{"result"}, nil)
@@ -143,7 +144,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descNewStore, descEncoded} {
+	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descOver, descNewStore, descEncoded} {
 		out <- d
 	}
 }
@@ -159,6 +160,9 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 			connected = 1
 		}
 		gauge(descConnected, connected, s.Zone)
+		for _, o := range s.Over {
+			gauge(descOver, float64(o.Count), s.Zone, o.Limit, string(o.Type))
+		}
 		if s.NewStore != nil {
 			gauge(descNewStore, 1, s.Zone)
 		}

@@ -2,6 +2,7 @@ package kds
 
 import (
 	"fmt"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -39,7 +40,7 @@ func peerOf(node *corev3.Node) *Peer {
 	version := fields["version"].GetStructValue().GetFields()["kumaCp"].GetStructValue().GetFields()
 	text := func(v *structpb.Value) string {
 		s := v.GetStringValue()
-		return s[:min(len(s), maxPeerText)]
+		return strings.Clone(s[:min(len(s), maxPeerText)]) // a part of a string keeps all of it
 	}
 	return &Peer{
 		Instance:  text(fields["control-plane-id"]),

@@ -23,7 +23,12 @@ const (
 	pingTimeout  = 15 * time.Second
 	// shortestPings leaves room for a peer's clock: one that pings every 15 s must never be sent away.
 	shortestPings = 10 * time.Second
-	maxStreams    = 1_000_000
+	// maxStreams is how many calls a connection may have at once: a zone needs a handful.
+	maxStreams = 128
+	// maxHeaders bounds the metadata of a call, in bytes: a token fits many times.
+	maxHeaders = 16 << 10
+	// handshakeTimeout is how long a connection may take to TLS and HTTP/2.
+	handshakeTimeout = 5 * time.Second
 	// writeBuffer is how much is given to the kernel at once, in bytes. Each connection that is being sent a list holds one;
 	// the rest share theirs.
 	writeBuffer = 16 << 10
@@ -43,6 +48,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(MaxMessageSize),
 		grpc.MaxSendMsgSize(MaxMessageSize),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
@@ -114,7 +121,7 @@ func (l closableListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readable(closableConn{conn, &pings{to: conn}}), nil
+	return closableConn{conn, &pings{to: conn}}, nil
 }
 
 // closableConn can be found by its address, which is all that gRPC shows of it. Without TLS, it joins pings.
@@ -133,3 +140,6 @@ type closableAddr struct {
 	net.Addr
 	conn net.Conn
 }
+
+// Unwrap is the address that the connection underneath says.
+func (a closableAddr) Unwrap() net.Addr { return a.Addr }

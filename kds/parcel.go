@@ -226,7 +226,7 @@ func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
 	if old, ok := s.refusals.get(r.Direction, t, name, false); ok && old.Reason == reason {
 		return
 	}
-	s.refusals.settle(Refusal{Direction: s.direction, Type: t}, []string{name}, []Refusal{r})
+	s.over.meet(limitRefusals, "", maxRefusals, s.refusals.settle(Refusal{Direction: s.direction, Type: t}, []string{name}, []Refusal{r}))
 	s.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
 	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []Refusal{r}})
 }

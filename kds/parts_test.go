@@ -164,16 +164,57 @@ func TestPastTheWindow(t *testing.T) {
 	}
 }
 
+// TestTooBigForOneMessage: what a store of an older version holds, and no peer takes, is reported by name.
 func TestTooBigForOneMessage(t *testing.T) {
-	g := startGlobal(t, store.NewMemory())
-	big, _ := permission("big")
+	key, _ := permission("big")
+	big := written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", MaxMessageSize)+`"}}]}}`)
+	memory := store.NewMemory()
+	if err := memory.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
+		t.Fatal(err)
+	}
+	g := startGlobal(t, memory)
 	small, smallSpec := permission("small")
-	put(t, g.store, written(t, globalHome, small, smallSpec),
-		written(t, globalHome, big, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", MaxMessageSize)+`"}}]}}`))
+	put(t, g.store, written(t, globalHome, small, smallSpec))
 	s := store.NewMemory()
 	startZone(t, "zone-1", g.address, s)
 	eventually(t, "the small one", func() bool { return find(s, small.Type, "small") != nil })
 	if refusals := g.Refusals("zone-1"); len(refusals) != 1 || !strings.HasPrefix(refusals[0].Name, "big-") || refusals[0].ByPeer {
 		t.Errorf("refusals are %+v", refusals)
+	}
+}
+
+// TestTooLargeForTheStore: a resource that the receiver's store can never hold is refused by name, once, and nothing after it waits.
+func TestTooLargeForTheStore(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	key, spec := permission("ordinary")
+	big := written(t, zoneHome("zone-1"), key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
+	big.Name, big.Labels[resources.LabelDisplayName] = "big", "big"
+	s := store.NewMemory()
+	if err := s.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
+		t.Fatal(err)
+	}
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "the global has refused it", func() bool { return len(g.Refusals("zone-1")) == 1 })
+	if r := g.Refusals("zone-1")[0]; !strings.HasPrefix(r.Name, "big-") || !strings.Contains(r.Reason, "split it") {
+		t.Errorf("refused: %+v", r)
+	}
+	put(t, s, written(t, zoneHome("zone-1"), key, spec))
+	eventually(t, "what was written after it", func() bool { return find(g.store, key.Type, "ordinary") != nil })
+}
+
+// TestLargeFromBeforeTheLimit: what a global has had since there was no limit goes to every zone, one that has nothing yet among them.
+func TestLargeFromBeforeTheLimit(t *testing.T) {
+	old := store.NewMemory()
+	key, _ := permission("big")
+	big := written(t, globalHome, key, `{"default":{"deny":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
+	if err := old.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
+		t.Fatal(err)
+	}
+	g := startGlobal(t, old)
+	s := store.NewMemory()
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "the zone has it", func() bool { return find(s, key.Type, "big") != nil })
+	if refusals := g.Refusals("zone-1"); len(refusals) > 0 {
+		t.Errorf("refused: %+v", refusals)
 	}
 }

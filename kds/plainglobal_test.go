@@ -160,11 +160,11 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 		if sent[m.GetTypeUrl()] = true; m.GetTypeUrl() == "MeshService" && len(m.GetResources()) != 1 {
 			t.Errorf("the zone sent %v", m)
 		}
-		if len(sent) == 27 {
+		if len(sent) == 28 {
 			break
 		}
 	}
-	if types != 27 {
+	if types != 28 {
 		t.Errorf("the zone asked for %d types", types)
 	}
 

@@ -1,8 +1,11 @@
 package kds
 
 import (
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -27,12 +30,16 @@ type plan struct {
 	held   map[resources.Key]uint64
 	reason string
 	total  int
-	// listed and removed become the state of the type.
-	listed  map[string]bool
-	removed []string
+	// here are the names in the message of which a copy is here, or will be.
+	here []string
+	// listed and removed become the state of the type: no more than there are copies, whatever the peer names.
+	listed, removed map[string]bool
+	change          change
 
 	snapshot store.Snapshot
-	staged   map[resources.Key]*resources.Resource
+	// unstorable are resources that the store has refused for good.
+	unstorable map[resources.Key]error
+	staged     map[resources.Key]*resources.Resource
 }
 
 type writtenCopy struct {
@@ -40,19 +47,25 @@ type writtenCopy struct {
 	key           resources.Key
 }
 
-// plan reads a response against the store. It changes nothing, so it can be done again.
-func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress) *plan {
+// plan reads a response against the store, which has refused what is unstorable. It changes nothing, so it can be done again.
+func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, unstorable map[resources.Key]error) *plan {
 	p := &plan{
-		snapshot: v.storeOf(d.Type).Snapshot(),
-		copies:   map[string]knownCopy{},
-		staged:   map[resources.Key]*resources.Resource{},
+		snapshot: v.storeOf(d.Type).Snapshot(), unstorable: unstorable,
+		copies: map[string]knownCopy{},
+		staged: map[resources.Key]*resources.Resource{},
 	}
 	present := make(map[string]bool, len(resp.GetResources()))
 	for _, wire := range resp.GetResources() {
+		if err := checkItem(wire); err != nil {
+			p.refuseUnnamed(v, d, wire, err)
+			continue
+		}
 		p.names = append(p.names, wire.GetName())
 		present[wire.GetName()] = true
 		if err := v.planOne(p, d, wire); err != nil {
 			p.refuse(v, d, wire, err)
+		} else {
+			p.here = append(p.here, wire.GetName())
 		}
 	}
 	p.names = append(p.names, resp.GetRemovedResources()...)
@@ -60,11 +73,7 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 	case said.list:
 		p.planList(v, d, state, present, said)
 	case said.resume:
-		p.removed = append(append([]string(nil), state.removed...), resp.GetRemovedResources()...)
-		if !said.more {
-			p.remove(v, d, v.named(p, d, p.removed, present), true)
-			p.removed = nil
-		}
+		p.planResume(v, d, state, resp.GetRemovedResources(), present, said)
 	default:
 		p.remove(v, d, v.named(p, d, resp.GetRemovedResources(), present), false)
 	}
@@ -73,24 +82,47 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 
 // planList adds what a complete list removes, once its last part is here: copies of this peer that no part named.
 func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool, said progress) {
-	p.listed = make(map[string]bool, len(state.listed)+len(present))
-	for name := range state.listed {
-		p.listed[name] = true
-	}
-	for name := range present {
-		p.listed[name] = true
-	}
 	if said.more {
+		p.listed = with(state.listed, p.here)
 		return
 	}
 	var missing []*resources.Resource
 	for r := range v.copies(p.snapshot, d.Type) {
-		if !p.listed[WireName(r.Name, r.Mesh)] {
+		if name := v.wireOf(r); !state.listed[name] && !present[name] {
 			missing = append(missing, r)
 		}
 	}
-	p.listed = nil
 	p.remove(v, d, missing, true)
+}
+
+// planResume adds what a resumed answer removes, once its last part is here.
+func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception, removed []string, present map[string]bool, said progress) {
+	if !said.more {
+		all := slices.AppendSeq(slices.Clone(removed), maps.Keys(state.removed))
+		slices.Sort(all)
+		p.remove(v, d, v.named(p, d, all, present), true)
+		return
+	}
+	var known []string
+	for _, name := range removed {
+		if v.copyNamed(p.snapshot, d.Type, name) != nil {
+			known = append(known, name)
+		} else {
+			p.gone = append(p.gone, name)
+		}
+	}
+	p.removed = with(state.removed, known)
+}
+
+// with adds names to a set. It changes the set: a plan that is made again adds the same once more.
+func with(set map[string]bool, names []string) map[string]bool {
+	if set == nil {
+		set = make(map[string]bool, len(names))
+	}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // The mass-deletion guard: a list that would remove more than half and more than this many copies is held.
@@ -107,7 +139,9 @@ func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Re
 	}
 	for _, r := range gone {
 		p.ops = append(p.ops, store.Op{Delete: r.Key, If: store.IfRevision(r.Revision)})
-		p.gone = append(p.gone, WireName(r.Name, r.Mesh))
+		p.gone = append(p.gone, v.wireOf(r))
+		p.change.added--
+		p.change.grown -= sizeOf(r)
 	}
 }
 
@@ -137,6 +171,9 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 			return nil
 		}
 	}
+	if len(wire.GetVersion()) > maxVersion {
+		return fmt.Errorf("%w: its version has %d bytes, and may have %d", errUndecodable, len(wire.GetVersion()), maxVersion)
+	}
 	decoded, err := Decode(d.Type, wire)
 	if err != nil {
 		return err
@@ -152,6 +189,7 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 	if err := v.validate(r); err != nil {
 		return err
 	}
+	v.place(p, r)
 	return v.stage(p, wire, r)
 }
 
@@ -159,6 +197,9 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resource) error {
 	if other := p.staged[r.Key]; other != nil && ownerOf(other) != ownerOf(r) {
 		return fmt.Errorf("its name %s is also that of %s in the same message; this one is %s: give one of them another name", r.Name, ownerOf(other), ownerOf(r))
+	}
+	if err := p.unstorable[r.Key]; err != nil {
+		return err
 	}
 	held := p.snapshot.Get(r.Key)
 	if held != nil {
@@ -181,15 +222,30 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 	if p.staged[r.Key] != nil {
 		return fmt.Errorf("it is in the message twice")
 	}
+	if err := v.checkSize(held, r); err != nil {
+		return err
+	}
+	r.Version = wire.GetVersion() // which takes room too
+	if err := v.admit(p, held, r); err != nil {
+		return err
+	}
 	p.staged[r.Key] = r
-	r.Version = wire.GetVersion()
 	p.ops = append(p.ops, store.Op{Put: r, If: condition})
 	p.written = append(p.written, writtenCopy{wire: wire.GetName(), version: wire.GetVersion(), key: r.Key})
 	return nil
 }
 
-// mayReplace decides whether a resource that is here may become r. The hash in names has no separators, so two owners can
-// share one: then the first stays.
+// checkSize refuses what no server takes now. What the global has is taken as long as the store can hold it: the global has judged
+// it, maybe before there was the limit, and a zone without one of its policies may allow what others deny.
+func (v *receiver) checkSize(held, r *resources.Resource) error {
+	if v.arrival.Direction == GlobalToZone {
+		return nil
+	}
+	return store.CheckSize(r, held)
+}
+
+// mayReplace decides whether a resource that is here may become r. Two owners can come by one name: on the global place gives the
+// second another.
 func (v *receiver) mayReplace(held, r *resources.Resource) error {
 	if v.isCopy(held) && ownerOf(held) == ownerOf(r) {
 		return nil
@@ -220,12 +276,25 @@ func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, prese
 
 // copyNamed finds the copy called `<name>.<mesh>` on the wire. Both parts may have dots, so every cut is tried.
 func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *resources.Resource {
-	for i := strings.LastIndexByte(wire, '.'); i > 0; i = strings.LastIndexByte(wire[:i], '.') {
-		if r := lookup(s, t, wire[i+1:], v.arrival.CopyNamespace, wire[:i]); r != nil && v.isCopy(r) {
-			return r
+	if len(wire) > maxRefusedName {
+		return nil
+	}
+	for i := strings.LastIndexByte(wire, '.'); i > 0 && len(wire)-i-1 <= resources.MaxShortNameBytes; i = strings.LastIndexByte(wire[:i], '.') {
+		for _, name := range v.namesOf(wire[i+1:], wire[:i]) {
+			if r := lookup(s, t, wire[i+1:], v.arrival.CopyNamespace, name); r != nil && v.isCopy(r) {
+				return r
+			}
 		}
 	}
 	return nil
+}
+
+// namesOf are those that a copy may have here.
+func (v *receiver) namesOf(mesh, name string) []string {
+	if v.arrival.Direction == ZoneToGlobal {
+		return []string{apartName(mesh, name, v.arrival.Zone), name}
+	}
+	return []string{name}
 }
 
 func lookup(s store.Snapshot, t resources.Type, mesh, copyNamespace, name string) *resources.Resource {
@@ -259,9 +328,37 @@ func (v *receiver) isCopy(r *resources.Resource) bool {
 	return r.Labels[resources.LabelOrigin] == resources.OriginGlobal
 }
 
+// checkItem judges what is repeated of a resource, whatever else is wrong with it.
+func checkItem(wire *discovery.Resource) error {
+	if err := checkFullName(wire.GetName()); err != nil {
+		return fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	if strings.ContainsFunc(wire.GetVersion(), isControl) {
+		return fmt.Errorf("%w: its version is %q: want printable characters", errUndecodable, truncate(wire.GetVersion()))
+	}
+	return nil
+}
+
+// refuseUnnamed refuses what has no name by which it could be known the next time.
+func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
+	name := truncate(wire.GetName())
+	p.names = append(p.names, name)
+	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Reason: err.Error()})
+}
+
+// refuse notes why a resource is not taken. That this version was refused is remembered only of one that has a copy here: a peer
+// that resumes is told of no others, so it offers them again. So it does what there was no room for.
 func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
-	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: wire.GetName(), Version: wire.GetVersion(), Reason: err.Error()})
-	p.copies[wire.GetName()] = knownCopy{version: wire.GetVersion(), refused: true}
+	name := wire.GetName()
+	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Version: wire.GetVersion(), Reason: err.Error()})
+	if v.copyNamed(p.snapshot, d.Type, name) == nil {
+		p.gone = append(p.gone, name)
+		return
+	}
+	p.here = append(p.here, name)
+	if !errors.Is(err, errOverLimit) && len(wire.GetVersion()) <= maxVersion {
+		p.copies[name] = knownCopy{version: wire.GetVersion(), refused: true}
+	}
 }
 
 // owner is who wrote a resource, and what it is called there.

@@ -33,6 +33,8 @@ func smallSpec(d *resources.Descriptor) string {
 		return `{"match":{"port":443,"protocol":"tcp"},"endpoints":[{"address":"example.org","port":443}]}`
 	case d.Type == resources.TypeMeshMultiZoneService:
 		return `{"selector":{"meshService":{"matchLabels":{"app":"a"}}},"ports":[{"port":80,"appProtocol":"http"}]}`
+	case d.Type == resources.TypeMeshReferenceGrant:
+		return `{"from":[{"kind":"MeshHTTPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"MeshService"}]}`
 	case d.Type == resources.TypeMeshTrafficPermission:
 		return `{"targetRef":{"kind":"Mesh"},"rules":[{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`
 	case d.Type == resources.TypeTrafficTarget:

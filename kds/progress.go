@@ -18,6 +18,8 @@ type SyncStatus struct {
 	// Since is when the session began, or the last one ended; zero when there was none since the server started.
 	Since time.Time  `json:"since,omitzero"`
 	Types []TypeSync `json:"types"`
+	// Over are the bounds that the peer has met: what it has beyond them is refused, or not remembered.
+	Over []OverLimit `json:"over,omitempty"`
 	// NewStore, in a zone and in what it last told the global, is there while the global's store is not the one it knew.
 	NewStore *NewStore `json:"newStore,omitempty"`
 	// HeldByZone, on the global, counts the removals that the zone holds, by type, as it last told.

@@ -5,6 +5,7 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -37,14 +38,26 @@ func (s *sender) take(request *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// hear looks at a wave, and sends what is new.
+// hear looks at a wave, and sends what is new. A panic in it is this stream's, and not of those that hear after it.
 func (s *sender) hear() {
+	defer s.endOnPanic()
 	if !s.mu.TryLock() {
 		s.nudge()
 		return
 	}
 	defer s.mu.Unlock()
 	s.proceed()
+}
+
+// endOnPanic, deferred, ends the session when what was done for it panicked.
+func (s *sender) endOnPanic() {
+	if s.panics == nil {
+		return
+	}
+	if reason := recover(); reason != nil {
+		s.panics.Caught(serving, reason)
+		s.session.cancel(panics.Err)
+	}
 }
 
 // proceed does what cannot have to wait, and leaves the rest, as all that has to do with lists, to run. s.mu is held.

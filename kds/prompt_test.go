@@ -18,7 +18,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	t.Helper()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
-		direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping()),
+		direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping(), nil),
 		refusals: NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 		now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 	})
@@ -28,7 +28,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	if out.take(first) {
 		t.Fatal("a subscription was taken")
 	}
-	if err := out.handle(t.Context(), first); err != nil {
+	if err := out.handle(first); err != nil {
 		t.Fatal(err)
 	}
 	steps(t, out)

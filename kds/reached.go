@@ -56,6 +56,10 @@ func contentOf(r *resources.Resource) string {
 
 //nolint:revive // the order of arguments is gRPC's
 func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	ctx, err := judgedBy(srv, ctx)
+	if err != nil {
+		return nil, err
+	}
 	in := new(wrapperspb.BytesValue)
 	if err := decode(in); err != nil {
 		return nil, err
@@ -71,7 +75,10 @@ func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapp
 	}
 	var ask reachedRequest
 	if err := json.Unmarshal(in.GetValue(), &ask); err != nil {
-		return nil, toStatus(fmt.Errorf("%w: a question about a resource: %w", errUndecodable, err))
+		return nil, toStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
+	}
+	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) || !isWord(ask.Name) {
+		return nil, toStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest, truncate(string(ask.Type)), truncate(ask.Name)))
 	}
 	raw, err := json.Marshal(g.reached(zone, &ask))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -34,6 +35,9 @@ type receiverConfig struct {
 	// status, when not nil, takes live types.
 	status store.Store
 	known  *Known
+	// quota is what the peer may have stored here, nil for all it likes; over remembers which bounds it met.
+	quota *quota
+	over  *overLimits
 	// replica is this server's instance among several, empty for one that is alone.
 	replica string
 	// met, when not nil, knows whether the peer's store is one that this side has come to terms with.
@@ -47,6 +51,7 @@ type receiverConfig struct {
 	sendTimeout   time.Duration
 	// tracer is nil when nothing is traced.
 	tracer  trace.Tracer
+	panics  *panics.Guard
 	session *session
 	log     *slog.Logger
 }
@@ -63,13 +68,13 @@ type receiver struct {
 type reception struct {
 	// answered: a response of the type was answered on this stream. A plain peer's first one is the complete list.
 	answered bool
-	// listed are the names in the parts of a complete list so far; nil outside one.
+	// listed are the names in the parts of a complete list so far that have a copy here; nil outside one.
 	listed map[string]bool
-	// named are the names in the parts of a complete list or answer so far; claimed those that the peer was told are here,
-	// although they were refused: it does not name them again.
+	// named are the names in the parts of a complete list or answer so far that are refused; claimed those that the peer was told are
+	// here, although they were refused: it does not name them again.
 	named, claimed map[string]bool
-	// removed are the removals in the parts of a resumed answer so far.
-	removed []string
+	// removed are the copies that the parts of a resumed answer remove so far.
+	removed map[string]bool
 	// unknown: the type was reported already.
 	unknown bool
 }
@@ -90,7 +95,10 @@ func newReceiver(c receiverConfig) *receiver {
 // run asks for every type and applies what arrives until the stream or ctx ends.
 func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
 	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
-		return sendWithin(ctx, v.sendTimeout, stream.Send, m)
+		return sendWithin(ctx, v.sendTimeout, v.panics, stream.Send, m)
+	}
+	for _, limit := range []string{limitRefusals, limitBytes} { // met anew, if they are
+		v.over.end(limit, "")
 	}
 	if err := v.ask(ctx); err != nil {
 		return err
@@ -116,16 +124,12 @@ func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said
 	if !said.list && !said.resume || v.refusals.none() {
 		return
 	}
-	if state.named == nil {
-		state.named = map[string]bool{}
-	}
-	for _, name := range p.names {
-		state.named[name] = true
-	}
+	scope := Refusal{Direction: v.arrival.Direction, Type: d.Type}
+	state.named = with(state.named, v.refusals.among(scope, p.names))
 	if said.more {
 		return
 	}
-	v.refusals.prune(Refusal{Direction: v.arrival.Direction, Type: d.Type}, func(r Refusal) bool {
+	v.refusals.prune(scope, func(r Refusal) bool {
 		return state.named[r.Name] || said.resume && state.claimed[r.Name]
 	})
 	state.named = nil
@@ -170,7 +174,7 @@ func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryRespon
 		names = append(names, name)
 		refused = append(refused, Refusal{Direction: v.arrival.Direction, Type: t, Name: name, Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
 	}
-	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused)
+	v.over.meet(limitRefusals, "", maxRefusals, v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused))
 	if len(refused) > 0 {
 		v.session.observe(Event{Kind: Forbidden, Direction: v.arrival.Direction, Type: t, Resources: len(refused), Refusals: refused})
 	}
@@ -200,11 +204,17 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *dis
 	}
 	cause, steps := v.causeOf(d.Type, &said)
 	var away outage
+	unstorable := map[resources.Key]error{}
 	for conflicts := 0; ; {
-		p := v.plan(d, state, resp, said)
+		p := v.plan(d, state, resp, said, unstorable)
 		_, err := v.commit(ctx, d.Type, p, cause)
 		if errors.Is(err, store.ErrConflict) && conflicts < maxConflicts {
 			conflicts++
+			continue
+		}
+		var large *store.TooLargeError
+		if errors.As(err, &large) && unstorable[large.Key] == nil {
+			unstorable[large.Key] = err // refused by name; the others are stored without it
 			continue
 		}
 		if errors.Is(err, store.ErrUnavailable) {
@@ -226,7 +236,7 @@ func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause 
 	if len(p.ops) == 0 {
 		return nil, v.session.fence()
 	}
-	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause})
+	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause, Synced: v.arrival.Direction == GlobalToZone})
 	if err != nil {
 		return nil, err
 	}
@@ -277,11 +287,12 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	line.applied(said.revision)
 	held := len(p.held) // before the ledger has it, and others change it
 	v.settleHeld(line, said, p)
+	v.spend(d.Type, p)
 	v.known.update(d.Type, p.copies, p.gone)
 	if (said.list || said.resume) && !said.more {
 		v.known.compared(d.Type)
 	}
-	v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused)
+	v.over.meet(limitRefusals, "", maxRefusals, v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
 	v.pruneRefusals(d, state, said, p)
 	if held > 0 {
 		v.log.Error("a complete list would remove "+p.reason+": nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)

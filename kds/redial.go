@@ -25,7 +25,7 @@ func (z *Zone) Run(ctx context.Context) error {
 	z.order = rand.Perm(z.targets()) //nolint:gosec // which replica is first is no secret
 	for failed := 0; ctx.Err() == nil; {
 		z.opened = time.Time{}
-		err := z.session(ctx)
+		err := z.config.Panics.Do(serving, func() error { return z.session(ctx) })
 		if ctx.Err() != nil {
 			return nil
 		}

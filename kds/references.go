@@ -1,9 +1,7 @@
 package kds
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/hashing"
@@ -23,7 +21,7 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 		return nil
 	}
 	written := map[string]resources.WrittenReference{}
-	spec, err := editReferences(r, func(at string, ref map[string]any) {
+	spec, err := resources.EditReferences(r, func(at string, ref map[string]any) {
 		w := resources.WrittenReference{Name: text(ref["name"]), Namespace: text(ref["namespace"])}
 		name, settled := copyName(r, resources.Type(text(ref["kind"])), w, here)
 		if !settled {
@@ -31,7 +29,7 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 		}
 		written[at] = w
 		ref["name"] = name
-		setNamespace(ref, here.CopyNamespace)
+		resources.SetNamespace(ref, here.CopyNamespace)
 	})
 	if err != nil || len(written) == 0 {
 		return err
@@ -61,8 +59,11 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 	}
 	namespaces, open := namespacesOf(r, kind, ref, here.SystemNamespace)
 	for _, namespace := range namespaces {
-		if copied := zoneHash(r.Mesh, ref.Name, r.Zone(), namespace); here.Lookup(kind, r.Mesh, copied) != nil {
-			return copied, true
+		copied := zoneHash(r.Mesh, ref.Name, r.Zone(), namespace)
+		for _, name := range []string{copied, apartName(r.Mesh, copied, r.Zone())} { // the name may be another zone's
+			if c := here.Lookup(kind, r.Mesh, name); c != nil && c.Zone() == r.Zone() {
+				return copied, true
+			}
 		}
 	}
 	if held != nil {
@@ -106,9 +107,9 @@ func settleReferences(r *resources.Resource, copyNamespace string) error {
 	if err != nil || len(written) == 0 {
 		return err
 	}
-	spec, err := editReferences(r, func(at string, ref map[string]any) {
+	spec, err := resources.EditReferences(r, func(at string, ref map[string]any) {
 		if _, resolved := written[at]; resolved {
-			setNamespace(ref, copyNamespace)
+			resources.SetNamespace(ref, copyNamespace)
 		}
 	})
 	if err != nil {
@@ -120,106 +121,17 @@ func settleReferences(r *resources.Resource, copyNamespace string) error {
 
 // restoreReferences puts r's references back as they were written and drops the label.
 func restoreReferences(r *resources.Resource) error {
-	written, err := resources.WrittenReferences(r)
-	if err != nil || written == nil {
-		return err
-	}
-	spec, err := editReferences(r, func(at string, ref map[string]any) {
-		if w, resolved := written[at]; resolved {
-			ref["name"] = w.Name
-			setNamespace(ref, w.Namespace)
-		}
-	})
+	written, err := resources.AsWritten(r)
 	if err != nil {
 		return err
 	}
-	r.Spec = spec
-	delete(r.Labels, resources.LabelReferences)
+	r.Spec, r.Labels = written.Spec, written.Labels
 	return nil
 }
 
 func hasDestinations(r *resources.Resource) bool {
 	p, err := policyOf(r)
 	return err == nil && p != nil && len(p.To) > 0
-}
-
-// editReferences calls edit for each reference by name, in `to`, to a real resource, and returns the edited spec.
-func editReferences(r *resources.Resource, edit func(at string, ref map[string]any)) (*resources.Spec, error) {
-	dec := json.NewDecoder(bytes.NewReader(r.Spec.JSON()))
-	dec.UseNumber()
-	var policy map[string]any
-	if err := dec.Decode(&policy); err != nil {
-		return nil, fmt.Errorf("spec: %w", err)
-	}
-	eachObject(policy["to"], "to", func(at string, to map[string]any) {
-		if ref, ok := to["targetRef"].(map[string]any); ok && realReference(ref, false) {
-			edit(at+".targetRef", ref)
-		}
-		eachObject(to["rules"], at+".rules", func(at string, rule map[string]any) {
-			conf, ok := rule["default"].(map[string]any)
-			if !ok {
-				return
-			}
-			eachBackend(conf, at+".default", edit)
-		})
-	})
-	raw, err := marshal(policy)
-	if err != nil {
-		return nil, err
-	}
-	return resources.NewSpec(r.Type, raw)
-}
-
-// eachBackend visits the backends of a route's rule, those that requests are mirrored to among them.
-func eachBackend(conf map[string]any, at string, edit func(string, map[string]any)) {
-	eachObject(conf["backendRefs"], at+".backendRefs", func(at string, ref map[string]any) {
-		if realReference(ref, true) {
-			edit(at, ref)
-		}
-	})
-	eachObject(conf["filters"], at+".filters", func(at string, filter map[string]any) {
-		mirror, ok := filter["requestMirror"].(map[string]any)
-		if !ok {
-			return
-		}
-		if ref, ok := mirror["backendRef"].(map[string]any); ok && realReference(ref, true) {
-			edit(at+".requestMirror.backendRef", ref)
-		}
-	})
-}
-
-func eachObject(v any, at string, visit func(at string, o map[string]any)) {
-	items, _ := v.([]any)
-	for i, item := range items {
-		if o, ok := item.(map[string]any); ok {
-			visit(fmt.Sprintf("%s[%d]", at, i), o)
-		}
-	}
-}
-
-// realReference reports whether ref names a resource, rather than labels, tags or a service of the older kind: those
-// have underscores in their names, and as backends neither port, section nor namespace (kuma-wire, "Common pieces").
-func realReference(ref map[string]any, backend bool) bool {
-	name := text(ref["name"])
-	if name == "" || ref["labels"] != nil || strings.Contains(name, "_") {
-		return false
-	}
-	switch text(ref["kind"]) {
-	case resources.KindMeshService:
-		return !backend || ref["port"] != nil || text(ref["sectionName"]) != "" || text(ref["namespace"]) != ""
-	case resources.KindMeshExternalService, resources.KindMeshMultiZoneService,
-		resources.KindMeshHTTPRoute, resources.KindMeshTCPRoute:
-		return true
-	}
-	return false
-}
-
-func setNamespace(ref map[string]any, namespace string) {
-	if namespace == "" {
-		delete(ref, "namespace")
-		return
-	}
-	ref["namespace"] = namespace
 }
 
 func text(v any) string {

@@ -11,15 +11,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// maxRefusals bounds what is remembered of one zone; beyond it, refusals are counted only.
-const maxRefusals = 10_000
-
-// A peer's NACK is read up to so many lines, and each up to so many bytes.
-const (
-	maxRefusalLines = 1000
-	maxRefusalLine  = 4096
-)
-
 type refusalKey struct {
 	direction Direction
 	typ       resources.Type
@@ -33,6 +24,7 @@ type Refusals struct {
 	mu    sync.Mutex
 	byKey map[refusalKey]Refusal       // guarded by mu
 	ofKey map[resources.Key]refusalKey // guarded by mu: of the resources of this side
+	bytes int                          // guarded by mu: about what they take
 }
 
 // NewRefusals returns an empty memory.
@@ -59,37 +51,91 @@ func (f *Refusals) none() bool {
 }
 
 // settle records one message: names are all that it spoke of, refused what of it was refused. A refusal of the same version
-// keeps its time.
-func (f *Refusals) settle(scope Refusal, names []string, refused []Refusal) {
+// keeps its time. It returns how many there is no room for.
+func (f *Refusals) settle(scope Refusal, names []string, refused []Refusal) (unkept int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.byKey) == 0 && len(refused) == 0 {
-		return
+		return 0
 	}
 	before := map[refusalKey]Refusal{}
 	for _, name := range names {
 		key := refusalKey{scope.Direction, scope.Type, name, scope.ByPeer}
 		if old, ok := f.byKey[key]; ok {
 			before[key] = old
-			delete(f.byKey, key)
-			delete(f.ofKey, old.Key)
+			f.dropLocked(key)
 		}
 	}
 	now := time.Now()
-	for _, r := range refused {
-		if len(f.byKey) >= maxRefusals {
-			return
+	for i := range refused {
+		r := &refused[i]
+		since := now
+		if old, ok := before[refusalKey{r.Direction, r.Type, r.Name, r.ByPeer}]; ok && old.Version == r.Version {
+			since = old.Since
 		}
-		key := refusalKey{r.Direction, r.Type, r.Name, r.ByPeer}
-		r.Since = now
-		if old, ok := before[key]; ok && old.Version == r.Version {
-			r.Since = old.Since
-		}
-		f.byKey[key] = r
-		if r.Key != (resources.Key{}) {
-			f.ofKey[r.Key] = key
+		if !f.keepLocked(r, since) {
+			unkept++
 		}
 	}
+	return unkept
+}
+
+// keepLocked remembers a refusal, in memory of its own: what it is made of may be parts of a message. It reports whether there was room.
+func (f *Refusals) keepLocked(r *Refusal, since time.Time) bool {
+	one := *r
+	one.Name, one.Version, one.Since = strings.Clone(r.Name), strings.Clone(r.Version), since
+	one.Reason = strings.Clone(strings.ToValidUTF8(r.Reason[:min(len(r.Reason), maxReason)], ""))
+	size := one.size()
+	if len(one.Name) > maxRefusedName || len(one.Version) > maxVersion || len(f.byKey) >= maxRefusals || f.bytes+size > maxRefusalBytes {
+		return false
+	}
+	key := refusalKey{one.Direction, one.Type, one.Name, one.ByPeer}
+	f.dropLocked(key)
+	f.byKey[key] = one
+	f.bytes += size
+	if one.Key != (resources.Key{}) {
+		f.ofKey[one.Key] = key
+	}
+	return true
+}
+
+func (f *Refusals) dropLocked(key refusalKey) {
+	if old, ok := f.byKey[key]; ok {
+		f.bytes -= old.size()
+		delete(f.byKey, key)
+		delete(f.ofKey, old.Key)
+	}
+}
+
+// size is about how much a refusal takes beside its place in the maps.
+func (r *Refusal) size() int { return len(r.Name) + len(r.Version) + len(r.Reason) }
+
+// rest gives back what is kept of a peer that is gone, but for some that can still be looked at.
+func (f *Refusals) rest() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.byKey) <= keptRefusals {
+		return
+	}
+	for key := range f.byKey {
+		if len(f.byKey) == keptRefusals {
+			break
+		}
+		f.dropLocked(key)
+	}
+	f.byKey, f.ofKey = maps.Clone(f.byKey), maps.Clone(f.ofKey) // a map keeps the room that it once had
+}
+
+// among returns which of names are refused.
+func (f *Refusals) among(scope Refusal, names []string) (refused []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		if r, ok := f.byKey[refusalKey{scope.Direction, scope.Type, name, scope.ByPeer}]; ok {
+			refused = append(refused, r.Name)
+		}
+	}
+	return refused
 }
 
 // prune drops the refusals of one direction, type and side that are not to be kept: a complete list tells what is there.
@@ -98,8 +144,7 @@ func (f *Refusals) prune(scope Refusal, keep func(Refusal) bool) {
 	defer f.mu.Unlock()
 	for key, r := range f.byKey {
 		if key.direction == scope.Direction && key.typ == scope.Type && key.byPeer == scope.ByPeer && !keep(r) {
-			delete(f.byKey, key)
-			delete(f.ofKey, r.Key)
+			f.dropLocked(key)
 		}
 	}
 }
@@ -140,57 +185,8 @@ func (f *Refusals) get(d Direction, t resources.Type, name string, byPeer bool) 
 	return r, ok
 }
 
-// refusalMessage is the text of a NACK: one line for each resource.
-func refusalMessage(refused []Refusal) string {
-	lines := make([]string, len(refused))
-	for i, r := range refused {
-		lines[i] = r.Name + ": " + strings.ReplaceAll(r.Reason, "\n", "; ")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// parseRefusals attributes the lines of a peer's NACK to the names that the message carried. Our own lines begin with
-// the name; other peers' contain it somewhere. Lines that name nothing count for the type as a whole.
-func parseRefusals(scope Refusal, message string, names []string, about func(*Refusal)) []Refusal {
-	byName := map[string]Refusal{}
-	var order []string
-	lines := strings.SplitN(message, "\n", maxRefusalLines+1)
-	for _, line := range lines[:min(len(lines), maxRefusalLines)] {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		line = line[:min(len(line), maxRefusalLine)]
-		name, reason := attributed(line, names)
-		r, seen := byName[name]
-		if !seen {
-			order = append(order, name)
-			r = scope
-			r.Name = name
-			about(&r)
-		} else {
-			reason = r.Reason + "; " + reason
-		}
-		r.Reason = reason
-		byName[name] = r
-	}
-	out := make([]Refusal, 0, len(order))
-	for _, name := range order {
-		out = append(out, byName[name])
-	}
-	return out
-}
-
-func attributed(line string, names []string) (name, reason string) {
-	for _, n := range names {
-		if rest, ok := strings.CutPrefix(line, n+": "); ok {
-			return n, rest
-		}
-	}
-	for _, n := range names {
-		short := strings.TrimSuffix(n[:strings.LastIndexByte(n, '.')], ".")
-		if strings.Contains(line, n) || strings.Contains(line, short) {
-			return n, line
-		}
-	}
-	return "", line
+// has reports whether this side refuses a resource of its peer.
+func (f *Refusals) has(d Direction, t resources.Type, name string) bool {
+	_, refused := f.get(d, t, name, false)
+	return refused
 }

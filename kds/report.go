@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -84,6 +85,10 @@ var reportServiceDesc = grpc.ServiceDesc{
 
 //nolint:revive // the order of arguments is gRPC's
 func handleReport(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	ctx, err := judgedBy(srv, ctx)
+	if err != nil {
+		return nil, err
+	}
 	in := new(wrapperspb.BytesValue)
 	if err := decode(in); err != nil {
 		return nil, err
@@ -98,14 +103,57 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 		return nil, toStatus(err)
 	}
 	report := &Report{Received: time.Now()}
-	if err := json.Unmarshal(in.GetValue(), report); err != nil || len(report.Behind) > maxBehind || len(report.Held) > len(resources.Descriptors()) || !report.NewStore.valid() {
-		return nil, toStatus(fmt.Errorf("%w: a report of at most %d proxies: %w", errUndecodable, maxBehind, err))
+	if err := json.Unmarshal(in.GetValue(), report); err != nil {
+		return nil, toStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
+	}
+	if err := report.check(); err != nil {
+		return nil, toStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
 		g.config.Observer.Observe(Event{Kind: Reported, Time: report.Received, Zone: zone})
 	}
 	return &emptypb.Empty{}, nil
+}
+
+// Bounds of a peer's report. A peer that is newer may know more types.
+const (
+	maxReportTypes  = 256
+	maxBehindReason = 1 << 10
+	maxHeldCount    = 1 << 30
+)
+
+// check judges a peer's report, and shortens what it says for people.
+func (r *Report) check() error {
+	if len(r.Applied) > maxReportTypes || len(r.Held) > maxReportTypes {
+		return fmt.Errorf("it names %d and %d types, want at most %d", len(r.Applied), len(r.Held), maxReportTypes)
+	}
+	for t := range r.Applied {
+		if !isWord(string(t)) {
+			return fmt.Errorf("applied: %q is not a type", truncate(string(t)))
+		}
+	}
+	for t, n := range r.Held {
+		if !isWord(string(t)) || n < 0 || n > maxHeldCount {
+			return fmt.Errorf("held: %d removals of %q", n, truncate(string(t)))
+		}
+	}
+	if len(r.Behind) > maxBehind {
+		return fmt.Errorf("it names %d proxies, want at most %d", len(r.Behind), maxBehind)
+	}
+	for i := range r.Behind {
+		p := &r.Behind[i]
+		if !isWord(p.Mesh) || !isWord(p.Namespace) || !isWord(p.Name) {
+			return fmt.Errorf("behind: %q in %q is not the name of a proxy", truncate(p.Name), truncate(p.Mesh))
+		}
+		if len(p.Reason) > maxBehindReason {
+			p.Reason = strings.ToValidUTF8(p.Reason[:maxBehindReason], "")
+		}
+	}
+	if !r.NewStore.valid() {
+		return fmt.Errorf("newStore: an incarnation is longer than %d bytes", maxIncarnation)
+	}
+	return nil
 }
 
 // LastReport is what a zone said last of its proxies; nil for one that has not, or cannot.

@@ -1,8 +1,8 @@
 package kds
 
 import (
-	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -12,7 +12,7 @@ import (
 )
 
 // handle takes one request: a subscription, or the answer to a message.
-func (s *sender) handle(ctx context.Context, req *discovery.DeltaDiscoveryRequest) error {
+func (s *sender) handle(req *discovery.DeltaDiscoveryRequest) error {
 	if err := s.named(req.GetNode()); err != nil {
 		return err
 	}
@@ -34,26 +34,22 @@ func (s *sender) handle(ctx context.Context, req *discovery.DeltaDiscoveryReques
 	}
 	d, known := resources.Lookup(t)
 	if !known || !s.direction.Carries(d) {
-		return s.answerEmpty(ctx, req)
+		return s.unserved(t)
 	}
 	s.subscribe(d, req.GetInitialResourceVersions())
 	return nil
 }
 
-// answerEmpty answers for a type of which nothing travels here. Peers wait for a first response of every type.
-func (s *sender) answerEmpty(ctx context.Context, req *discovery.DeltaDiscoveryRequest) error {
-	if _, known := resources.Lookup(resources.Type(req.GetTypeUrl())); !known {
-		if s.unknown++; s.unknown > maxUnknownTypes {
-			return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)
-		}
-		s.session.observe(Event{Kind: UnknownType, Direction: s.direction, Type: resources.Type(req.GetTypeUrl())})
+// unserved takes a request for a type of which nothing is told here. It gets no answer: a peer takes an empty list for the word that
+// there are none, and deletes what it has. Source: design, section 4.
+func (s *sender) unserved(t resources.Type) error {
+	if s.unknown++; s.unknown > maxUnknownTypes {
+		return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)
 	}
-	m := s.message(req.GetTypeUrl(), progress{revision: s.durable.seen, list: true})
-	for name := range req.GetInitialResourceVersions() {
-		m.removed = append(m.removed, name)
+	if _, known := resources.Lookup(t); !known {
+		s.session.observe(Event{Kind: UnknownType, Direction: s.direction, Type: t})
 	}
-	s.empties += len(m.rest())
-	return sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
+	return nil
 }
 
 // named refuses a zone that calls itself another than it has proven to be.
@@ -73,8 +69,12 @@ func (s *sender) meet(node *corev3.Node) {
 
 func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
 	sub := &subscription{descriptor: d, line: s.ledger.line(s.direction, d.Type, true), dirty: true, full: true, noticed: s.now()}
-	if len(have) > 0 {
+	if sub.haveSize = haveSize(have); len(have) > 0 && s.haveSize()+sub.haveSize <= maxHave {
 		sub.have = have
+		s.over.end(limitResume, d.Type)
+	} else if len(have) > 0 {
+		sub.haveSize = 0
+		s.over.meet(limitResume, d.Type, maxHave, 1)
 	}
 	sub.source = &s.durable
 	if s.live.store != nil && isLive(d.Type) {
@@ -87,6 +87,23 @@ func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
 			s.order = append(s.order, sub)
 		}
 	}
+}
+
+// haveSize is about what the versions take that the peer said it has and that are still needed, in bytes.
+func (s *sender) haveSize() (size int) {
+	for _, sub := range s.order {
+		size += sub.haveSize
+	}
+	return size
+}
+
+// haveSize counts the bytes, and what an entry of the map takes beside them.
+func haveSize(have map[string]string) (size int) {
+	const entry = 48
+	for name, version := range have {
+		size += len(name) + len(version) + entry
+	}
+	return size
 }
 
 // answered takes an ACK or NACK. Either way the peer has judged the message, and its place moves on: what it refused
@@ -134,8 +151,8 @@ func (s *sender) accepted(sub *subscription, m *inflight) {
 func (s *sender) rejected(sub *subscription, m *inflight, message string) []Refusal {
 	scope := Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}
 	names := m.names()
-	refused := parseRefusals(scope, message, names, m.about)
-	s.refusals.settle(scope, names, refused)
+	refused := parseRefusals(scope, message, names, m.about())
+	s.over.meet(limitRefusals, "", maxRefusals, s.refusals.settle(scope, names, refused))
 	s.log.Warn("the peer refused resources", "type", string(sub.descriptor.Type), "nonce", m.nonce, "refused", len(refused), "error", truncate(message))
 	return refused
 }
@@ -145,7 +162,7 @@ func (s *sender) advance(sub *subscription, m *inflight) {
 	switch {
 	case m.next.done:
 		sub.cursor = m.next.target
-		sub.transfer, sub.have = nil, nil
+		sub.transfer, sub.have, sub.haveSize = nil, nil, 0
 		if m.next.full() {
 			sub.listed = true
 			s.pruneRefusals(sub)
@@ -177,12 +194,15 @@ func (m *inflight) names() []string {
 	return append(names, m.removed...)
 }
 
-// about completes a refusal with which resource it is of, and in which version.
-func (m *inflight) about(r *Refusal) {
+// about returns what completes a refusal with which resource it is of, and in which version.
+func (m *inflight) about() func(*Refusal) {
+	byName := make(map[string]*encoded, len(m.resources))
 	for _, e := range m.resources {
-		if e.name == r.Name {
+		byName[e.name] = e
+	}
+	return func(r *Refusal) {
+		if e := byName[r.Name]; e != nil {
 			r.Version, r.Key, r.KRI = e.version, e.key, e.kri
-			return
 		}
 	}
 }
@@ -191,7 +211,7 @@ func (m *inflight) about(r *Refusal) {
 func truncate(s string) string {
 	const most = 512
 	if len(s) > most {
-		return s[:most] + "..."
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
@@ -84,7 +85,7 @@ func (m *Mapping) Inbound(r *resources.Resource, here *Arrival) (*resources.Reso
 func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
 	name := r.Name
 	if hashesFor(r, a) {
-		name = hashedName(withNamespaceLabel(r))
+		name = wireHash(withNamespaceLabel(r), a)
 	}
 	return WireName(name, r.Mesh)
 }
@@ -109,6 +110,7 @@ func outboundToZone() []outboundStep {
 			return restoreReferences(r)
 		}},
 		{"plain-words", plainWords},
+		{"zones-as-label", zonesAsLabel},
 		{"name-is-hashed", hashName},
 	}
 }
@@ -210,11 +212,41 @@ func plainWords(r *resources.Resource, a *Audience) error {
 	return nil
 }
 
+// zonesAsLabel says the zones of a MeshMultiZoneService to a peer that would not see them and let all join: one by its label.
+func zonesAsLabel(r *resources.Resource, a *Audience) error {
+	if r.Type != resources.TypeMeshMultiZoneService || a.Features.Has(FeatureReferenceGrants) {
+		return nil
+	}
+	spec, err := resources.SpecAs[resources.MeshMultiZoneService](r)
+	if err != nil || len(spec.Selector.MeshService.Zones) == 0 {
+		return err
+	}
+	if len(spec.Selector.MeshService.Zones) > 1 {
+		return fmt.Errorf("%w: it lists several zones", errNotSayable)
+	}
+	plain := *spec
+	match := &plain.Selector.MeshService
+	match.MatchLabels = maps.Clone(match.MatchLabels)
+	match.MatchLabels[resources.LabelZone] = match.Zones[0]
+	match.Zones = nil
+	r.Spec, err = resources.NewSpecOf(r.Type, &plain)
+	return err
+}
+
 func hashName(r *resources.Resource, a *Audience) error {
 	if hashesFor(r, a) {
-		r.Name = hashedName(r)
+		r.Name = wireHash(r, a)
 	}
 	return nil
+}
+
+// wireHash is r's hashed name, or the other one that the global gave to a copy.
+func wireHash(r *resources.Resource, a *Audience) string {
+	hashed := hashedName(r)
+	if a.Direction == GlobalToZone && isApart(r, hashed) {
+		return r.Name
+	}
+	return hashed
 }
 
 // hashesFor: a zone always hashes what it sends, the global for peers that expect it; some types keep their names.
@@ -318,7 +350,7 @@ func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
 			changed = true
 		}
 	}
-	eachObject(networking["inbound"], "inbound", pin)
+	resources.EachObject(networking["inbound"], "inbound", pin)
 	if gateway, ok := networking["gateway"].(map[string]any); ok {
 		pin("gateway", gateway)
 	}

@@ -53,6 +53,8 @@ type RolloutProxies struct {
 	Enforced int           `json:"enforced"`
 	Total    int           `json:"total"`
 	Behind   []ProxyBehind `json:"behind"`
+	// LeftOut counts the proxies that are not in the other counts, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // NewRollout is that of a stored resource, before anybody was asked.

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"time"
+
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 // promptBytes may stand unanswered in a stream without a send having to wait: gRPC takes 64 KiB of a stream's messages before
@@ -13,9 +15,9 @@ const promptBytes = 32 << 10
 
 // sendWithin sends m and waits for it, at most for the timeout. When it fails, the stream must be ended, which is what
 // ends the send still under way: gRPC blocks while the peer does not read.
-func sendWithin[M any](ctx context.Context, timeout time.Duration, send func(M) error, m M) error {
+func sendWithin[M any](ctx context.Context, timeout time.Duration, guard *panics.Guard, send func(M) error, m M) error {
 	sent := make(chan error, 1)
-	go func() { sent <- send(m) }()
+	go func() { sent <- guard.Do(serving, func() error { return send(m) }) }()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
@@ -79,7 +81,7 @@ func (s *sender) due(sub *subscription, patient bool) bool {
 
 // prompt reports whether gRPC takes what is in flight at once.
 func (s *sender) prompt() bool {
-	unanswered := s.empties
+	unanswered := 0
 	for _, sub := range s.order {
 		if sub.inflight != nil {
 			unanswered += sub.inflight.size
@@ -95,7 +97,7 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	if s.prompt() {
 		err = s.stream.SendMsg(m)
 	} else {
-		err = sendWithin(ctx, s.sendTimeout, s.stream.SendMsg, any(m))
+		err = sendWithin(ctx, s.sendTimeout, s.panics, s.stream.SendMsg, any(m))
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -34,6 +35,8 @@ type senderConfig struct {
 	encoder  *Encoder
 	refusals *Refusals
 	ledger   *ledger
+	// over remembers which bounds the peer met.
+	over *overLimits
 	// turns limits full states; nil does not.
 	turns *turns
 	// status, when not nil, holds live types: those of which nothing is durable on this side.
@@ -48,6 +51,7 @@ type senderConfig struct {
 	now           func() time.Time
 	// tracer is nil when nothing is traced.
 	tracer  trace.Tracer
+	panics  *panics.Guard
 	session *session
 	log     *slog.Logger
 }
@@ -81,10 +85,8 @@ type sender struct {
 	// unsent is a message in flight that only the stream's goroutine may send; failed is why the stream has to end.
 	unsent *unsent
 	failed error
-	// unknown counts requests for types that nobody knows.
+	// unknown counts requests for types of which nothing is told here.
 	unknown int
-	// empties is the bytes of the messages that need no answer.
-	empties int
 }
 
 // subscription is one type that the peer asked for.
@@ -100,8 +102,9 @@ type subscription struct {
 	noticed time.Time
 	// listed: the complete list that begins a subscription has been answered.
 	listed bool
-	// have are the versions that the peer said it has, until the first list is answered.
-	have map[string]string
+	// have are the versions that the peer said it has, until the first list is answered; haveSize is about what they take, in bytes.
+	have     map[string]string
+	haveSize int
 	// transfer is a list or change that takes several messages, between two of them.
 	transfer *transfer
 	// inflight is the message that the peer has not answered.
@@ -181,7 +184,7 @@ func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan 
 		case late:
 			s.turn.end()
 		case request != nil:
-			err = s.handle(ctx, request)
+			err = s.handle(request)
 		}
 		if err != nil {
 			return err

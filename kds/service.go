@@ -77,6 +77,10 @@ var globalServiceDesc = grpc.ServiceDesc{
 
 //nolint:revive // the order of arguments is gRPC's
 func handleHealthCheck(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	ctx, err := judgedBy(srv, ctx)
+	if err != nil {
+		return nil, err
+	}
 	in := new(meshpb.ZoneHealthCheckRequest)
 	if err := decode(in); err != nil {
 		return nil, err

@@ -38,6 +38,8 @@ func toStatus(err error) error {
 		code = codes.Aborted
 	case errors.Is(err, ErrDraining), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		code = codes.Unavailable
+	case errors.Is(err, ErrTooManyStreams):
+		code = codes.ResourceExhausted
 	case errors.Is(err, ErrSendTimeout), errors.Is(err, ErrNoAnswer):
 		code = codes.DeadlineExceeded
 	case errors.Is(err, ErrStreamEnded), errors.Is(err, context.Canceled):

@@ -95,6 +95,9 @@ func Decode(t resources.Type, wire *discovery.Resource) (*resources.Resource, er
 	if err != nil {
 		return nil, fmt.Errorf("%w: spec: %w", errUndecodable, err)
 	}
+	if err := checkLabels(meta.GetLabels()); err != nil {
+		return nil, err
+	}
 	r := &resources.Resource{Key: resources.Key{Type: t, Mesh: meta.GetMesh(), Name: meta.GetName()}, Labels: meta.GetLabels(), Spec: spec}
 	if r.Labels == nil {
 		r.Labels = map[string]string{}

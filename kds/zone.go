@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -66,10 +67,14 @@ type ZoneConfig struct {
 	Incarnations Incarnations
 	// Known keeps what is known of the global's copies over restarts; nil keeps it while the process lives.
 	Known *KnownFiles
+	// Open opens the secrets of what is sent; nil where nothing is sealed.
+	Open OpenFunc
 	// Observer hears what happens; nil for none.
 	Observer Observer
 	// Tracer gets a span for each step of a traced change; nil for none.
 	Tracer trace.Tracer
+	// Panics catches what would end the process on behalf of the global; nil lets it.
+	Panics *panics.Guard
 	Log    *slog.Logger
 }
 
@@ -81,6 +86,7 @@ type Zone struct {
 	encoder   *Encoder
 	known     *Known
 	refusals  *Refusals
+	over      *overLimits
 	ledger    *ledger
 	met       *acquaintance
 	current   atomic.Pointer[session]
@@ -125,8 +131,9 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), ledger: newLedger()}
-	z.encoder = NewEncoder(z.mapping)
+	z := &Zone{config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
+	z.encoder = NewEncoder(z.mapping, c.Open)
+	z.encoder.panics = c.Panics
 	z.met = &acquaintance{kept: c.Incarnations, ledger: z.ledger, log: c.Log}
 	return z
 }
@@ -163,20 +170,32 @@ func (z *Zone) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	z.connected.Store(true)
-	z.current.Store(s)
-	z.conn.Store(conn)
-	z.ledger.session(true, time.Now())
-	z.opened = time.Now()
+	z.enter(s, conn)
+	defer z.leave()
 	s.observe(Event{Kind: SessionStarted, Time: z.opened})
 	z.config.Log.Info("connected to the global", "zone", z.config.Zone, "global", z.targetNow(), "session", s.number)
 	err = z.serve(s, conn, down, up, health.interval)
-	z.connected.Store(false)
+	z.leave()
+	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
+	return err
+}
+
+func (z *Zone) enter(s *session, conn *grpc.ClientConn) {
+	z.connected.Store(true)
+	z.current.Store(s)
+	z.conn.Store(conn)
+	z.opened = time.Now()
+	z.ledger.session(true, z.opened)
+}
+
+func (z *Zone) leave() {
+	if !z.connected.Swap(false) {
+		return
+	}
 	z.current.Store(nil)
 	z.conn.Store(nil)
 	z.ledger.session(false, time.Now())
-	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
-	return err
+	z.refusals.rest()
 }
 
 // serve runs the parts of a session; the first that ends, ends all.
@@ -184,15 +203,15 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 	var group errgroup.Group
 	part := func(run func() error) {
 		group.Go(func() error {
-			err := run()
+			err := z.config.Panics.Do(serving, run)
 			s.cancel(err)
 			return err
 		})
 	}
 	responses, requests := make(chan *discovery.DeltaDiscoveryResponse), make(chan *discovery.DeltaDiscoveryRequest)
-	part(func() error { return ended(receiveAll(s.ctx, down.Recv, responses)) })
+	part(func() error { return ended(receiveAll(s.ctx, checked(down.Recv, checkResponse), responses)) })
 	sender := z.newSender(s)
-	part(func() error { return ended(receiveAll(s.ctx, sender.left(up.Recv), requests)) })
+	part(func() error { return ended(receiveAll(s.ctx, sender.left(checked(up.Recv, checkRequest)), requests)) })
 	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })
 	part(func() error { return sender.run(s.ctx, up, requests) })
 	part(func() error { return z.report(s.ctx, s, conn) })
@@ -207,19 +226,19 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
 		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
-		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, met: z.met,
+		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, over: z.over, met: z.met,
 		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
-		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, session: s, log: z.logOf(s, GlobalToZone),
+		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, GlobalToZone),
 	})
 }
 
 func (z *Zone) newSender(s *session) *sender {
 	return newSender(senderConfig{
 		direction: ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store, status: z.config.Status, pace: unpaced{z.config.Store},
-		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, features: s.features,
+		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
-		tracer: z.config.Tracer, session: s, log: z.logOf(s, ZoneToGlobal),
+		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, ZoneToGlobal),
 	})
 }
 
@@ -238,6 +257,12 @@ func (z *Zone) outgoing(ctx context.Context) context.Context {
 	}
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
+
+// shortestHealth and longestHealth bound what a global asks for.
+const (
+	shortestHealth = 10 * time.Millisecond
+	longestHealth  = time.Hour
+)
 
 // health is what a global answers to HealthCheck. It is zero for one that does not know the method.
 type health struct {
@@ -261,6 +286,8 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, 
 	interval := resp.GetInterval().AsDuration()
 	if interval <= 0 {
 		interval = z.config.HealthInterval
+	} else {
+		interval = min(max(interval, shortestHealth), longestHealth)
 	}
 	return health{interval, ParseFeatures(header.Get(metadataFeatures)), incarnationOf(header)}, nil
 }

@@ -2,10 +2,12 @@ package resources
 
 // Verbs of an AccessRule: what may be done with the things that the rule names.
 const (
-	VerbRead   = "read"
-	VerbCreate = "create"
-	VerbUpdate = "update"
-	VerbDelete = "delete"
+	VerbRead = "read"
+	// VerbReadSecret shows the secrets in a resource, of which others see a hash. It needs VerbRead too.
+	VerbReadSecret = "read-secret"
+	VerbCreate     = "create"
+	VerbUpdate     = "update"
+	VerbDelete     = "delete"
 	// VerbAssign gives a Dataplane an identity: AccessServiceAccount or AccessWorkload. Source: seed 003, "TrafficTarget".
 	VerbAssign = "assign"
 	// VerbSign has the zone sign the identity of a Dataplane for whoever asks.
@@ -42,20 +44,22 @@ const (
 	AccessZoneToken       = "ZoneToken"
 	AccessKey             = "Key"
 	AccessAuditLog        = "AuditLog"
+	// AccessSecret is a secret that resources refer to by name; it is written and listed, and never read.
+	AccessSecret = "Secret"
 	// AccessServer is the server as a whole: its answers about everything.
 	AccessServer = "Server"
 )
 
 // AccessVerbs returns all verbs. The slice is the caller's.
 func AccessVerbs() []string {
-	return []string{VerbRead, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue, VerbRotate, VerbRevoke,
+	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue, VerbRotate, VerbRevoke,
 		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbBackUp}
 }
 
 // AccessThings returns what permissions can be about besides the types of the registry. The slice is the caller's.
 func AccessThings() []string {
 	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessUserCertificate, AccessDataplaneToken,
-		AccessZoneToken, AccessKey, AccessAuditLog, AccessServer}
+		AccessZoneToken, AccessKey, AccessAuditLog, AccessSecret, AccessServer}
 }
 
 // AccessRole is a set of permissions. Roles add up; nothing takes a permission away.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 // AppendUniversal appends r in Universal form as JSON without white space: type, mesh, name, namespace, times, labels,
@@ -137,7 +139,16 @@ func EncodeYAML(raw []byte) ([]byte, error) {
 		}
 	}
 	err = enc.Close()
-	return out.Bytes(), err
+	return printing.YAML(out.Bytes()), err
+}
+
+// yamlString quotes what has characters that are not to be shown, so that they can be escaped.
+func yamlString(text string) *yaml.Node {
+	y := &yaml.Node{}
+	if y.SetString(text); !printing.Safe(text) {
+		y.Style = yaml.DoubleQuotedStyle
+	}
+	return y
 }
 
 // yaml returns n as a node of the YAML package, which quotes strings that would read as something else.
@@ -150,9 +161,7 @@ func (n *node) yaml() *yaml.Node {
 	case numberNode:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
 	case stringNode:
-		y := &yaml.Node{}
-		y.SetString(n.text)
-		return y
+		return yamlString(n.text)
 	case arrayNode:
 		y := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for _, item := range n.items {
@@ -162,8 +171,7 @@ func (n *node) yaml() *yaml.Node {
 	default:
 		y := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for _, f := range n.fields {
-			key := &yaml.Node{}
-			key.SetString(f.name)
+			key := yamlString(f.name)
 			y.Content = append(y.Content, key, f.value.yaml())
 		}
 		return y

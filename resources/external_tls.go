@@ -47,20 +47,61 @@ const (
 	VerifySkipAll = "SkipAll"
 )
 
-// DataSource is text in the resource itself, or a secret, which no server has here.
+// DataSource is text in the resource itself, or where the zone that uses it finds it: a secret of the zone's, by name, or a file on its
+// machine.
 type DataSource struct {
-	Secret       string `json:"secret"`
-	Inline       string `json:"inline"` // base64
-	InlineString string `json:"inlineString"`
+	Secret       string      `json:"secret"`
+	File         *FileSource `json:"file"`
+	Inline       string      `json:"inline"` // base64
+	InlineString string      `json:"inlineString"`
 }
 
-// Text returns what is in the source; that of a nil source is empty.
+// Refers reports whether the text is not in the resource.
+func (s *DataSource) Refers() bool { return s != nil && (s.Secret != "" || s.File != nil) }
+
+// Given reports whether the source says anything.
+func (s *DataSource) Given() bool {
+	return s != nil && (s.Refers() || s.Inline != "" || s.InlineString != "")
+}
+
+// check says what is wrong with how the source is written.
+func (s *DataSource) check() error {
+	if s == nil {
+		return nil
+	}
+	given := 0
+	for _, is := range []bool{s.Secret != "", s.File != nil, s.Inline != "", s.InlineString != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return fmt.Errorf("want one of secret, file, inline and inlineString, got %d", given)
+	case s.Secret != "" && !dnsSubdomain.MatchString(s.Secret):
+		return fmt.Errorf("secret: want the name of a secret: lower-case letters, digits and dashes, got %q", shorten(s.Secret))
+	case s.File != nil && !IsSourceFile(s.File.Path):
+		return fmt.Errorf("file.path: want the name of a file in the folder that the zone has for this mesh and namespace (--external-secrets-dir), without a slash, got %q", shorten(s.File.Path))
+	}
+	return nil
+}
+
+// IsSourceFile reports whether a DataSource may name a file like that: one of a folder, and no folder.
+func IsSourceFile(name string) bool {
+	return name != "" && name != "." && name != ".." && len(name) <= 253 && !strings.ContainsAny(name, "/\\\x00")
+}
+
+// Text returns what is in the source; that of a nil source is empty. The error of one that refers says so; that of a sealed one too.
 func (s *DataSource) Text() (string, error) {
 	switch {
 	case s == nil:
 		return "", nil
 	case s.Secret != "":
-		return "", fmt.Errorf("secret: there are no secrets here, give inline or inlineString")
+		return "", fmt.Errorf("secret: it cannot be kept in a secret, give inline or inlineString")
+	case s.File != nil:
+		return "", fmt.Errorf("file: it cannot be kept in a file, give inline or inlineString")
+	case IsHidden(s.Inline) || IsHidden(s.InlineString):
+		return "", fmt.Errorf("it is sealed, and cannot be opened here")
 	case s.Inline != "":
 		raw, err := base64.StdEncoding.DecodeString(s.Inline)
 		if err != nil {
@@ -102,24 +143,20 @@ func (t *ExternalTLS) check() error {
 	if !slices.Contains([]string{"", VerifySecured, VerifySkipSAN, VerifySkipCA, VerifySkipAll}, v.Mode) {
 		return fmt.Errorf("tls.verification.mode: want %s, %s, %s or %s, got %q", VerifySecured, VerifySkipSAN, VerifySkipCA, VerifySkipAll, v.Mode)
 	}
-	var texts [3]string
-	for i, source := range []*DataSource{v.CACert, v.ClientCert, v.ClientKey} {
-		text, err := source.Text()
-		if err != nil {
-			return fmt.Errorf("tls.verification.%s.%w", [...]string{"caCert", "clientCert", "clientKey"}[i], err)
-		}
-		texts[i] = text
+	authority, err := v.checkSources()
+	if err != nil {
+		return err
 	}
 	switch v.Mode {
 	case VerifySkipAll:
 	case VerifySkipCA:
 		return fmt.Errorf("tls.verification.mode: %s cannot be had: Envoy looks at no name of a certificate whose authority it does not verify: use %s to accept anybody", VerifySkipCA, VerifySkipAll)
 	default:
-		if reason := pemProblem(texts[0]); reason != "" {
+		if reason := pemProblem(authority); reason != "" {
 			return fmt.Errorf("tls.verification.caCert: %s: a proxy believes no authority by itself, so give those of the service, or the mode %s", reason, VerifySkipAll)
 		}
 	}
-	if (texts[1] == "") != (texts[2] == "") {
+	if v.ClientCert.Given() != v.ClientKey.Given() {
 		return fmt.Errorf("tls.verification: clientCert and clientKey go together")
 	}
 	for i, san := range v.SubjectAltNames {
@@ -135,6 +172,27 @@ func (t *ExternalTLS) check() error {
 	return nil
 }
 
+// checkSources returns the authorities. Those have to be in the resource; the client's certificate and key can be elsewhere, or sealed.
+func (v *ExternalVerification) checkSources() (authority string, err error) {
+	for _, source := range []struct {
+		name string
+		*DataSource
+	}{{"caCert", v.CACert}, {"clientCert", v.ClientCert}, {"clientKey", v.ClientKey}} {
+		err := source.check()
+		switch {
+		case err != nil || source.DataSource == nil:
+		case source.name == "caCert":
+			authority, err = source.Text()
+		case !source.Refers() && !IsHidden(source.Inline) && !IsHidden(source.InlineString):
+			_, err = source.Text()
+		}
+		if err != nil {
+			return "", fmt.Errorf("tls.verification.%s.%w", source.name, err)
+		}
+	}
+	return authority, nil
+}
+
 // Unreachable says why no proxy can send to the service, or returns nil.
 func (s *MeshExternalService) Unreachable() error {
 	if len(s.Endpoints) == 0 {
@@ -142,4 +200,29 @@ func (s *MeshExternalService) Unreachable() error {
 	}
 	_, err := s.ReadTLS()
 	return err
+}
+
+// RefersToSources reports whether r is a MeshExternalService that names secrets or files, which can change without it.
+func RefersToSources(r *Resource) bool { return len(SourcesOf(r)) > 0 }
+
+// SourcesOf are the sources of a MeshExternalService that name secrets or files.
+func SourcesOf(r *Resource) []*DataSource {
+	if r.Type != TypeMeshExternalService {
+		return nil
+	}
+	spec, err := SpecAs[MeshExternalService](r)
+	if err != nil {
+		return nil
+	}
+	tls, err := spec.ReadTLS()
+	if err != nil || tls == nil {
+		return nil
+	}
+	var out []*DataSource
+	for _, s := range []*DataSource{tls.Verification.ClientCert, tls.Verification.ClientKey} {
+		if s.Refers() {
+			out = append(out, s)
+		}
+	}
+	return out
 }

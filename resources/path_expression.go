@@ -13,8 +13,10 @@ const (
 	// maxProgramSize bounds the steps that an expression compiles to, repetitions written out. Envoy refuses a whole
 	// configuration for an expression that is too big for its RE2, far above this.
 	maxProgramSize = 20_000
-	maxASCII       = 0x7f
-	maxByte        = 0xff
+	// maxRespelledSize bounds the same with all other spellings in it, which a deny matches too.
+	maxRespelledSize = 10 * maxProgramSize
+	maxASCII         = 0x7f
+	maxByte          = 0xff
 )
 
 var (
@@ -29,8 +31,7 @@ var (
 // query, are gone. Expressions that would not mean the same then, or are too big for Envoy, are errors.
 func PathExpression(expr string) (string, error) { return pathExpression(expr, false) }
 
-// DeniedPathExpression is PathExpression for a deny: it matches a path also where reserved characters are written in the other way,
-// plain or percent-encoded, and escapes with hexadecimal digits of the other case (RespelledExpression).
+// DeniedPathExpression is PathExpression for a deny: it matches a path also in its other spellings (RespelledExpression).
 func DeniedPathExpression(expr string) (string, error) { return pathExpression(expr, true) }
 
 func pathExpression(expr string, respelled bool) (string, error) {
@@ -47,10 +48,14 @@ func pathExpression(expr string, respelled bool) (string, error) {
 	if re, err = onlyPathRunes(re); err != nil {
 		return "", err
 	}
-	if respelled {
-		re = respell(re)
+	limit := maxProgramSize
+	if programSize(re) > limit {
+		return "", errProgram
 	}
-	if programSize(re) > maxProgramSize {
+	if respelled {
+		re, limit = respell(re), maxRespelledSize
+	}
+	if programSize(re) > limit {
 		return "", errProgram
 	}
 	return strings.ReplaceAll(re.String(), string(rune(maxByte)), `\xff`), nil

@@ -11,7 +11,8 @@ import (
 func TestRespelledExpression(t *testing.T) {
 	for _, c := range []struct{ expression, path, want string }{
 		{"/a:b", "/a:b /a%3ab /a%3Ab", "yes"},
-		{"/a:b", "/a%3 /ab /a%253Ab /A:b", "no"},
+		{"/a:b", "/a%3 /ab /a%253Ab /A:bc", "no"},
+		{"/a:b", "/A:b /;x/a:b /;/%20A%3ab", "yes"},
 		{"/a%3ab", "/a:b /a%3Ab", "yes"},
 		{"/[:x]+y", "/:%3ax%3Ay /y%", "yes no"},
 		{"/(?:a|%24)x{2}", "/$xx /%24xx", "yes"},

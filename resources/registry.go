@@ -64,6 +64,8 @@ type Descriptor struct {
 	KeepName bool
 	// Policy is nil for types that are not policies.
 	Policy *PolicyShape
+	// Sensitive says where specs of the type hold secrets; nil for types that have no place for one. See Sensitive.
+	Sensitive *Sensitive
 
 	newSpec func() any
 }
@@ -72,20 +74,21 @@ type Descriptor struct {
 // Policies stand in the order in which they are evaluated and shown.
 // Source: kuma-wire, "Resource types"; seed 003; MeshTrust crosses zones here (design, section 4, "What crosses").
 var table = []Descriptor{
-	{Type: TypeMesh, Path: "meshes", Short: "m", Scope: ScopeGlobal, GlobalToZone: true, WrittenOn: OnGlobal, Codec: Protobuf, KeepName: true, newSpec: specOf[meshpb.Mesh]},
+	{Type: TypeMesh, Path: "meshes", Short: "m", Scope: ScopeGlobal, GlobalToZone: true, WrittenOn: OnGlobal, Codec: Protobuf, KeepName: true, Sensitive: anywhere(), newSpec: specOf[meshpb.Mesh]},
 	{Type: TypeZone, Path: "zones", Short: "z", Scope: ScopeGlobal, WrittenOn: OnGlobal, Codec: Protobuf, newSpec: specOf[systempb.Zone]},
 	{Type: TypeZoneInsight, Path: "zone-insights", Scope: ScopeGlobal, Codec: Protobuf, newSpec: specOf[systempb.ZoneInsight]},
 	{Type: TypeAccessRole, Path: "accessroles", AltPath: "access-roles", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRole]},
 	{Type: TypeAccessRoleBinding, Path: "accessrolebindings", AltPath: "access-role-bindings", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRoleBinding]},
 	{Type: TypeMeshTrust, Path: "meshtrusts", Short: "mtrust", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshTrust]},
-	{Type: TypeMeshIdentity, Path: "meshidentities", Short: "mid", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshIdentity]},
+	{Type: TypeMeshIdentity, Path: "meshidentities", Short: "mid", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("provider.bundled.ca.privateKey"), newSpec: specOf[MeshIdentity]},
 	{Type: TypeDataplane, Path: "dataplanes", Short: "dp", Scope: ScopeMesh, ZoneToGlobal: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.Dataplane]},
 	{Type: TypeDataplaneInsight, Path: "dataplane-insights", Scope: ScopeMesh, ZoneToGlobal: true, Codec: Protobuf, newSpec: specOf[meshpb.DataplaneInsight]},
 	{Type: TypeZoneIngress, Path: "zoneingresses", AltPath: "zone-ingresses", Short: "zi", Scope: ScopeGlobal, ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.ZoneIngress]},
 	{Type: TypeMeshService, Path: "meshservices", Short: "msvc", Scope: ScopeMesh, ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, HasStatus: true, newSpec: specOf[MeshService]},
-	{Type: TypeMeshExternalService, Path: "meshexternalservices", Short: "extsvc", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshExternalService]},
+	{Type: TypeMeshExternalService, Path: "meshexternalservices", Short: "extsvc", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("tls.verification.clientKey"), newSpec: specOf[MeshExternalService]},
 	{Type: TypeMeshMultiZoneService, Path: "meshmultizoneservices", Short: "mzsvc", Scope: ScopeMesh, GlobalToZone: true, WrittenOn: OnGlobal, HasStatus: true, newSpec: specOf[MeshMultiZoneService]},
-	{Type: TypeMeshGateway, Path: "meshgateways", Short: "mgw", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, Codec: Protobuf, newSpec: specOf[meshpb.MeshGateway]},
+	{Type: TypeMeshGateway, Path: "meshgateways", Short: "mgw", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, Codec: Protobuf, Sensitive: anywhere("conf.listeners[].tls.certificates[]"), newSpec: specOf[meshpb.MeshGateway]},
+	{Type: TypeMeshReferenceGrant, Path: "meshreferencegrants", Short: "mrg", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, newSpec: specOf[MeshReferenceGrant]},
 	{Type: TypeHTTPRouteGroup, Path: "httproutegroups", Short: "hrg", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[HTTPRouteGroup]},
 	{Type: TypeTCPRoute, Path: "tcproutes", Short: "tcpr", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[TCPRoute]},
 	{Type: TypeTrafficTarget, Path: "traffictargets", Short: "tt", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[TrafficTarget]},
@@ -99,8 +102,8 @@ var table = []Descriptor{
 	withStatus(policy(TypeMeshTrace, "meshtraces", "mtr", PolicyShape{Single: true})),
 	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi", PolicyShape{To: true, From: true, Rules: true}),
 	policy(TypeMeshRateLimit, "meshratelimits", "mrl", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
-	policy(TypeMeshTimeout, "meshtimeouts", "mt", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
-	policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp", PolicyShape{From: true, Rules: true}),
+	withoutSecrets(policy(TypeMeshTimeout, "meshtimeouts", "mt", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
+	withoutSecrets(policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp", PolicyShape{From: true, Rules: true})),
 	policy(TypeMeshHealthCheck, "meshhealthchecks", "mhc", PolicyShape{To: true}),
 	policy(TypeMeshCircuitBreaker, "meshcircuitbreakers", "mcb", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
 	policy(TypeMeshRetry, "meshretries", "mr", PolicyShape{To: true}),
@@ -119,8 +122,14 @@ func specOf[T any]() any { return new(T) }
 func policy(t Type, path, short string, shape PolicyShape) Descriptor {
 	return Descriptor{
 		Type: t, Path: path, Short: short, Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true,
-		WrittenOn: Anywhere, Policy: &shape, newSpec: specOf[Policy],
+		WrittenOn: Anywhere, Policy: &shape, Sensitive: anywhere(), newSpec: specOf[Policy],
 	}
+}
+
+// withoutSecrets is for policies all of whose fields are known, and none is a secret.
+func withoutSecrets(d Descriptor) Descriptor {
+	d.Sensitive = nil
+	return d
 }
 
 func withStatus(d Descriptor) Descriptor {

@@ -56,6 +56,16 @@ func (r *Resource) Clone() *Resource {
 	return &c
 }
 
+// WithSpec returns r with another spec: r itself where it is the one that r has.
+func (r *Resource) WithSpec(spec *Spec) *Resource {
+	if spec == r.Spec {
+		return r
+	}
+	c := r.Clone()
+	c.Spec = spec
+	return c
+}
+
 // Descriptor returns the registry's row for the resource. It panics for an unknown type: decoders refuse those, so
 // no Resource with one exists.
 func (r *Resource) Descriptor() *Descriptor {

@@ -2,8 +2,8 @@ package resources
 
 import (
 	"fmt"
-	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
@@ -11,9 +11,9 @@ import (
 // path: many applications read `/a:b` and `/a%3Ab` as one.
 const ReservedPathCharacters = "!$&'()*+,:;=@[]#"
 
-// RespelledExpression matches every path that expr matches, and every other spelling of it: a reserved character in expr matches its
-// escape too, the escape of one matches the character, and digits of escapes match in either case. It fails where expr is no
-// expression.
+// RespelledExpression matches every path that expr matches, and every other spelling of it: letters in either case and full width, a
+// reserved character plain or escaped, digits of escapes in either case, and slashes with what applications drop around them:
+// parameters, empty segments, blanks, dots at the end of a segment. It fails where expr is no expression.
 func RespelledExpression(expr string) (string, error) {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -30,7 +30,7 @@ func respell(re *syntax.Regexp) *syntax.Regexp {
 		return respellClass(re)
 	case syntax.OpStar, syntax.OpPlus:
 		if isClass(re.Sub[0]) && spansEscapes(re.Sub[0]) {
-			return re
+			return foldClass(re.Sub[0], re)
 		}
 	}
 	out := *re
@@ -41,52 +41,88 @@ func respell(re *syntax.Regexp) *syntax.Regexp {
 	return &out
 }
 
-// respellLiteral takes a literal apart into reserved characters, escapes, and the rest.
+// respellLiteral takes a literal apart into slashes, escapes, and the rest.
 func respellLiteral(re *syntax.Regexp) *syntax.Regexp {
-	out := &syntax.Regexp{Op: syntax.OpConcat}
-	plain := func(r ...rune) {
-		if n := len(out.Sub); n > 0 && out.Sub[n-1].Op == syntax.OpLiteral && out.Sub[n-1].Flags == re.Flags {
-			out.Sub[n-1].Rune = append(out.Sub[n-1].Rune, r...)
-			return
-		}
-		out.Sub = append(out.Sub, &syntax.Regexp{Op: syntax.OpLiteral, Flags: re.Flags, Rune: r})
-	}
+	var out strings.Builder
 	for i := 0; i < len(re.Rune); i++ {
-		c, escaped := re.Rune[i], false
-		if c == '%' && i+2 < len(re.Rune) {
-			var code rune
-			if _, err := fmt.Sscanf(string(re.Rune[i+1:i+3]), "%02x", &code); err == nil && isHexRune(re.Rune[i+1]) && isHexRune(re.Rune[i+2]) {
-				c, escaped = code, true
-				i += 2
+		c := re.Rune[i]
+		if c == '%' && i+2 < len(re.Rune) && isHexRune(re.Rune[i+1]) && isHexRune(re.Rune[i+2]) {
+			_, _ = fmt.Sscanf(string(re.Rune[i+1:i+3]), "%02x", &c)
+			i += 2
+			if c > maxASCII {
+				fmt.Fprintf(&out, "%%%02x", c)
+				continue
 			}
 		}
-		switch {
-		case isReservedInPaths(c):
-			out.Sub = append(out.Sub, mustParse("(?:"+regexp.QuoteMeta(string(c))+"|"+EscapeExpression(byte(c))+")"))
-		case escaped:
-			out.Sub = append(out.Sub, mustParse(EscapeExpression(byte(c))))
-		default:
-			plain(c)
+		if c == '/' {
+			out.WriteString(PathSeparator)
+		} else {
+			out.WriteString(PathRuneSpellings(c))
 		}
 	}
-	if len(out.Sub) == 1 {
-		return out.Sub[0]
-	}
-	return out
+	return mustParse("(?i:" + out.String() + ")")
 }
 
-// respellClass adds the escapes of the reserved characters in a class.
+// respellClass adds the other case of letters, and the escapes of the reserved characters in a class.
 func respellClass(re *syntax.Regexp) *syntax.Regexp {
-	var escapes []string
+	var spellings []string
 	for _, c := range ReservedPathCharacters {
 		if inClass(re, c) {
-			escapes = append(escapes, EscapeExpression(byte(c)))
+			spellings = append(spellings, EscapeExpression(byte(c)))
 		}
 	}
-	if len(escapes) == 0 {
-		return re
+	if inClass(re, '/') {
+		spellings = append(spellings, "(?i:"+PathSeparator+")")
 	}
-	return &syntax.Regexp{Op: syntax.OpAlternate, Sub: []*syntax.Regexp{re, mustParse(strings.Join(escapes, "|"))}}
+	folded := foldClass(re, re)
+	if len(spellings) == 0 {
+		return folded
+	}
+	return &syntax.Regexp{Op: syntax.OpAlternate, Sub: []*syntax.Regexp{folded, mustParse(strings.Join(spellings, "|"))}}
+}
+
+// foldClass is re, which is the class or repeats it, with the other case of all ASCII letters of the class. A flag would
+// take letters out of a class that is written as what it does not have.
+func foldClass(class, re *syntax.Regexp) *syntax.Regexp {
+	folded := *class
+	if class.Op == syntax.OpCharClass {
+		folded.Rune = slices.Clone(class.Rune)
+		for i, high := range folded.Rune { // no path has more, and large classes are slow to print
+			folded.Rune[i] = min(high, maxByte)
+		}
+		for lower := 'a'; lower <= 'z'; lower++ {
+			for _, pair := range [][2]rune{{lower, lower - 'a' + 'A'}, {lower - 'a' + 'A', lower}} {
+				if inClass(class, pair[0]) && !inClass(class, pair[1]) {
+					folded.Rune = append(folded.Rune, pair[1], pair[1])
+				}
+			}
+		}
+		folded.Rune = sortedRanges(folded.Rune)
+	}
+	if re == class {
+		return &folded
+	}
+	out := *re
+	out.Sub = []*syntax.Regexp{&folded}
+	return &out
+}
+
+// sortedRanges sorts pairs of low and high by low, and joins those that touch.
+func sortedRanges(ranges []rune) []rune {
+	pairs := make([][2]rune, 0, len(ranges)/2)
+	for i := 0; i+1 < len(ranges); i += 2 {
+		pairs = append(pairs, [2]rune{ranges[i], ranges[i+1]})
+	}
+	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
+	out := ranges[:0]
+	for _, p := range pairs {
+		if n := len(out); n > 0 && p[0] <= out[n-1]+1 {
+			out[n-1] = max(out[n-1], p[1])
+			continue
+		}
+		out = append(out, p[0], p[1])
+	}
+	return out
 }
 
 func isClass(re *syntax.Regexp) bool {
@@ -115,8 +151,6 @@ func inClass(class *syntax.Regexp, c rune) bool {
 	}
 	return false
 }
-
-func isReservedInPaths(c rune) bool { return strings.ContainsRune(ReservedPathCharacters, c) }
 
 func isHexRune(c rune) bool { return strings.ContainsRune("0123456789abcdefABCDEF", c) }
 

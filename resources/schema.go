@@ -40,6 +40,8 @@ type schema struct {
 	min, max float64
 	// enum holds the names of an enumShape.
 	enum []string
+	// noNull: null is an error for a field here, and not the same as absent, because absent means more than nothing.
+	noNull bool
 }
 
 type schemaField struct {
@@ -96,7 +98,7 @@ func goSchema(t reflect.Type, owner Type, tag string) *schema {
 	case reflect.Pointer:
 		return goSchema(t.Elem(), owner, tag)
 	case reflect.Struct:
-		s := &schema{shape: fieldsShape, fields: map[string]schemaField{}}
+		s := &schema{shape: fieldsShape, fields: map[string]schemaField{}, noNull: t == reflect.TypeFor[AccessRule]()}
 		addStructFields(s, t, owner)
 		return s
 	case reflect.Slice:

@@ -3,6 +3,7 @@ package resources
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -47,10 +48,34 @@ type ServiceIdentity struct {
 
 // MeshMultiZoneService is a destination made of MeshServices of several zones.
 type MeshMultiZoneService struct {
-	Selector struct {
-		MeshService LabelSelector `json:"meshService"`
-	} `json:"selector"`
-	Ports []MultiZonePort `json:"ports"`
+	Selector MultiZoneSelector `json:"selector"`
+	Ports    []MultiZonePort   `json:"ports"`
+}
+
+// MultiZoneSelector picks MeshServices.
+type MultiZoneSelector struct {
+	MeshService MultiZoneMatch `json:"meshService"`
+}
+
+// MultiZoneMatch matches MeshServices that carry all of the labels. Labels are their owners' to give, so any zone can join; Zones, where
+// it is not empty, lists those that may.
+type MultiZoneMatch struct {
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	Zones       []string          `json:"zones,omitempty"`
+}
+
+// Selects reports whether a MeshService stands behind it.
+func (s *MeshMultiZoneService) Selects(service *Resource) bool {
+	match := &s.Selector.MeshService
+	if len(match.MatchLabels) == 0 || len(match.Zones) > 0 && !slices.Contains(match.Zones, service.Zone()) {
+		return false
+	}
+	for k, v := range match.MatchLabels {
+		if got, ok := service.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return service.Type == TypeMeshService
 }
 
 // MultiZonePort is a port of a MeshMultiZoneService.

@@ -20,6 +20,8 @@ type Spec struct {
 	make  func() any
 	// strict: the document was compared with the type's schema, so nothing in it is unknown.
 	strict bool
+	// sealed: some of its values are in sealed form.
+	sealed bool
 }
 
 // NewSpec takes the JSON object raw as the spec of type t. It keeps what it does not know: strictness towards users
@@ -33,7 +35,7 @@ func NewSpec(t Type, raw []byte) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	return &Spec{raw: canonical, make: d.newSpec}, nil
+	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil && bytes.Contains(canonical, []byte(sealedMark))}, nil
 }
 
 // NewSpecOf is NewSpec for a typed value: one of this package's spec types or a generated message.
@@ -53,6 +55,9 @@ func NewSpecOf(t Type, v any) (*Spec, error) {
 
 // JSON returns the canonical bytes. The caller must not change them.
 func (s *Spec) JSON() []byte { return s.raw }
+
+// Sealed reports whether some of its values are in sealed form; see SealedText.
+func (s *Spec) Sealed() bool { return s.sealed }
 
 // Equal reports whether both are the same JSON value.
 func (s *Spec) Equal(o *Spec) bool { return bytes.Equal(s.raw, o.raw) }

@@ -121,6 +121,9 @@ func (c *strict) object(n *node, s *schema, at *fieldPath) {
 			continue
 		}
 		if f.value.kind == nullNode {
+			if s.noNull {
+				c.failLine(f.line, at.field(f.name), "is null: give its values, or leave it out to mean all")
+			}
 			continue
 		}
 		c.check(f.value, known.schema, at.field(f.name))

@@ -17,6 +17,7 @@ const (
 	TypeMeshTrust            Type = "MeshTrust"
 	TypeMeshIdentity         Type = "MeshIdentity"
 	TypeMeshGateway          Type = "MeshGateway"
+	TypeMeshReferenceGrant   Type = "MeshReferenceGrant"
 
 	// TypeSecret and TypeZoneClaim are known to stores only; see Secret and ZoneClaim.
 	TypeSecret    Type = "Secret"

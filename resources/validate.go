@@ -16,12 +16,25 @@ func Validate(r *Resource, home Home) error {
 	return v.result()
 }
 
-// ValidateSpec checks a resource that a peer sends: all of Validate but labels and what only users are held to. A
-// permission with fields that are unknown here is refused, because it might be read as more permissive than it is
-// (design, section 4).
-func ValidateSpec(r *Resource) error {
-	v := &validation{resource: r, peer: true}
+// ValidateSpec is ValidatePeer where the system namespace is not configured.
+func ValidateSpec(r *Resource) error { return ValidatePeer(r, DefaultSystemNamespace) }
+
+// PeerValidation is ValidatePeer for a receiver whose system namespace is the given one.
+func PeerValidation(systemNamespace string) func(*Resource) error {
+	return func(r *Resource) error { return ValidatePeer(r, systemNamespace) }
+}
+
+// ValidatePeer checks a resource that a peer sends, with its labels pinned and its role computed: all of Validate, in the role that
+// its owner has, but for how things are written, where peers may say more than users (see validation.peer). A permission with
+// fields that are unknown here is refused, because it might be read as more permissive than it is (design, section 4).
+func ValidatePeer(r *Resource, systemNamespace string) error {
+	written, err := AsWritten(r)
+	if err != nil {
+		return err
+	}
+	v := &validation{resource: written, peer: true, home: Home{Zone: r.Zone(), SystemNamespace: systemNamespace}}
 	v.names()
+	v.claims()
 	v.spec()
 	return v.result()
 }
@@ -29,8 +42,11 @@ func ValidateSpec(r *Resource) error {
 // validation collects the problems of one resource.
 type validation struct {
 	resource *Resource
-	home     Home
-	// peer: the resource was written elsewhere and accepted there.
+	// home is where the resource was written: this server for a user's, the zone that it is pinned to, or the global, for a peer's.
+	home Home
+	// peer: the resource was written elsewhere. Its form may be that of another implementation or another version, and what is wrong
+	// with the form alone was its writer's to hear. How far it reaches is judged all the same: no rule on whose namespace, zone, service or
+	// identity a resource may speak of asks this.
 	peer     bool
 	problems []FieldProblem
 }
@@ -88,6 +104,7 @@ func (v *validation) names() {
 	case d.Scope == ScopeMesh:
 		v.label(top("mesh"), r.Mesh)
 	}
+	v.namespaceHolds()
 	if r.Namespace == "" {
 		return
 	}
@@ -96,7 +113,6 @@ func (v *validation) names() {
 		return
 	}
 	v.label(top("namespace"), r.Namespace)
-	v.namespaceHolds()
 }
 
 // name checks the name, and for destinations, meshes and zones that it can be part of a host name.
@@ -146,7 +162,7 @@ func (v *validation) spec() {
 		v.policy()
 		return
 	}
-	if isSMI(r.Type) && !r.Spec.strict { // what is unknown may narrow the access
+	if (isSMI(r.Type) || r.Type == TypeMeshReferenceGrant) && !r.Spec.strict { // what is unknown may narrow the access
 		if v.strictly(); len(v.problems) > 0 {
 			return
 		}
@@ -172,6 +188,8 @@ func (v *validation) spec() {
 		checkTyped(v, (*validation).trust)
 	case TypeMeshIdentity:
 		checkTyped(v, (*validation).meshIdentity)
+	case TypeMeshReferenceGrant:
+		checkTyped(v, (*validation).referenceGrant)
 	case TypeTrafficTarget:
 		checkTyped(v, (*validation).trafficTarget)
 	case TypeHTTPRouteGroup:

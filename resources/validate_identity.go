@@ -46,9 +46,6 @@ func (v *validation) meshIdentity(m *MeshIdentity) {
 // trustDomainTemplate: a zone's own MeshIdentity speaks for that zone's trust domains only, as its MeshTrusts do.
 func (v *validation) trustDomainTemplate(m *MeshIdentity, at *fieldPath) {
 	zone, sample := v.home.Zone, v.home.Zone
-	if v.peer {
-		zone, sample = "", v.resource.Zone()
-	}
 	if sample == "" {
 		sample = "zone"
 	}

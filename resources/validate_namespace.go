@@ -1,26 +1,29 @@
 package resources
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
-// What a namespace that is not the system's may hold, and what a policy in one may say. Peers are not held to it: what they
-// accepted is contained by its role.
+// What a namespace that is not the system's may hold, and what a policy in one may say, whoever sends it.
 // Source: seed 004, "Validation", "Namespace-scoped policies and multizone" and "Referencing MeshGateway".
 
-// customNamespace is the resource's namespace, or "" where it has none or lives with the system.
+// customNamespace is the resource's namespace at home, or "" where it has none or lives with the system.
 func (v *validation) customNamespace() string {
-	if ns := v.resource.Namespace; ns != v.home.systemNamespace() {
+	ns := v.resource.Namespace
+	if v.peer {
+		ns = v.resource.HomeNamespace()
+	}
+	if ns != v.home.systemNamespace() {
 		return ns
 	}
 	return ""
 }
 
+// owner is whose the resource is.
+func (v *validation) owner() Owner { return Owner{Zone: v.home.Zone, Namespace: v.customNamespace()} }
+
 // namespaceHolds checks that resources of the type may be in the resource's namespace on this server.
 func (v *validation) namespaceHolds() {
 	d := v.resource.Descriptor()
-	if v.peer || d.Scope == ScopeGlobal || v.customNamespace() == "" {
+	if d.Scope == ScopeGlobal || v.customNamespace() == "" {
 		return
 	}
 	system := v.home.systemNamespace()
@@ -35,7 +38,7 @@ func (v *validation) namespaceHolds() {
 // namespacedPolicy checks what a policy in a custom namespace says.
 func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
 	ns := v.customNamespace()
-	if v.peer || ns == "" {
+	if ns == "" {
 		return
 	}
 	if len(p.From) > 0 && len(p.To) > 0 {
@@ -89,7 +92,7 @@ func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 	at, system := spec.field("targetRef").field("kind"), v.home.systemNamespace()
 	if v.resource.Descriptor().Policy.Route {
 		v.fail(at, "a %s for a MeshGateway decides what enters the mesh and lives in the system namespace: write it in %s, or target the proxies of %s by Mesh or Dataplane", v.resource.Type, system, ns)
-		v.namespacedBackends(p, ns, spec)
+		v.namespacedBackends(p, ns)
 		return
 	}
 	if !slices.Contains(clusterPolicies, v.resource.Type) || len(p.To) == 0 {
@@ -101,41 +104,12 @@ func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 }
 
 // namespacedBackends: a route of a namespace leads nowhere else, wherever it is let in.
-func (v *validation) namespacedBackends(p *Policy, ns string, spec *fieldPath) {
-	for i := range p.To {
-		var rules []struct {
-			Default HTTPRouteConf `json:"default"`
-		}
-		if len(p.To[i].Rules) == 0 || json.Unmarshal(p.To[i].Rules, &rules) != nil {
-			continue // what does not decode is reported elsewhere
-		}
-		for j := range rules {
-			conf := &rules[j].Default
-			at := spec.field("to").item(i).field("rules").item(j).field("default")
-			for k := range conf.BackendRefs {
-				v.ownBackend(&conf.BackendRefs[k], ns, at.field("backendRefs").item(k))
-			}
-			for k := range conf.Filters {
-				if ref := mirrorBackend(&conf.Filters[k]); ref != nil {
-					v.ownBackend(ref, ns, at.field("filters").item(k).field("requestMirror").field("backendRef"))
-				}
-			}
-		}
-	}
+func (v *validation) namespacedBackends(p *Policy, ns string) {
+	backendsOf(p, func(ref *BackendRef, at *fieldPath) { v.ownBackend(ref, ns, at) })
 }
 
 func (v *validation) ownBackend(ref *BackendRef, ns string, at *fieldPath) {
 	if !producerReference(&ref.TargetRef, ns) {
 		v.fail(sideField(&ref.TargetRef, at), "under a MeshGateway a route leads to its own namespace only: refer to a service of %s, or write the route in %s", ns, v.home.systemNamespace())
 	}
-}
-
-func mirrorBackend(f *HTTPRouteFilter) *BackendRef {
-	var mirror struct {
-		BackendRef *BackendRef `json:"backendRef"`
-	}
-	if len(f.RequestMirror) == 0 || json.Unmarshal(f.RequestMirror, &mirror) != nil {
-		return nil
-	}
-	return mirror.BackendRef
 }

@@ -60,12 +60,31 @@ func (v *validation) meshService(s *MeshService) {
 		switch id.Type {
 		case "ServiceTag":
 		case "SpiffeID":
-			if _, err := spiffeid.FromString(id.Value); err != nil {
-				v.fail(inside.field("value"), "%q is not a SPIFFE ID: %v", shorten(id.Value), err)
-			}
+			v.serviceIdentity(id.Value, inside.field("value"))
 		default:
 			v.fail(inside.field("type"), "want ServiceTag or SpiffeID, got %q", shorten(id.Type))
 		}
+	}
+}
+
+// serviceIdentity: nobody answers for a service as somebody of another zone, nor, by the paths that zones give by themselves, of another
+// namespace. Trust domains that the operator names are judged where identities are compared.
+func (v *validation) serviceIdentity(value string, at *fieldPath) {
+	id, err := spiffeid.FromString(value)
+	if err != nil {
+		v.fail(at, "%q is not a SPIFFE ID: %v", shorten(value), err)
+		return
+	}
+	domain, own := id.TrustDomain().Name(), v.owner()
+	if !strings.HasSuffix(domain, TrustDomainSuffix) || own.IsGlobal() {
+		return
+	}
+	if !IsTrustDomainOf(domain, own.Zone) {
+		v.fail(at, "%s is not of zone %s: a service is answered for by workloads of its own zone", shorten(value), own.Zone)
+		return
+	}
+	if ns, under := strings.CutPrefix(id.Path(), "/ns/"); under && !own.IsOperator() && !strings.HasPrefix(ns, own.Namespace+"/") {
+		v.fail(at, "%s is not of the namespace %s: a service is answered for by workloads of its own namespace", shorten(value), own.Namespace)
 	}
 }
 
@@ -99,6 +118,7 @@ func (v *validation) multiZoneService(s *MeshMultiZoneService) {
 	if len(s.Selector.MeshService.MatchLabels) == 0 {
 		v.fail(at.field("selector").field("meshService").field("matchLabels"), "is empty: name at least one label")
 	}
+	v.multiZoneZones(s, at.field("selector").field("meshService"))
 	if len(s.Ports) == 0 {
 		v.fail(at.field("ports"), "is empty: give at least one")
 	}
@@ -108,6 +128,27 @@ func (v *validation) multiZoneService(s *MeshMultiZoneService) {
 		v.port(s.Ports[i].Port, inside.field("port"))
 		v.portNames(s.Ports[i].Name, s.Ports[i].Port, inside, taken)
 		v.protocol(s.Ports[i].AppProtocol, inside.field("appProtocol"))
+	}
+}
+
+// maxMultiZones bounds the zones that a MeshMultiZoneService lists.
+const maxMultiZones = 1000
+
+func (v *validation) multiZoneZones(s *MeshMultiZoneService, at *fieldPath) {
+	zones, seen := s.Selector.MeshService.Zones, map[string]bool{}
+	if len(zones) > maxMultiZones {
+		v.fail(at.field("zones"), "has %d items, more than %d", len(zones), maxMultiZones)
+		return
+	}
+	for i, zone := range zones {
+		v.label(at.field("zones").item(i), zone)
+		if seen[zone] {
+			v.fail(at.field("zones").item(i), "%s is there twice", shorten(zone))
+		}
+		seen[zone] = true
+	}
+	if only := s.Selector.MeshService.MatchLabels[LabelZone]; only != "" && len(zones) > 0 && !seen[only] {
+		v.fail(at.field("zones"), "does not have %s, which is the only zone that matchLabels lets in: nobody could join", shorten(only))
 	}
 }
 

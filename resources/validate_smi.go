@@ -16,8 +16,8 @@ const anyMethod = "*"
 func (v *validation) trafficTarget(t *TrafficTarget) {
 	spec := top("spec")
 	v.subject(&t.Destination, spec.field("destination"), true)
-	if ns := t.Destination.Namespace; ns != "" && v.resource.Namespace != "" && !v.peer && v.customNamespace() != "" && ns != v.resource.Namespace {
-		v.fail(spec.field("destination").field("namespace"), "is %q: a TrafficTarget in the namespace %s opens service accounts of that namespace only", ns, v.resource.Namespace)
+	if ns := t.Destination.Namespace; ns != "" && v.customNamespace() != "" && ns != v.customNamespace() {
+		v.fail(spec.field("destination").field("namespace"), "is %q: a TrafficTarget in the namespace %s opens service accounts of that namespace only", ns, v.customNamespace())
 	}
 	if len(t.Sources) == 0 {
 		v.fail(spec.field("sources"), "is empty: give at least one service account")

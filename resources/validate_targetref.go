@@ -82,7 +82,7 @@ func (v *validation) refExtras(ref *TargetRef, kind string, at *fieldPath, rules
 	if len(ref.ProxyTypes) > 0 && kind != KindMesh && kind != KindMeshSubset {
 		v.fail(at.field("proxyTypes"), "has no meaning for %s", kind)
 	}
-	if ref.Mesh != "" && ref.Mesh != v.resource.Mesh && !v.peer {
+	if ref.Mesh != "" && ref.Mesh != v.resource.Mesh {
 		v.fail(at.field("mesh"), "a policy reaches its own mesh only: leave it out")
 	}
 }

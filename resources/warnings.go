@@ -16,7 +16,7 @@ func Warnings(r *Resource) []string {
 	case TypeMeshTrust:
 		return trustWarnings(r)
 	case TypeMeshExternalService:
-		return externalWarnings(r)
+		return append(externalWarnings(r), inlineWarnings(r)...)
 	}
 	if r.Descriptor().Policy == nil {
 		return nil

@@ -11,6 +11,8 @@ var (
 	ErrKey = errors.New("the key for secrets cannot be used")
 	// ErrNotFound: there is no secret of that name.
 	ErrNotFound = errors.New("no such secret")
+	// ErrLimit: a secret is empty or too large, or there are too many.
+	ErrLimit = errors.New("over a limit of secrets")
 	// ErrChanged: the secret is not at the version that was named. Read it again and decide anew.
 	ErrChanged = errors.New("the secret was changed in between")
 )

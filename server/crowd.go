@@ -16,71 +16,206 @@ type crowdLimits struct {
 	// perSecond and burst bound new connections of one address, and with them its handshakes.
 	perSecond rate.Limit
 	burst     int
-	// loopback: connections of this machine count too.
+	// loopback: perAddress, total, perSecond and burst hold for connections of this machine too.
 	loopback bool
+	// yields: above perAddress or total the oldest connection makes room, of the address itself or of the one that has most.
+	yields bool
+
+	strangerLimits
 }
 
-// defaultCrowd lets a machine with hundreds of proxies behind one address come back at once after an outage.
+// strangerLimits bound what connections cost that have not proven who they are, wherever they come from.
+type strangerLimits struct {
+	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for their
+	// turn, unread.
+	served, servedPerAddress, waiting int
+	// proof is how long one is read from without a proof, patience how long it waits to be, and grace how long it is left
+	// alone when others wait.
+	proof, patience, grace time.Duration
+	// bytes and frames bound what is read of one.
+	bytes, frames int
+}
+
+// defaultCrowd lets a machine with hundreds of proxies behind one address come back at once after an outage. A proof takes
+// milliseconds, so that few places are enough for thousands that come at once.
 func defaultCrowd() crowdLimits {
-	return crowdLimits{perAddress: 1024, total: 32 << 10, perSecond: 100, burst: 1024}
+	return crowdLimits{
+		perAddress: 1024, total: 32 << 10, perSecond: 100, burst: 1024,
+		strangerLimits: strangerLimits{
+			served: 128, servedPerAddress: 64, waiting: 16 << 10,
+			proof: 10 * time.Second, patience: time.Minute, grace: time.Second,
+			bytes: 64 << 10, frames: 128,
+		},
+	}
+}
+
+// openCrowd is for a port where nobody proves anything: who has asked for something it serves counts as proven, and its
+// connections are few, those of this machine among them. Probes come to it too, which must not find it taken by who is idle there.
+func openCrowd() crowdLimits {
+	c := defaultCrowd()
+	c.perAddress, c.total, c.perSecond, c.loopback, c.yields = 128, 256, 1000, true, true
+	return c
 }
 
 // idleAddresses is how many addresses without a connection are remembered for their rate.
 const idleAddresses = 4096
 
-// crowd is a listener with crowdLimits.
+// crowd is a listener with crowdLimits. Its own goroutine takes connections from the one underneath, from the first Accept on
+// until Close, which waits for it.
 type crowd struct {
 	net.Listener
 	limits crowdLimits
+	taker  sync.WaitGroup
 
 	mu        sync.Mutex
-	open      int              // guarded by mu
+	changed   sync.Cond        // on mu: ready, or err
+	taking    bool             // guarded by mu
+	err       error            // guarded by mu: why no more are taken
+	ready     []*Guest         // guarded by mu: whose turn it is, and whom Accept has not returned
+	open      int              // guarded by mu: those that count for total
 	addresses map[string]*peer // guarded by mu
+	strangers
 }
 
 // peer is what one address has.
 type peer struct {
 	open int
 	rate *rate.Limiter
+	// all are its connections where the limits yield, the oldest first.
+	all []*Guest
+	// served and waiting are its strangers, the oldest first; proven is when the last of them stopped being one.
+	served, waiting []*Guest
+	proven          time.Time
+}
+
+// strangers are what a crowd has of them, guarded by its mu.
+type strangers struct {
+	// served are read from, waiting wait for that.
+	served, waiting int
+	// busy and queued are the addresses that have some of either.
+	busy, queued map[*peer]struct{}
+	// look is set while somebody looks after them from time to time.
+	look *time.Timer
+	// lost are those that have left unproven since the last look at what they cost, at counted.
+	lost    int
+	counted time.Time
+	// eager: garbage is collected eagerly for their sake.
+	eager bool
 }
 
 func limited(l net.Listener, c crowdLimits) net.Listener {
-	return &crowd{Listener: l, limits: c, addresses: map[string]*peer{}}
+	out := &crowd{Listener: l, limits: c, addresses: map[string]*peer{}, strangers: strangers{busy: map[*peer]struct{}{}, queued: map[*peer]struct{}{}}}
+	out.changed.L = &out.mu
+	return out
 }
 
-// Accept returns the next connection within the limits.
+// Accept returns the next connection within the limits, which is a *Guest.
 func (c *crowd) Accept() (net.Conn, error) {
-	for {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.taking && c.err == nil {
+		c.taking = true
+		c.taker.Go(c.take)
+	}
+	for len(c.ready) == 0 {
+		if c.err != nil {
+			return nil, c.err
+		}
+		c.changed.Wait()
+	}
+	next := c.ready[0]
+	c.ready = c.ready[1:]
+	return next, nil
+}
+
+// Close ends Accept and closes the connections that it has not returned. Strangers have a moment to end what they began: no server
+// that drains waits for one that is silent.
+func (c *crowd) Close() error {
+	err := c.Listener.Close()
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = net.ErrClosed
+	}
+	left := c.ready
+	for p := range c.queued {
+		left = append(left, p.waiting...)
+	}
+	for p := range c.busy {
+		for _, g := range p.served {
+			g.due(lastWord)
+		}
+	}
+	c.ready = nil
+	if c.look != nil {
+		c.look.Stop()
+	}
+	eager := c.eager
+	c.eager = false
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	if eager {
+		CollectEagerly(false)
+	}
+	for _, g := range left {
+		_ = g.Close()
+	}
+	c.taker.Wait()
+	return err
+}
+
+// take accepts until the listener underneath is closed. What runs out, such as files, may be there again a little later.
+func (c *crowd) take() {
+	for pause := time.Duration(0); ; {
 		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
+		if err == nil {
+			pause = 0
+			c.arrive(conn, time.Now())
+			continue
 		}
-		address := networkOf(conn.RemoteAddr())
-		if address == "" && !c.limits.loopback {
-			return conn, nil
+		if temporary, ok := err.(interface{ Temporary() bool }); ok && temporary.Temporary() {
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			if c.sleep(pause) {
+				continue
+			}
 		}
-		if c.enter(address, time.Now()) {
-			return &guest{Conn: conn, leave: sync.OnceFunc(func() { c.leave(address) })}, nil
+		c.mu.Lock()
+		if c.err == nil {
+			c.err = err
 		}
-		_ = conn.Close()
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		return
 	}
 }
 
-func (c *crowd) enter(address string, now time.Time) bool {
+// sleep reports false when c was closed meanwhile.
+func (c *crowd) sleep(d time.Duration) bool {
+	<-time.After(d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.err == nil
+}
+
+// enter counts a connection, unless it is above the limits and nobody makes room. c.mu is held.
+func (c *crowd) enter(address string, counts bool, now time.Time) (*peer, bool) {
 	p := c.addresses[address]
 	if p == nil {
 		c.forget()
 		p = &peer{rate: rate.NewLimiter(c.limits.perSecond, c.limits.burst)}
 		c.addresses[address] = p
 	}
-	if c.open >= c.limits.total || p.open >= c.limits.perAddress || !p.rate.AllowN(now, 1) {
-		return false
+	if c.err != nil {
+		return p, false
+	}
+	if counts {
+		full := c.open >= c.limits.total || p.open >= c.limits.perAddress
+		if full && !c.limits.yields || !p.rate.AllowN(now, 1) {
+			return p, false
+		}
+		c.open++
 	}
 	p.open++
-	c.open++
-	return true
+	return p, true
 }
 
 // forget drops addresses without connections once there are many. c.mu is held.
@@ -95,38 +230,14 @@ func (c *crowd) forget() {
 	}
 }
 
-func (c *crowd) leave(address string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
-	if p := c.addresses[address]; p != nil {
-		p.open--
-	}
-}
-
-// networkOf is what is counted as one: an IPv4 address, the network of an IPv6 one, "" for this machine.
-func networkOf(a net.Addr) string {
+// networkOf is what is counted as one: an IPv4 address, the network of an IPv6 one. counts is false for this machine.
+func networkOf(a net.Addr) (address string, counts bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	switch {
-	case !ok || tcp.IP.IsLoopback():
-		return ""
-	case tcp.IP.To4() == nil:
-		return tcp.IP.Mask(net.CIDRMask(64, 128)).String()
+	case !ok:
+		return "", false
+	case tcp.IP.To4() == nil && !tcp.IP.IsLoopback():
+		return tcp.IP.Mask(net.CIDRMask(64, 128)).String(), true
 	}
-	return tcp.IP.String()
+	return tcp.IP.String(), !tcp.IP.IsLoopback()
 }
-
-// guest is a connection that counts until it is closed.
-type guest struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (g *guest) Close() error {
-	defer g.leave()
-	return g.Conn.Close()
-}
-
-// NetConn is the connection underneath.
-func (g *guest) NetConn() net.Conn { return g.Conn }

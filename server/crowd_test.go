@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
+	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 )
@@ -24,9 +27,12 @@ func dialed(t *testing.T, l net.Listener) (conn net.Conn, stays bool) {
 // greeting accepts connections and sends each a byte, until l is closed.
 func greeting(t *testing.T, c crowdLimits) net.Listener {
 	t.Helper()
-	inner, err := Listen("127.0.0.1:0")
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.served == 0 {
+		c.strangerLimits = defaultCrowd().strangerLimits
 	}
 	l := limited(inner, c)
 	done := make(chan struct{})
@@ -91,6 +97,85 @@ func TestAllConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestWhoHasMostMakesRoom: two addresses fill all places, and each of many others still gets one, at the cost of those two.
+func TestWhoHasMostMakesRoom(t *testing.T) {
+	limits := defaultCrowd()
+	limits.perAddress, limits.total, limits.yields = 4, 6, true
+	c := limited(nil, limits).(*crowd)
+	come := func(address string) net.Conn {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+		c.arrive(addressed{far, &net.TCPAddr{IP: net.ParseIP(address)}}, time.Now())
+		return near
+	}
+	for range 10 {
+		come("10.0.0.1")
+	}
+	for range 10 {
+		come("10.0.0.2")
+	}
+	probe := come("10.0.0.3")
+	come("10.0.0.2")
+	c.mu.Lock()
+	one, two, three, open := c.addresses["10.0.0.1"].open, c.addresses["10.0.0.2"].open, c.addresses["10.0.0.3"].open, c.open
+	c.mu.Unlock()
+	if three != 1 || one+two != 5 || open != 6 {
+		t.Errorf("they have %d, %d and %d of %d places", one, two, three, open)
+	}
+	if err := probe.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := probe.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection of the third was closed: %v", err)
+	}
+}
+
+// TestStrangersDoNotOutliveTheListener: one that is read from, and has said all that it may, ends soon after the listener.
+func TestStrangersDoNotOutliveTheListener(t *testing.T) {
+	limits := defaultCrowd()
+	limits.proof, limits.bytes = time.Minute, 1
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limited(inner, limits)
+	conn, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("xx")); err != nil {
+		t.Fatal(err)
+	}
+	served, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer served.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, served)
+	}()
+	_ = l.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(5 * lastWord)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it stays: %v", err)
+		_ = served.Close()
+	}
+	<-read
+}
+
+// addressed is a connection from somewhere.
+type addressed struct {
+	net.Conn
+	from net.Addr
+}
+
+func (a addressed) RemoteAddr() net.Addr { return a.from }
+
 func TestThisMachineIsNotLimited(t *testing.T) {
 	l := greeting(t, crowdLimits{})
 	if _, ok := dialed(t, l); !ok {
@@ -102,8 +187,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 	c := limited(nil, crowdLimits{perAddress: 1, total: 10, perSecond: 1, burst: 1}).(*crowd)
 	for i := range 3 * idleAddresses {
 		address := net.IPv4(10, byte(i>>16), byte(i>>8), byte(i)).String()
-		if c.enter(address, time.Now()) {
-			c.leave(address)
+		if p, ok := c.enter(address, true, time.Now()); ok {
+			c.leave(newGuest(nil, c, p, true))
 		}
 	}
 	if n := len(c.addresses); n > idleAddresses+10 {
@@ -114,8 +199,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := networkOf(a); got != want {
-			t.Errorf("%s counts as %q, want %q", address, got, want)
+		if got, counts := networkOf(a); counts != (want != "") || counts && got != want {
+			t.Errorf("%s counts as %q, %t, want %q", address, got, counts, want)
 		}
 	}
 }

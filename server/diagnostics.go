@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 // Diagnostics serves /livez, /readyz and /metrics, and on loopback /debug/pprof/. A process is alive when it answers, and
@@ -18,6 +20,7 @@ type Diagnostics struct {
 	// Registry holds the process's metrics; parts register theirs at start.
 	Registry *prometheus.Registry
 
+	panics   *panics.Guard
 	mu       sync.Mutex
 	starting error      // guarded by mu: why the server does not serve yet
 	checks   []check    // guarded by mu
@@ -43,6 +46,13 @@ func NewDiagnostics() *Diagnostics {
 	return d
 }
 
+// Guard has guard catch what would end the process on behalf of whoever asks, and shows how often it did. Call it before Serve.
+func (d *Diagnostics) Guard(guard *panics.Guard) {
+	if d.panics = guard; guard != nil {
+		d.Registry.MustRegister(guard)
+	}
+}
+
 // AddCheck makes readiness depend on fn, which must be quick and safe for concurrent use.
 func (d *Diagnostics) AddCheck(name string, fn func() error) {
 	d.mu.Lock()
@@ -59,7 +69,11 @@ func (d *Diagnostics) SetStarting(why error) {
 
 // Serve serves the endpoints on l, as ServeHTTP does.
 func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
-	return ServeHTTP(ctx, l, d.Handler(l.Addr()))
+	h := d.Handler(l.Addr())
+	return ServeHTTP(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		GuestOf(r.Context()).Prove() // by asking: there is no other proof here
+		h.ServeHTTP(w, r)
+	}), d.panics)
 }
 
 // Handler returns the endpoints for a server that listens on a: profiles are only for who is on this machine.
@@ -68,7 +82,8 @@ func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	addProfiles(mux, a)
 	mux.HandleFunc("GET "+LivePage, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+ReadyPage, d.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Registry, promhttp.HandlerOpts{Registry: d.Registry}))
+	metrics := promhttp.HandlerFor(printable{d.Registry}, promhttp.HandlerOpts{Registry: d.Registry})
+	mux.Handle("GET /metrics", new(scrapes).handler(metrics))
 	return mux
 }
 

@@ -6,25 +6,28 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 const (
-	readHeaderTimeout = 10 * time.Second
+	// readHeaderTimeout bounds the handshake of TLS too.
+	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 60 * time.Second
 	// writeTimeout bounds a whole answer, so that nobody who reads slowly keeps one for ever. It is longer than any answer waits.
 	writeTimeout   = 3 * time.Minute
 	idleTimeout    = 120 * time.Second
-	maxHeaderBytes = 64 << 10
+	maxHeaderBytes = 32 << 10
 	// drainTimeout is how long requests under way may take after the end was asked for.
 	drainTimeout = 10 * time.Second
 )
 
 // ServeHTTP serves h on l until ctx ends, then takes no new requests, waits up to 10 s for those under way and returns
-// nil. It closes l.
-func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
+// nil. It closes l. A panic ends the connection that it served, and is told to guard.
+func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panics.Guard) error {
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ConnContext: ofConnection,
 	}
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -43,4 +46,9 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 		return nil
 	}
 	return err
+}
+
+// ofConnection is http.Server.ConnContext.
+func ofConnection(ctx context.Context, conn net.Conn) context.Context {
+	return rememberPeer(withGuest(ctx, conn), conn)
 }

@@ -11,13 +11,20 @@ import (
 // Listen opens a TCP listener on addr, "host:port"; port 0 picks one. Connections are not probed by TCP: what is served
 // on them has pings or timeouts of its own, and gRPC takes an unanswered probe of a busy machine for a dead peer. The
 // error names the address and what to change. Connections from elsewhere are bounded in number and rate, for each address.
-func Listen(addr string) (net.Listener, error) {
+//
+// Its connections are Guests: who serves it calls Prove of those whose callers have proven who they are, and the others end soon.
+func Listen(addr string) (net.Listener, error) { return listen(addr, defaultCrowd()) }
+
+// ListenOpen is Listen for a port on which nobody proves anything: of such connections there are few.
+func ListenOpen(addr string) (net.Listener, error) { return listen(addr, openCrowd()) }
+
+func listen(addr string, limits crowdLimits) (net.Listener, error) {
 	config := net.ListenConfig{KeepAlive: -1}
 	l, err := config.Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q (choose another address, or port 0 for a free one): %w", addr, err)
 	}
-	return limited(l, defaultCrowd()), nil
+	return limited(l, limits), nil
 }
 
 // IsLoopback reports whether what listens on a can only be reached from this machine.

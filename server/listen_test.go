@@ -27,7 +27,7 @@ func TestAcceptedConnectionsAreNotProbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	raw, err := c.(*net.TCPConn).SyscallConn()
+	raw, err := c.(*server.Guest).Conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 // gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half of
@@ -22,23 +23,38 @@ const eagerGCPercent = 5
 //
 // The ballast takes no memory, for nobody touches it; without, a server that holds little collects garbage every few requests.
 func SaveMemory() (release func()) {
-	CollectEagerly(false)
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
+	debug.SetGCPercent(gcPercent)
 	held := make([]byte, ballast)
 	return func() { runtime.KeepAlive(held) }
 }
 
-// CollectEagerly makes the process collect garbage sooner while on is true, for some processor time. It does nothing where
-// the environment decides (GOGC, GOMEMLIMIT). It may wait for a collection under way.
+// eagerly counts who wants garbage collected eagerly. There is one of it, as there is one garbage collector.
+var eagerly struct {
+	sync.Mutex
+	wanted int
+}
+
+// CollectEagerly makes the process collect garbage sooner, for some processor time, from a call with true until each such call has
+// been followed by one with false. It does nothing where the environment decides (GOGC, GOMEMLIMIT). It may wait for a collection
+// under way.
 func CollectEagerly(on bool) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
+	eagerly.Lock()
+	defer eagerly.Unlock()
 	if on {
-		debug.SetGCPercent(eagerGCPercent)
+		eagerly.wanted++
 	} else {
+		eagerly.wanted--
+	}
+	switch {
+	case eagerly.wanted == 1 && on:
+		debug.SetGCPercent(eagerGCPercent)
+	case eagerly.wanted == 0:
 		debug.SetGCPercent(gcPercent)
 	}
 }

@@ -185,7 +185,7 @@ func TestServeHTTPFinishesRequestsUnderWay(t *testing.T) {
 			close(begun)
 			<-finish
 			_, _ = io.WriteString(w, "whole")
-		}))
+		}), nil)
 	}()
 	body := make(chan string, 1)
 	go func() {

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
@@ -42,6 +43,9 @@ type Config struct {
 	Store backend.Config
 	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
 	SecretsKeyFile, SecretsPassphrase string
+	// ExternalSecretsDir is the folder with files that MeshExternalServices may name: those of a mesh in <mesh>/, those of a namespace
+	// in <mesh>/<namespace>/. Empty: they can name none.
+	ExternalSecretsDir string
 	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with a CA in
 	// <DataDir>/tls/ca.crt.
 	APIAddress, XDSAddress, DiagnosticsAddress string
@@ -73,6 +77,8 @@ type Config struct {
 	Access access.Settings
 	// Tracer gets the spans of what passes through; nil for none.
 	Tracer trace.Tracer
+	// Panics catches what would end the process on behalf of one peer or user; nil, as in tests, lets it.
+	Panics *panics.Guard
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
@@ -185,4 +191,13 @@ func (c Config) withDefaults() Config {
 	}
 	c.Store.Path, c.Store.Log = filepath.Join(c.DataDir, backend.File), c.Log
 	return c
+}
+
+// sinks are where proxies log.
+func (c *Config) sinks() ([]accesslog.Sink, error) {
+	sinks, err := accesslog.ParseSinks(c.AccessLog)
+	if err != nil {
+		return nil, fmt.Errorf("access log: %w", err)
+	}
+	return sinks, nil
 }

@@ -33,6 +33,8 @@ type tokenHandler struct {
 	store  store.Reader
 	issuer *tokens.Issuer
 	now    func() time.Time
+	// routes judges who asks.
+	routes *api.Server
 }
 
 // dataplaneTokenRequest says what a Dataplane must be for the token to be good: everything that is given. It must be in the
@@ -57,10 +59,10 @@ type revokeRequest struct {
 }
 
 func (h *tokenHandler) register(routes *api.Server) {
-	issue := api.Need{Verb: resources.VerbIssue, Type: resources.AccessDataplaneToken}
-	routes.Handle("POST /meshes/{mesh}/_dataplane-tokens", h.issue, issue)
-	routes.Handle("POST /zoneingresses/{name}/_token", h.issueForIngress, issue)
-	routes.Handle("POST /_dataplane-tokens/_revoke", h.revoke, api.Need{Verb: resources.VerbRevoke, Type: resources.AccessDataplaneToken})
+	h.routes = routes
+	routes.Handle(api.RouteDataplaneToken, h.issue)
+	routes.Handle(api.RouteIngressToken, h.issueForIngress)
+	routes.Handle(api.RouteRevokeDataplaneToken, h.revoke)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
@@ -72,24 +74,50 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// issue is POST /meshes/{mesh}/_dataplane-tokens.
+// check refuses what no Dataplane can be called: a name with a slash would be the name of one in another namespace.
+func (q *dataplaneTokenRequest) check() error {
+	switch {
+	case q.Dataplane == "" && q.Workload == "" && len(q.Labels) == 0:
+		return api.BadField("dataplane", "say whose token it is: dataplane, workload, labels, or several of them")
+	case len(q.Labels) > maxTokenLabels:
+		return api.BadField("labels", "are %d, want at most %d", len(q.Labels), maxTokenLabels)
+	}
+	for field, name := range map[string]string{"dataplane": q.Dataplane, "workload": q.Workload} {
+		if name == "" {
+			continue
+		}
+		if err := api.CheckName(field, "", name); err != nil {
+			return err
+		}
+	}
+	for key, value := range q.Labels {
+		if !resources.IsLabel(key, value) {
+			return api.BadField("labels", "%q: %q is not a label", key, value)
+		}
+	}
+	return nil
+}
+
+// issue is POST /meshes/{mesh}/_dataplane-tokens. What is judged is the namespace of the Dataplanes that the token is good for.
 func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 	var request dataplaneTokenRequest
 	if err := readBody(w, r, &request); err != nil {
 		return err
 	}
+	if err := request.check(); err != nil {
+		return err
+	}
+	namespace := r.URL.Query().Get("namespace")
+	err := h.routes.Authorize(r, access.About(resources.VerbIssue, resources.AccessDataplaneToken, r.PathValue("mesh"), namespace, request.Dataplane))
+	if err != nil {
+		return err
+	}
 	mesh := resources.Key{Type: resources.TypeMesh, Name: r.PathValue("mesh")}
-	switch {
-	case h.store.Snapshot().Get(mesh) == nil:
+	if h.store.Snapshot().Get(mesh) == nil {
 		return api.NotFound(mesh.String())
-	case request.Dataplane == "" && request.Workload == "" && len(request.Labels) == 0:
-		return api.BadField("dataplane", "say whose token it is: dataplane, workload, labels, or several of them")
-	case len(request.Labels) > maxTokenLabels:
-		return api.BadField("labels", "are %d, want at most %d", len(request.Labels), maxTokenLabels)
 	}
 	claims := tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: mesh.Name, Workload: request.Workload, Labels: request.Labels}
 	claims.Subject = request.Workload
-	namespace := r.URL.Query().Get("namespace")
 	if label, ok := request.Labels[resources.LabelNamespace]; ok && label != namespace {
 		return api.BadField("labels", "name the namespace %q: name it in the query, ?namespace=", label)
 	}

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 const (
@@ -71,8 +71,8 @@ func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if c.DataDir == "" {
 		return nil, errors.New("data dir: say where the zone keeps its credential")
 	}
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data dir: %w", err)
+	if err := server.MakeDataDir(c.DataDir, c.Log); err != nil {
+		return nil, err
 	}
 	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
 	if err != nil {

@@ -34,11 +34,10 @@ type keyHandler struct {
 }
 
 func (h *keyHandler) register(routes *api.Server) {
-	rotate := api.Need{Verb: resources.VerbRotate, Type: resources.AccessKey, Name: "purpose"}
-	routes.Handle("GET /_keys", h.list, api.Need{Verb: resources.VerbRead, Type: resources.AccessKey})
-	routes.Handle("POST /_keys/{purpose}/_rotate", h.rotate, rotate)
-	routes.Handle("POST /_keys/{purpose}/_import", h.imports, rotate)
-	routes.Handle("POST /_keys/{purpose}/{id}/_retire", h.retire, rotate)
+	routes.Handle(api.RouteKeys, h.list)
+	routes.Handle(api.RouteRotateKey, h.rotate)
+	routes.Handle(api.RouteImportKey, h.imports)
+	routes.Handle(api.RouteRetireKey, h.retire)
 }
 
 func (h *keyHandler) list(w http.ResponseWriter, r *http.Request) error {

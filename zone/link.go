@@ -32,7 +32,8 @@ type linkParts struct {
 	registry prometheus.Registerer
 	behind   func() []kds.ProxyBehind
 	known    *kds.KnownFiles
-	// keeper has the secrets of the durable store.
+	// fields opens the secrets of what is in the durable store; keeper has those that have names of their own.
+	fields *secrets.Fields
 	keeper *secrets.Keeper
 	// memberships has the zone's credential, if it has joined.
 	memberships *memberships
@@ -57,15 +58,16 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if parts.memberships.current.Load() != nil {
-		beside = (&renewal{memberships: parts.memberships, zone: cfg.Zone, now: time.Now, log: cfg.Log}).run
+		beside = (&renewal{memberships: parts.memberships, zone: cfg.Zone, now: time.Now, panics: cfg.Panics, log: cfg.Log}).run
 	}
 	link := kds.NewZone(kds.ZoneConfig{
 		Others: others, Beside: beside,
 		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
-		Validate: resources.ValidateSpec, Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
+		Validate: resources.PeerValidation(cfg.SystemNamespace), Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
 	})
-	parts.registry.MustRegister(connectedGauge(link), kds.StatusCollector{Statuses: func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }})
+	parts.registry.MustRegister(connectedGauge(link),
+		cfg.Panics.Collector("metrics", kds.StatusCollector{Statuses: func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }}))
 	return link, nil
 }
 

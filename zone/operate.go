@@ -21,9 +21,9 @@ type steered struct {
 }
 
 func (o *operator) register(routes *api.Server) {
-	routes.Handle("GET /_sync", o.status, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
-	routes.Handle("POST /zones/{name}/_accept-deletes", o.acceptDeletes, api.Need{Verb: resources.VerbAcceptDeletes, Type: string(resources.TypeZone)})
-	routes.Handle("POST /zones/{name}/_resync", o.resync, api.Need{Verb: resources.VerbResync, Type: string(resources.TypeZone)})
+	routes.Handle(api.RouteZoneSyncHere, o.status)
+	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
+	routes.Handle(api.RouteZoneResync, o.resync)
 	if o.link != nil {
 		routes.AddConditions(func(r *resources.Resource) []resources.Condition { return kds.Conditions(o.link.Refused(r.Key)) })
 	}

@@ -151,7 +151,7 @@ func TestEnvoyNormalisesPaths(t *testing.T) {
 	}
 }
 
-// disguises of the denied path /admin. Those that only an application can tell are the five of explain.Lookalikes.
+// disguises of the denied path /admin. Those that only an application can tell are those of explain.Lookalikes.
 var disguises = []string{
 	"/admin", "/admin/", "/admin?x", "/admin?", "/admin/x", "/admin;x=1", "/admin;", "/admin%3bx", "/admin%3Bx", "/admin%23", "/admin;/x",
 	"/a/../admin", "/./admin", "/.//admin", "/a/./../admin", "/../admin", "/../../admin", "/a/b/../../admin", "/admin/..//admin", "/admin/.",
@@ -161,14 +161,14 @@ var disguises = []string{
 	"/admin/%2e", "/admin/%2e%2e/admin", "http://backend/admin", "http://other/admin?x", "https://backend//admin",
 }
 
-// TestDisguisesOfADeniedPath: none of them gets in but those five, in either form, over HTTP/1.1 and HTTP/2; and explain says
+// TestDisguisesOfADeniedPath: none of them gets in but the lookalikes, in either form, over HTTP/1.1 and HTTP/2; and explain says
 // of each what Envoy does.
 func TestDisguisesOfADeniedPath(t *testing.T) {
 	if len(disguises) < 40 {
 		t.Fatalf("%d disguises", len(disguises))
 	}
 	lookalikes := explain.Lookalikes("/admin")
-	if got := strings.Join(lookalikes, " "); got != "/ADMIN /%2561dmin /admin%20 /admin%3fx /;/admin" {
+	if got := strings.Join(lookalikes, " "); got != "/admin.1 /admin+ /app/admin" {
 		t.Fatalf("lookalikes %s", got)
 	}
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {

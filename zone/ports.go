@@ -34,8 +34,11 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 	for _, one := range []struct {
 		address string
 		into    *net.Listener
-	}{{cfg.APIAddress, &p.api}, {cfg.XDSAddress, &p.xds}, {cfg.DiagnosticsAddress, &p.diagnostics}} {
-		if *one.into, err = server.Listen(one.address); err != nil {
+		listen  func(string) (net.Listener, error)
+	}{
+		{cfg.APIAddress, &p.api, server.Listen}, {cfg.XDSAddress, &p.xds, server.Listen}, {cfg.DiagnosticsAddress, &p.diagnostics, server.ListenOpen},
+	} {
+		if *one.into, err = one.listen(one.address); err != nil {
 			return nil, err
 		}
 		open = append(open, *one.into)

@@ -2,8 +2,10 @@ package zone
 
 import (
 	"context"
+	"crypto/x509"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
@@ -45,15 +47,26 @@ func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 	}
 }
 
+// authoritiesFor finds those of this zone that sign for a trust domain, whatever mesh it is of.
+func authoritiesFor(durable store.Reader, authorities *identity.Authorities) func(spiffeid.TrustDomain) []*x509.Certificate {
+	return func(domain spiffeid.TrustDomain) []*x509.Certificate {
+		var out []*x509.Certificate
+		for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+			out = append(out, authorities.Signing(mesh.Name, domain)...)
+		}
+		return out
+	}
+}
+
 // serveProxies runs what proxies connect to: discovery and the collector of their logs, behind the same gate.
 func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *ports, parts *proxyParts) {
 	admission := xds.NewAdmission(xds.AdmissionConfig{
 		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),
-		Tokens:   parts.issuer, Store: parts.durable, Identity: parts.authorities.Expect, Now: cfg.Now, Log: cfg.Log,
+		Tokens:   parts.issuer, Store: parts.durable, Identity: parts.authorities.Expect, Authorities: authoritiesFor(parts.durable, parts.authorities), Now: cfg.Now, Log: cfg.Log,
 		Refused: func(r xds.Refusal) { parts.refused(ctx, cfg, r) },
 	})
 	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
-		Store: parts.durable, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now,
+		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
 	})
 	(&svidHandler{store: parts.durable, authorities: parts.authorities, admission: admission}).register(parts.routes)
 	known := &acquaintance{zone: parts.zone, store: parts.durable, authorities: parts.authorities, link: parts.link, standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}

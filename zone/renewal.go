@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 const (
@@ -27,6 +28,7 @@ type renewal struct {
 	memberships *memberships
 	zone        string
 	now         func() time.Time
+	panics      *panics.Guard
 	log         *slog.Logger
 }
 
@@ -40,11 +42,13 @@ func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	followed := make(chan error, 1)
 	follow, stop := context.WithCancel(ctx)
 	go func() {
-		followed <- service.Follow(follow, func(a kds.Advice) {
-			select {
-			case advice <- a:
-			default:
-			}
+		followed <- r.panics.Do("membership", func() error {
+			return service.Follow(follow, func(a kds.Advice) {
+				select {
+				case advice <- a:
+				default:
+				}
+			})
 		})
 	}()
 	err := r.keep(ctx, service, advice, followed)

@@ -33,6 +33,8 @@ type rollout struct {
 	standings       func() []xds.Standing
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
+	// routes judges who asks.
+	routes *api.Server
 }
 
 func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
@@ -41,22 +43,22 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	snapshot := o.store.Snapshot()
-	found := snapshot.Get(key)
-	if found == nil {
-		return api.NotFound(key.String())
+	found, err := o.routes.Find(r, snapshot, resources.VerbRead, key)
+	if err != nil {
+		return err
 	}
 	answer := kds.NewRollout(found)
 	if o.link != nil {
 		answer = o.link.Rollout(found)
 	}
 	if found.Descriptor().Policy != nil {
-		o.proxies(answer, found, snapshot)
+		o.proxies(answer, found, snapshot, o.routes.Reader(r))
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
 // proxies counts the connected proxies that the policy selects.
-func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, snapshot store.Snapshot) {
+func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, snapshot store.Snapshot, reader *api.Reader) {
 	selecting := matching.NewPolicy(policy, o.systemNamespace)
 	for _, one := range o.standings() {
 		dataplane := snapshot.Get(one.Dataplane)
@@ -64,6 +66,10 @@ func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, snaps
 			continue
 		}
 		if proxy, err := matching.NewProxy(dataplane); err != nil || !matching.Selects(selecting, proxy) {
+			continue
+		}
+		if !reader.May(dataplane) {
+			answer.Proxies.LeftOut++
 			continue
 		}
 		answer.Proxies.Total++

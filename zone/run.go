@@ -64,6 +64,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	diagnostics := server.NewDiagnostics()
+	diagnostics.Guard(cfg.Panics)
 	cfg.Store.Registerer = diagnostics.Registry
 	cfg.Store.Owner = archive.Header{Server: "zone", Zone: cfg.Zone, Version: server.Version()}
 	cfg.Store.Prefix = cmp.Or(cfg.Store.Prefix, "/causeway/zones/"+cfg.Zone) // the name may come from the membership
@@ -83,7 +84,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 // open opens the store, and what judges who may use the HTTP API. It leaves nothing open when it fails.
 func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *access.Guard, error) {
-	durable, err := backend.Open(ctx, cfg.Store)
+	durable, err := backend.OpenSealed(ctx, cfg.Store, secrets.NewFields(box))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,8 +101,8 @@ func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *
 
 // prepare makes the data directory and takes away what an earlier run said of itself.
 func prepare(cfg *Config) error {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return fmt.Errorf("data dir: %w", err)
+	if err := server.MakeDataDir(cfg.DataDir, cfg.Log); err != nil {
+		return err
 	}
 	var err error
 	if cfg.clusterID, err = server.ClusterID(filepath.Join(cfg.DataDir, server.ClusterIDFile)); err != nil {
@@ -127,38 +128,40 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 
 	keeper := secrets.NewKeeper(durable, memberships.box)
+	sinks, err := cfg.sinks()
+	if err != nil {
+		return err
+	}
 	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Store: durable, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone})
 	publisher := &identity.Publisher{Store: durable, Home: home, Authorities: authorities, Log: cfg.Log}
 	if err := publishAll(ctx, publisher, durable); err != nil {
 		return err
 	}
-	sinks, err := accesslog.ParseSinks(cfg.AccessLog)
-	if err != nil {
-		return fmt.Errorf("access log: %w", err)
-	}
 	held := openHoldings(cfg, memberships.box, diagnostics)
 	defer held.Close() // when nobody is given anything any more
+	fields := secrets.NewFields(memberships.box)
+	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
 	proxies := xds.New(xds.Config{
-		AccessLogs: sinks, Holdings: held, Store: durable, Status: status, Home: home, Authorities: authorities, Instance: instance,
-		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer,
+		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
+		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	routes := api.New(api.Config{
-		Store: durable, Status: status, Home: home, Guard: guard, Log: cfg.Log, Registerer: diagnostics.Registry,
-		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer,
+		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
+		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	addRoutes(routes, cfg, durable, publisher)
+	sources.register(routes)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
-	link, err := newLink(cfg, linkParts{memberships: memberships, keeper: keeper, known: known, durable: durable, status: status, instance: instance, registry: diagnostics.Registry,
+	link, err := newLink(cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry,
 		behind: func() []kds.ProxyBehind { return behind(proxies.Standings()) }})
 	if err != nil {
 		return err
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
-	routes.Handle("GET /_rollout/{type}/{mesh}/{name}", (&rollout{store: durable, systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link}).serve, api.Need{Verb: resources.VerbRead})
-
+	routes.Handle(api.RouteRollout, (&rollout{store: durable, systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
 	ports, err := listen(ctx, cfg, memberships.box, guard)
 	if err != nil {
 		return err
@@ -168,18 +171,25 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return publisher.Run(ctx) })
 	group.Go(func() error { return proxies.Run(ctx) })
+	group.Go(func() error { return sources.follow(ctx, proxies.SourcesChanged) })
 	serveProxies(ctx, group, cfg, ports, &proxyParts{
 		holdings: held, zone: cfg.Zone, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
-	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes) })
+	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
 	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
-	if link != nil {
-		group.Go(func() error { return link.Run(ctx) })
-		group.Go(func() error { return known.Run(ctx) })
-	}
+	runLink(ctx, group, link, known)
 	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
 	group.Go(func() error { return announce(cfg, ports) })
 	return group.Wait()
+}
+
+// runLink keeps the session with the global, if there is one.
+func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *kds.KnownFiles) {
+	if link == nil {
+		return
+	}
+	group.Go(func() error { return link.Run(ctx) })
+	group.Go(func() error { return known.Run(ctx) })
 }
 
 // openHoldings reads what proxies were given before.
@@ -194,7 +204,7 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
-	routes.Handle("GET /meshes/{mesh}/_trust", (&trustHandler{store: durable}).serve, api.Need{Verb: resources.VerbRead, Type: string(resources.TypeMesh)})
+	routes.Handle(api.RouteTrust, (&trustHandler{store: durable, routes: routes}).serve)
 	if cfg.Global != "" { // first: what comes after looks at where things go
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}

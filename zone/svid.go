@@ -26,10 +26,13 @@ type svidHandler struct {
 	store       store.Reader
 	authorities *identity.Authorities
 	admission   *xds.Admission
+	// routes judges who asks.
+	routes *api.Server
 }
 
 func (h *svidHandler) register(routes *api.Server) {
-	routes.HandleProven("POST /meshes/{mesh}/dataplanes/{name}/_svid", h.serve, h.prove, api.Need{Verb: resources.VerbSign, Type: string(resources.TypeDataplane)})
+	h.routes = routes
+	routes.HandleProven(api.RouteSVID, h.serve, h.prove)
 }
 
 // prove is an access.Proof. What it proves is good for the identity of that Dataplane and for nothing else.
@@ -70,6 +73,11 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	key := resources.Key{
 		Type: resources.TypeDataplane, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name"),
 	}
+	snap := h.store.Snapshot()
+	dp, err := h.routes.Find(r, snap, resources.VerbSign, key)
+	if err != nil {
+		return err
+	}
 	var request svidRequest
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSigningRequest))
 	if err != nil {
@@ -77,11 +85,6 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
 		return api.BadField("csr", `the body is not JSON: want {"csr": "<PEM>"}`)
-	}
-	snap := h.store.Snapshot()
-	dp := snap.Get(key)
-	if dp == nil {
-		return api.NotFound(key.String())
 	}
 	svid, err := h.authorities.Sign(dp, []byte(request.CSR))
 	switch {

@@ -13,11 +13,15 @@ import (
 // trustHandler shows whom the proxies of a mesh believe, and which MeshTrusts they do not.
 type trustHandler struct {
 	store store.Reader
+	// routes judges who asks.
+	routes *api.Server
 }
 
 type trustResponse struct {
 	TrustDomains []trustDomain  `json:"trustDomains"`
 	Refused      []refusedTrust `json:"refused"`
+	// LeftOut counts refused MeshTrusts that who asks may not read.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 type trustDomain struct {
@@ -43,7 +47,12 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	for _, d := range bundles.Domains() {
 		response.TrustDomains = append(response.TrustDomains, trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
 	}
+	reader := h.routes.Reader(r)
 	for _, refusal := range bundles.Refused {
+		if !reader.May(refusal.Trust) {
+			response.LeftOut++
+			continue
+		}
 		response.Refused = append(response.Refused, refusedTrust{
 			KRI: resources.KRIOf(refusal.Trust).String(), Name: refusal.Trust.Name, Reason: refusal.Reason.Error(),
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/global"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -52,7 +53,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log = log
+			cfg.Log, cfg.Panics = log, panics.New(log)
 			tracing, err := server.StartTracing(cmd.Context(), "causeway-global", log)
 			if err != nil {
 				return err
@@ -79,6 +80,8 @@ func newRun(cfg *global.Config) *cobra.Command {
 	f.BoolVar(&cfg.KDSTLS, "kds-tls", true, "serve zones over TLS, with a certificate made at first start; false is for loopback only")
 	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "`bytes` at which a message to a zone is cut")
 	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which a zone that does not read is disconnected")
+	f.IntVar(&cfg.KDSZoneLimits.Resources, "kds-zone-resources", kds.DefaultZoneResources, "`number` of resources of one type that one zone may have here; more are refused by name, and nothing is removed")
+	f.Int64Var(&cfg.KDSZoneLimits.Bytes, "kds-zone-bytes", kds.DefaultZoneBytes, "how large all resources of one zone may be here together, in `bytes`; what would make them larger is refused by name")
 	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "`number` of zones that are sent their full state at once, in order of arrival")
 	settings.AddAccessFlags(f, &cfg.Access)
 	settings.AddTLSFlag(f, &cfg.TLSMinVersion)

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,11 +36,11 @@ func newBootstrap() *cobra.Command {
 				return fmt.Errorf("--%s: is for an Envoy, not for --grpc", envoyOnly[forEnvoy])
 			}
 			if tokenFile != "" {
-				raw, err := os.ReadFile(tokenFile)
+				raw, err := server.ReadCredential(tokenFile)
 				if err != nil {
 					return fmt.Errorf("token file: %w", err)
 				}
-				cfg.Token = strings.TrimSpace(string(raw))
+				cfg.Token = string(raw)
 			}
 			out, err := printed(cfg, grpc, identityDir)
 			if err != nil {

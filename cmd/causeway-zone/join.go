@@ -74,7 +74,7 @@ func addJoinFlags(f *pflag.FlagSet, cfg *zone.JoinConfig, global *string) {
 // joinString is what the command line, standard input or the environment says.
 func joinString(cmd *cobra.Command, args []string) (string, error) {
 	switch {
-	case len(args) == 0 && os.Getenv("CAUSEWAY_JOIN") != "":
+	case len(args) == 0 && strings.TrimSpace(os.Getenv("CAUSEWAY_JOIN")) != "":
 		return os.Getenv("CAUSEWAY_JOIN"), nil
 	case len(args) == 0:
 		return "", errors.New("no join string: give it as the argument, on standard input with -, or in CAUSEWAY_JOIN")
@@ -93,17 +93,12 @@ func joinOfFile(join, file, dataDir string) (string, error) {
 	case join != "":
 		return "", errors.New("--join and --join-file are both given: give one")
 	}
-	f, err := os.Open(file)
+	raw, err := server.ReadCredential(file)
 	if errors.Is(err, fs.ErrNotExist) && zone.HasJoined(dataDir) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("--join-file: %w; write what causewayctl zone create prints into it", err)
 	}
-	defer func() { _ = f.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(f, maxJoinInput))
-	if err != nil {
-		return "", fmt.Errorf("--join-file: %w", err)
-	}
-	return strings.TrimSpace(string(raw)), nil
+	return string(raw), nil
 }

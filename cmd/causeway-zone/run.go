@@ -10,6 +10,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -40,7 +41,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log = log
+			cfg.Log, cfg.Panics = log, panics.New(log)
 			if cfg.Join, err = joinOfFile(cfg.Join, joinFile, cfg.DataDir); err != nil {
 				return err
 			}
@@ -62,6 +63,7 @@ func newRun() *cobra.Command {
 	addStoreFlags(f, &cfg)
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that keys and tokens are sealed with; or a passphrase in "+secrets.PassphraseEnv+"; by default secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
+	f.StringVar(&cfg.ExternalSecretsDir, "external-secrets-dir", "", "`folder` with keys and certificates that MeshExternalServices may name: those of a mesh in MESH/, those of a namespace in MESH/NAMESPACE/; without it they can name no files")
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
 	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "`time` that a new authority of a mesh waits at most for zones that are offline before it signs; connected ones it waits for, see causewayctl keys rotate")

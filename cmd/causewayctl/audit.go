@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -137,7 +138,7 @@ func (c *cli) printEntry(e *access.Entry) error {
 	case formatYAML:
 		return printYAML(c.out, e)
 	}
-	_, err := fmt.Fprintln(c.out, strings.Join(c.auditRow(e), "  "))
+	_, err := fmt.Fprintln(c.out, printing.Line(strings.Join(c.auditRow(e), "  ")))
 	return err
 }
 

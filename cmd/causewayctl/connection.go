@@ -8,6 +8,7 @@ const (
 	stateOffline = "offline"
 	stateNever   = "never connected"
 	stateUnseen  = "not seen" // by the global since it started
+	stateHidden  = "hidden"   // from who may not read the insight
 )
 
 // subscription is one connection in an insight. It is open while DisconnectTime is nil.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 // Where credentials are looked for besides the flags.
@@ -29,9 +30,11 @@ type credentialFlags struct {
 	token, tokenFile      string
 	clientCert, clientKey string
 	pin                   string
+	flags                 *pflag.FlagSet
 }
 
 func (c *credentialFlags) add(f *pflag.FlagSet) {
+	c.flags = f
 	f.StringVar(&c.token, "token", "", "user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
 	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "`file` with the user token; also "+tokenFileEnv)
 	f.StringVar(&c.clientCert, "client-cert", "", "PEM `file` of a client certificate")
@@ -41,8 +44,14 @@ func (c *credentialFlags) add(f *pflag.FlagSet) {
 
 // apply completes the configuration of a client.
 func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err error) {
+	if err := c.noneEmpty(); err != nil {
+		return err
+	}
 	if config.Token, err = c.readToken(); err != nil {
 		return err
+	}
+	if config.Token != "" && c.clientCert != "" {
+		return usagef("a token and --client-cert are both given: give one, so that it is plain who asks")
 	}
 	if config.Token != "" && !strings.HasPrefix(config.Address, "https://") && !loopbackURL(config.Address) {
 		return usagef("--address %s: a token is not sent in plaintext to another machine: use https", config.Address)
@@ -74,19 +83,54 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	return nil
 }
 
-// readToken takes the token from the flag, the file or the environment, in this order.
+// noneEmpty: a credential that is named by nothing is a mistake, as of a variable that a script did not have, and is not passed over.
+// A flag wins over the environment, also over an empty one.
+func (c *credentialFlags) noneEmpty() error {
+	for _, flag := range []string{"token", "token-file", "client-cert", "client-key", "ca", "ca-sha256"} {
+		if f := c.flags.Lookup(flag); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return usagef("--%s is empty: give it a value, or leave it out", flag)
+		}
+	}
+	asks := c.flags.Changed("token") || c.flags.Changed("token-file") || c.flags.Changed("client-cert")
+	knows := c.flags.Lookup("ca").Value.String() != "" || c.pin != ""
+	for env, overruled := range map[string]bool{tokenEnv: asks, tokenFileEnv: asks, caEnv: knows, pinEnv: knows} {
+		if value, there := os.LookupEnv(env); there && !overruled && strings.TrimSpace(value) == "" {
+			return usagef("the variable %s is there and empty: give it a value, or unset it", env)
+		}
+	}
+	return nil
+}
+
+// readToken takes the token from the flags, or else from the environment. Two are as wrong as one that cannot be read.
 func (c *credentialFlags) readToken() (string, error) {
-	switch {
-	case c.token != "":
-		return c.token, nil
+	file := c.flags.Changed("token-file")
+	env := os.Getenv(tokenEnv)
+	switch flag := c.flags.Changed("token"); {
+	case flag && file:
+		return "", usagef("--token and --token-file are both given: give one")
+	case flag:
+		return oneToken("--token", c.token)
+	case !file && env != "" && c.tokenFile != "":
+		return "", usagef("%s and %s are both set: set one", tokenEnv, tokenFileEnv)
 	case c.tokenFile != "":
-		raw, err := os.ReadFile(c.tokenFile)
+		raw, err := server.ReadCredential(c.tokenFile)
 		if err != nil {
 			return "", usagef("--token-file: %w", err)
 		}
-		return strings.TrimSpace(string(raw)), nil
+		return oneToken("--token-file", string(raw))
+	case env != "":
+		return oneToken(tokenEnv, env)
 	}
-	return os.Getenv(tokenEnv), nil
+	return "", nil
+}
+
+// oneToken is a token without the white space around it. One with white space in it would be cut on its way.
+func oneToken(from, token string) (string, error) {
+	token = strings.TrimSpace(token)
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", usagef("%s: there is white space in the token, or more than one token", from)
+	}
+	return token, nil
 }
 
 var errPin = errors.New("the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/causeway-mesh/causeway/server"
 )
 
 const (
@@ -36,6 +39,7 @@ func (e *examination) dataDir() {
 		})
 		return
 	}
+	e.add(accessFinding(dir))
 	if free, total, err := diskSpace(dir); err != nil {
 		e.unknown("disk", dir, err, "")
 	} else {
@@ -56,6 +60,25 @@ func (e *examination) dataDir() {
 	if err != nil {
 		e.unknown("files", dir, err, "")
 	}
+}
+
+// accessFinding says who else may write or read the folder.
+func accessFinding(dir string) finding {
+	f := finding{Status: findingOK, Check: "data folder", About: dir, What: "nobody else may write it"}
+	info, err := os.Stat(dir)
+	if err == nil {
+		err = server.CheckDataDir(dir, slog.New(slog.DiscardHandler))
+	}
+	switch {
+	case err != nil:
+		f.Status, f.What = findingProblem, err.Error()
+	case info.Mode().Perm()&0o027 != 0:
+		f.Status, f.What = findingWarning, fmt.Sprintf("others may read it, or its group may write it (mode %04o)", info.Mode().Perm())
+	default:
+		return f
+	}
+	f.Why, f.Do = "keys, tokens and policies are in it, and the server believes what it reads there", "chmod 700 "+dir+", as the server's user"
+	return f
 }
 
 func spaceFinding(dir string, free, total uint64) finding {

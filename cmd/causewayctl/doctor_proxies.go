@@ -11,7 +11,7 @@ import (
 func (e *examination) proxies(ctx context.Context) {
 	meshes, err := e.meshes(ctx)
 	if err != nil {
-		e.unknown("proxies", "", err, "")
+		e.unknown("proxies", "", err, "ask as somebody who may read the meshes: causewayctl auth can-i read Mesh")
 		return
 	}
 	for _, mesh := range meshes {

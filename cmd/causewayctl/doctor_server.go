@@ -214,6 +214,7 @@ func (e *examination) readiness(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
+	e.panics(ctx, client, address)
 	_, err = client.Do(ctx, api.Request{Path: server.ReadyPage})
 	var answer *api.Error
 	switch {

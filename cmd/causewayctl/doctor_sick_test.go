@@ -39,6 +39,9 @@ func TestDoctorOfASickServer(t *testing.T) {
 	pages.HandleFunc("GET /_rollout/Mesh/-/default", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"revision":1,"stored":true,"proxies":{"behind":[{"mesh":"default","name":"frontend","reason":"no such filter"}]}}`)
 	})
+	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE causeway_panics_total counter\ncauseway_panics_total{serving=\"xds\"} 0\ncauseway_panics_total{serving=\"kds\"} 2\n")
+	})
 	sick := httptest.NewServer(pages)
 	defer sick.Close()
 	c := &cli{address: sick.URL, timeout: time.Minute}
@@ -57,7 +60,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 	}
 	for check, what := range map[string]string{
 		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit", "sync": "not connected to the global",
-		"proxies": "no such filter", "keys": "Not Found",
+		"proxies": "no such filter", "panics": "2 since the server started", "keys": "Not Found",
 	} {
 		found := false
 		for _, f := range d.Findings {

@@ -208,6 +208,9 @@ func sessionFindings(s *syncSession) []finding {
 	for t, n := range s.HeldByZone {
 		out = append(out, heldFinding(s.Zone, string(t), n))
 	}
+	for i := range s.Over {
+		out = append(out, overFinding(s.Zone, &s.Over[i]))
+	}
 	if s.NewStore != nil {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, or begun anew",
@@ -223,6 +226,29 @@ func sessionFindings(s *syncSession) []finding {
 		})
 	}
 	return out
+}
+
+// overFinding says which bound a zone has met, and what follows from it.
+func overFinding(zone string, o *overLimit) finding {
+	f := finding{Status: findingWarning, Check: "limits", About: zone, Why: "what is beyond it is refused or forgotten; other zones do not notice"}
+	switch o.Limit {
+	case "resources":
+		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused", o.Type, o.Most, o.Count)
+		f.Do = "is it taken over, or does something make them without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
+	case "bytes":
+		f.Status, f.What = findingProblem, fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
+		f.Do = "delete what is not needed, or raise --kds-zone-bytes on the global; then causewayctl zone resync " + zone
+	case "refusals":
+		f.What = fmt.Sprintf("more is refused than is kept by name, %d: %d are counted only", o.Most, o.Count)
+		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: what makes so many that are no good?"
+	case "resume":
+		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)", o.Type, o.Count)
+		f.Do = "nothing, if it was sent that list once; a zone that does this again and again is not well"
+	default:
+		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
+		f.Do = "look in the log of the zone's server for why it opens so many"
+	}
+	return f
 }
 
 func refusalFinding(zone string, t *syncType) finding {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -123,6 +124,8 @@ func report(w io.Writer, command string, err error) int {
 	fmt.Fprintf(w, "causewayctl: %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
 	if a := (*advised)(nil); errors.As(err, &a) {
 		fmt.Fprintf(w, "  %s\n", a.advice)
+	} else if e := (*api.Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnauthorized {
+		fmt.Fprintf(w, "  name a token with --token-file or CAUSEWAY_TOKEN; an admin makes one with causewayctl user token\n")
 	} else if !asked {
 		fmt.Fprintf(w, "  see %s --help\n", command)
 	}

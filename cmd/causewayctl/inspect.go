@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -62,7 +64,7 @@ type dataplaneView struct {
 
 // connectionView says whether the Dataplane's proxy is connected to the zone.
 type connectionView struct {
-	// State is online, offline or "never connected".
+	// State is online, offline, "never connected", or hidden from who may not read the DataplaneInsight.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -179,6 +181,10 @@ func connectionOf(ctx context.Context, client *api.Client, dataplane resources.K
 	view := connectionView{State: stateNever}
 	err := fetch(ctx, client, key, "", &insight)
 	if api.IsNotFound(err) {
+		return view, nil
+	}
+	if answer := (*api.Error)(nil); errors.As(err, &answer) && answer.Status == http.StatusForbidden {
+		view.State = stateHidden
 		return view, nil
 	}
 	if err != nil {

@@ -79,8 +79,19 @@ type syncSession struct {
 	Since     time.Time  `json:"since,omitzero"`
 	Types     []syncType `json:"types"`
 	// NewStore and HeldByZone are those of kds.SyncStatus.
-	NewStore   *newStore              `json:"newStore,omitempty"`
+	NewStore *newStore `json:"newStore,omitempty"`
+	// Over are the bounds that the zone has met.
+	Over       []overLimit            `json:"over,omitempty"`
 	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
+}
+
+// overLimit is kds.OverLimit.
+type overLimit struct {
+	Limit string         `json:"limit"`
+	Type  resources.Type `json:"type,omitempty"`
+	Most  int64          `json:"most"`
+	Count int            `json:"count"`
+	Since time.Time      `json:"since"`
 }
 
 // syncType is one type in one direction.

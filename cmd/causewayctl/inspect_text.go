@@ -20,6 +20,9 @@ func (v *dataplaneView) print(w io.Writer) error {
 	if a := age(v.Connection.Since, time.Now()); a != "" {
 		connection += " for " + a
 	}
+	if v.Connection.State == stateHidden {
+		connection += ": you may not read its DataplaneInsight"
+	}
 	t := &table{}
 	t.add("dataplane", place(resources.Key{Type: resources.TypeDataplane, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
 	t.add("kri", v.KRI)

@@ -4,9 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -15,7 +18,10 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}
+	// Whatever a command prints goes through these two, so that nothing of what others wrote reaches a terminal as it is.
+	out, errOut := printing.NewWriter(os.Stdout), printing.NewWriter(os.Stderr)
+	defer func() { _ = errors.Join(out.Close(), errOut.Close()) }()
+	c := &cli{in: os.Stdin, out: out, errOut: errOut}
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -78,7 +79,7 @@ func writeRow(w io.Writer, row []string, keep []bool) {
 	var cells []string
 	for i, cell := range row {
 		if i < len(keep) && keep[i] {
-			cells = append(cells, cell)
+			cells = append(cells, printing.Line(cell))
 		}
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))

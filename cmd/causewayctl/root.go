@@ -34,6 +34,8 @@ type cli struct {
 
 	// waiting is what the running operation waits for; nil outside of one.
 	waiting *progress
+	// left is what the answers lacked.
+	left leftOuts
 }
 
 func newRoot(c *cli) *cobra.Command {
@@ -66,7 +68,7 @@ func newRoot(c *cli) *cobra.Command {
 	f.VarP(&c.output, "output", "o", "`format` of what is printed: table, wide, yaml or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
-	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c),
+	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
 		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c), newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newVersion(c), settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))
 	return root
 }
@@ -114,6 +116,7 @@ func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string)
 			return err
 		}
 		err = run(ctx, client, args)
+		c.sayLeftOut()
 		end(err)
 		return failed(explainTransport(c.address, err))
 	}

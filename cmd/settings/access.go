@@ -8,7 +8,7 @@ import (
 
 // AddAccessFlags adds the settings of who may use a server's HTTP API.
 func AddAccessFlags(f *pflag.FlagSet, s *access.Settings) {
-	f.BoolVar(&s.RequireCredential, "api-require-credential", false, "ask for a credential on loopback too, where otherwise every local user is admin")
+	f.BoolVar(&s.RequireCredential, "api-require-credential", false, "ask for a credential on loopback too, where otherwise programs of the server's own user and of root are admin")
 	f.StringVar(&s.ClientCAFile, "api-client-ca", "", "PEM `file` of authorities whose client certificates prove who a user is: CN is the name, O the groups")
 	f.StringVar(&s.OIDC.Issuer, "api-oidc-issuer", "", "`URL` of an OpenID Connect provider whose ID tokens prove who a user is")
 	f.StringVar(&s.OIDC.ClientID, "api-oidc-client-id", "", "audience that those tokens must be for")

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 // envPrefix begins the name of every setting in the environment: --kds-address is CAUSEWAY_KDS_ADDRESS.
@@ -38,6 +40,9 @@ func Load(flags *pflag.FlagSet) error {
 	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	v.AutomaticEnv()
 	if err := v.BindPFlags(flags); err != nil {
+		return err
+	}
+	if err := noneEmpty(flags); err != nil {
 		return err
 	}
 	if path := v.GetString(configFlag); path != "" {
@@ -111,6 +116,8 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	stderr = printing.NewWriter(stderr)
+	root.SetErr(stderr)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }

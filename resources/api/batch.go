@@ -52,8 +52,8 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 	}
 	result := batchResult(stored, commit)
 	after := s.config.Store.Snapshot()
-	for i, r := range stored {
-		result.Results[i].Warnings = s.warningsOf(after, r)
+	for i, one := range stored {
+		result.Results[i].Warnings = s.warningsOf(r.Context(), after, one)
 	}
 	return WriteJSON(w, http.StatusOK, result)
 }

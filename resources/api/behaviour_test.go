@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -326,8 +328,8 @@ func TestErrorsOfTheStore(t *testing.T) {
 }
 
 func TestPanicIsAnswered(t *testing.T) {
-	s := api.New(api.Config{Store: store.NewMemory()})
-	s.Handle("GET /meshes/{mesh}/dataplanes/{name}/_rules", func(http.ResponseWriter, *http.Request) error { panic("no") })
+	s := api.New(api.Config{Store: store.NewMemory(), Panics: panics.New(slog.New(slog.DiscardHandler))})
+	s.Handle(api.RouteProxyRules, func(http.ResponseWriter, *http.Request) error { panic("no") })
 	rec := httptest.NewRecorder()
 	s.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/meshes/default/dataplanes/d/_rules", nil))
 	if rec.Code != 500 || !strings.Contains(rec.Body.String(), `"title"`) {

@@ -5,8 +5,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -17,10 +19,43 @@ const (
 	maxLargeBodies = 2
 )
 
-// readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type.
+// mayWriteHere refuses a write by what stands in its path, before anything of its body is read: where the path names one resource, it
+// is the permission for that one; otherwise who asks must have one for something.
+func (s *Server) mayWriteHere(r *http.Request) error {
+	if s.config.Guard == nil {
+		return nil
+	}
+	subject := access.SubjectOf(r.Context())
+	if r.PathValue("plural") == "" {
+		if s.config.Guard.MayWriteSome(subject) {
+			return nil
+		}
+		return &access.DeniedError{Subject: subject, Missing: access.Action{Verb: resources.VerbCreate, Type: resources.AccessAny}}
+	}
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r, d)
+	if err != nil {
+		return err
+	}
+	verb := resources.VerbCreate
+	if s.config.Store.Snapshot().Get(key) != nil {
+		verb = resources.VerbUpdate
+	}
+	return s.config.Guard.Authorize(subject, access.On(verb, key))
+}
+
+// readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, of somebody who may write what
+// the path names.
 func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request) ([]*resources.Resource, error) {
 	format, err := bodyFormat(r.Header.Get("Content-Type"))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.mayWriteHere(r); err != nil {
+		hangUp(w.Header())
 		return nil, err
 	}
 	body := http.MaxBytesReader(w, r.Body, resources.MaxDocumentBytes)
@@ -49,17 +84,30 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request) ([]*resou
 	return docs, nil
 }
 
-// readAll is io.ReadAll with room made at once where the length is known.
+// announcedRoom is how much room is made for a body because its length says so, in bytes; more is made when that has come.
+const announcedRoom = 64 << 10
+
+// readAll is io.ReadAll with room made at once where the length is known and small, and in steps where it is large: a length that
+// somebody announces and does not send costs little.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	if length <= 0 {
 		return io.ReadAll(r)
 	}
-	raw := make([]byte, length)
-	n, err := io.ReadFull(r, raw)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = BadField("document", "the body ends after %d of %d bytes", n, length)
+	raw := make([]byte, 0, min(length, announcedRoom))
+	for int64(len(raw)) < length {
+		if len(raw) == cap(raw) {
+			raw = slices.Grow(raw, int(min(length, 4*int64(cap(raw))))-len(raw))
+		}
+		n, err := r.Read(raw[len(raw):min(int64(cap(raw)), length)])
+		raw = raw[:len(raw)+n]
+		if errors.Is(err, io.EOF) && int64(len(raw)) < length {
+			return nil, BadField("document", "the body ends after %d of %d bytes", len(raw), length)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
 	}
-	return raw[:n], err
+	return raw, nil
 }
 
 func bodyFormat(contentType string) (resources.Format, error) {

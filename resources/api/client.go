@@ -33,6 +33,9 @@ type ClientConfig struct {
 	Timeout time.Duration
 	// UserAgent is sent with each request. Default: causeway.
 	UserAgent string
+	// LeftOut, where it is set, is told of each answer that lacks what the asker may not read, and how much that is. It may be called
+	// from several goroutines at once.
+	LeftOut func(path string, n int)
 }
 
 // Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error. What it has written is in
@@ -106,6 +109,11 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	}
 	if revision, err := strconv.ParseUint(resp.Header.Get(RevisionHeader), 10, 64); err == nil {
 		c.AtLeast(revision)
+	}
+	if c.config.LeftOut != nil {
+		if n := leftOutOf(raw); n > 0 {
+			c.config.LeftOut(r.Path, n)
+		}
 	}
 	return raw, nil
 }

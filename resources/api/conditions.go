@@ -10,11 +10,14 @@ type ConditionsFunc func(r *resources.Resource) []resources.Condition
 // what others said before. Nothing is stored. Call it before the server serves.
 func (s *Server) AddConditions(f ConditionsFunc) { s.conditions = append(s.conditions, f) }
 
-// shown is r with its conditions. A status that cannot hold them stays as it is.
-func (s *Server) shown(r *resources.Resource) *resources.Resource {
+// shown is r with its conditions, which name nothing that reader may not read. A status that cannot hold them stays as it is.
+func (s *Server) shown(r *resources.Resource, reader *Reader) *resources.Resource {
 	var all []resources.Condition
 	for _, f := range s.conditions {
 		all = append(all, f(r)...)
+	}
+	for i := range all {
+		all[i].Message = reader.Text(all[i].Message)
 	}
 	with, err := resources.WithConditions(r, all)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/systempb"
@@ -25,9 +24,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("dryRun") {
 		return BadField("dryRun", "a deletion has no dry run: leave it out to delete")
 	}
-	action := access.On(resources.VerbDelete, key)
-	note(r.Context(), access.EventDelete, action)
-	if err := s.Authorize(r, action); err != nil {
+	if err := s.judge(r, resources.VerbDelete, key, s.config.Store.Snapshot().Get(key)); err != nil {
 		return err
 	}
 	batch := store.Batch{Ops: []store.Op{{Delete: key}}, Check: func(state store.Snapshot) error {

@@ -95,6 +95,7 @@ func asError(err error) *Error {
 	var documents *resources.DocumentsError
 	var invalid *resources.InvalidError
 	var tooLarge *http.MaxBytesError
+	var unstorable *store.TooLargeError
 	if refused := refusal(err); refused != nil {
 		return refused
 	}
@@ -109,6 +110,9 @@ func asError(err error) *Error {
 		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large",
 			fmt.Sprintf("the body is larger than %d bytes: send it in several requests", tooLarge.Limit)).
 			WithField("document", "is larger than %d bytes", tooLarge.Limit)
+	case errors.As(err, &unstorable):
+		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large", unstorable.Error()+"; nothing was stored").
+			WithField("spec", "%s", unstorable.Error())
 	case errors.Is(err, store.ErrNotFound):
 		return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found")
 	case errors.Is(err, store.ErrConflict):

@@ -28,7 +28,7 @@ func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Serve
 		t.Fatal(err)
 	}
 	handler := api.New(api.Config{Store: memory, Guard: guard})
-	handler.Handle("GET /unclaimed", func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
+	handler.Handle(api.RouteReplicas, func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.Close()
@@ -102,7 +102,7 @@ func TestLinesOfChanges(t *testing.T) {
 	ask(t, server, http.MethodPost, "/_batch?dryRun=server", strings.ReplaceAll(retry, "1s", "9s"))
 	ask(t, server, http.MethodPut, "/meshes/default/meshtimeouts/a", strings.ReplaceAll(retry, "1s", "2s"))
 	ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/a", "")
-	ask(t, server, http.MethodGet, "/unclaimed", "")
+	ask(t, server, http.MethodGet, "/_replicas", "")
 	var got []string
 	err := guard.Audit().Read(access.LogQuery{}, func(e access.Entry) bool {
 		for _, c := range e.Changes {

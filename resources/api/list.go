@@ -104,9 +104,10 @@ func (s *Server) appendExplicit(dst []byte, r *resources.Resource) []byte {
 	return resources.AppendUniversal(dst, r)
 }
 
-// writeList answers with one page; encode appends one item.
+// writeList answers with one page; encode appends one item. `leftOut` counts all that there is of the kind and that the asker
+// may not read, whatever the request selects; it is there when it is not zero.
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection, encode func([]byte, *resources.Resource) []byte) error {
-	mayRead, err := s.mayReadSome(r, l.query)
+	reader, err := s.mayReadSome(r, l.query.Type)
 	if err != nil {
 		return err
 	}
@@ -114,14 +115,14 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	total := 0
 	items := []byte{'['}
 	for found := range v.list(l.query) {
-		if !l.matches(found) || !mayRead(found) {
+		if !l.matches(found) || !reader.May(found) {
 			continue
 		}
 		if total >= l.offset && total < l.offset+l.size {
 			if len(items) > 1 {
 				items = append(items, ',')
 			}
-			items = encode(items, s.shown(found))
+			items = encode(items, s.shown(found, reader))
 		}
 		total++
 	}
@@ -130,8 +131,11 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	}
 	raw := append([]byte(`{"total":`), strconv.Itoa(total)...)
 	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
-	raw = append(append(raw, nextPage(r, l, total)...), '}')
-	return writeRaw(w, raw)
+	raw = append(raw, nextPage(r, l, total)...)
+	if hidden := reader.hidden(v, l.query); hidden > 0 {
+		raw = strconv.AppendInt(append(raw, `,"leftOut":`...), int64(hidden), 10)
+	}
+	return writeRaw(w, append(raw, '}'))
 }
 
 // nextPage is the absolute URL of the page after l as JSON, or null.

@@ -11,14 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Locate finds the one resource that a request is about: the one with the key, or, where the query names a `zone`, the one that has
+// locate finds the one resource that a request is about: the one with the key, or, where the query names a `zone`, the one that has
 // this name and namespace at home in that zone, however it is named here. The error of one that is not there names the copies
-// that are called so at home.
-func Locate(s store.Snapshot, r *http.Request, key resources.Key) (*resources.Resource, error) {
-	return view{stored: s, live: s}.locate(r, key)
-}
-
-func (v view) locate(r *http.Request, key resources.Key) (*resources.Resource, error) {
+// that are called so at home, and that the reader may read.
+func (v view) locate(r *http.Request, key resources.Key, reader *Reader) (*resources.Resource, error) {
 	if zone := r.URL.Query().Get("zone"); zone != "" {
 		d, ok := resources.Lookup(key.Type)
 		if !ok || d.Short == "" {
@@ -33,16 +29,16 @@ func (v view) locate(r *http.Request, key resources.Key) (*resources.Resource, e
 	if found := v.get(key); found != nil {
 		return found, nil
 	}
-	return nil, v.missing(key)
+	return nil, v.missing(key, reader)
 }
 
 // missing is a 404 that names what is called so at home: people know that name, and not the one of the copy.
-func (v view) missing(key resources.Key) *Error {
+func (v view) missing(key resources.Key, reader *Reader) *Error {
 	const shown = 4
 	var copies []string
 	q := store.Query{Type: key.Type, Mesh: key.Mesh, Labels: map[string]string{resources.LabelDisplayName: key.Name}}
 	for r := range v.list(q) {
-		if r.Name != key.Name && (key.Namespace == "" || key.Namespace == r.HomeNamespace()) {
+		if r.Name != key.Name && (key.Namespace == "" || key.Namespace == r.HomeNamespace()) && reader.May(r) {
 			copies = append(copies, fmt.Sprintf("%s, the copy of %s", r.Name, cmp.Or(resources.KRIOf(r).String(), r.DisplayName())))
 		}
 	}

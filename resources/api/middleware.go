@@ -1,12 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -45,7 +45,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	rec := &recorder{ResponseWriter: w}
-	rec.begin = func(status int) { s.noteRevision(r, rec.Header(), status) }
+	rec.begin = func(status int) {
+		insistOnJudgement(r, status)
+		s.noteRevision(r, rec.Header(), status)
+	}
 	if s.config.Tracer != nil {
 		var end func(*http.Request, int)
 		r, end = s.trace(r)
@@ -57,17 +60,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	secureHeaders(rec.Header())
 	if len(r.RequestURI) > maxURLBytes {
+		hangUp(rec.Header())
 		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long", fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
 		return
 	}
 	admitted, err := s.admit(r)
 	if err != nil {
+		hangUp(rec.Header())
 		s.fail(rec, admitted, err)
 		return
 	}
 	r = admitted // the mux notes the pattern on it
 	s.mux.ServeHTTP(rec, r)
 }
+
+// hangUp ends the connection with the answer: nothing more is read of who is refused, neither the body nor another request.
+func hangUp(h http.Header) { h.Set("Connection", "close") }
 
 // secureHeaders tell browsers to keep answers to themselves and to run nothing of them.
 func secureHeaders(h http.Header) {
@@ -89,8 +97,7 @@ func (s *Server) recovered(rec *recorder, r *http.Request, reason any) {
 	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(reason) // how a handler ends a connection on purpose
 	}
-	s.config.Log.Error("panic while answering a request", "method", r.Method, "path", r.URL.Path,
-		"reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	s.config.Panics.Caught("api", fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, reason))
 	if rec.status == 0 {
 		s.fail(rec, r, errPanic)
 	}
@@ -142,16 +149,16 @@ type recorder struct {
 
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
-		r.status = status
 		r.begin(status)
+		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
-		r.status = http.StatusOK
 		r.begin(http.StatusOK)
+		r.status = http.StatusOK
 	}
 	return r.ResponseWriter.Write(b)
 }
@@ -163,10 +170,15 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	jsonHeaders(w)
 	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", " ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(resources.Redact(out.Bytes())) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	return err
 }
 
 func jsonHeaders(w http.ResponseWriter) {
@@ -176,6 +188,6 @@ func jsonHeaders(w http.ResponseWriter) {
 // writeRaw answers 200 with JSON that is already encoded.
 func writeRaw(w http.ResponseWriter, raw []byte) error {
 	jsonHeaders(w)
-	_, err := w.Write(resources.Indent(raw)) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	_, err := w.Write(resources.Redact(resources.Indent(raw))) //nolint:gosec // JSON, and the headers say so: no browser runs it
 	return err
 }

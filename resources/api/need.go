@@ -1,57 +1,69 @@
 package api
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Need is a permission that an endpoint asks for, about what its path names: the mesh is {mesh}, the namespace that of the
-// query.
-type Need struct {
-	// Verb is one of resources.AccessVerbs.
-	Verb string
-	// Type is a type of resources or one of resources.AccessThings. Empty means the one that the path names in {plural} or
-	// {type}.
-	Type string
-	// Name is the part of the path that holds the name; "name" when empty.
-	Name string
-
-	anyone bool
-}
-
-// Anyone is the need of endpoints for everybody who has proven who they are.
-func Anyone() Need { return Need{anyone: true} }
-
-// meets reports what the asker lacks of n.
-func (s *Server) meets(r *http.Request, n Need) error {
-	if n.anyone {
+// meets reports what the asker lacks of what a route needs, before anything but the path of the request is read. Where the thing
+// decides, it reports whom the handler would refuse whatever the thing is.
+func (s *Server) meets(r *http.Request, row *Row) error {
+	if row.Verb == "" || s.config.Guard == nil {
 		return nil
 	}
-	a := n.action(r)
-	note(r.Context(), eventOf(n.Verb), a)
-	return s.Authorize(r, a)
+	if !row.ByThing {
+		return s.Authorize(r, row.action(r, row.Verb))
+	}
+	if asked := access.AskedOf(r.Context()); asked != nil {
+		asked.Unjudged = true
+	}
+	if row.Type == "" {
+		if err := knowsType(r); err != nil {
+			return err
+		}
+	}
+	subject := access.SubjectOf(r.Context())
+	var missing access.Action
+	for _, verb := range row.verbs() {
+		a := row.action(r, verb)
+		if s.config.Guard.AllowsSome(subject, a) {
+			return nil
+		}
+		if missing == (access.Action{}) {
+			missing = a
+			missing.Namespace = namespaceOf(r, a)
+		}
+	}
+	if event := eventOf(missing.Verb); event != "" {
+		note(r.Context(), event, missing)
+	}
+	return &access.DeniedError{Subject: subject, Missing: missing}
 }
 
-// action is what n means for one request.
-func (n *Need) action(r *http.Request) access.Action {
-	a := access.Action{Verb: n.Verb, Type: n.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace")}
-	part := n.Name
-	if part == "" {
-		part = "name"
+// namespaceOf is the namespace that a request for an action names, for what the asker is told: nothing is judged by it.
+func namespaceOf(r *http.Request, a access.Action) string {
+	said := r.URL.Query().Get("namespace")
+	if a.Scope != namespace || a.Mesh == "" || !resources.IsNamespaceName(said) {
+		return ""
 	}
-	a.Name = r.PathValue(part)
-	if a.Type == "" {
-		a.Type = typeOfPath(r)
+	return said
+}
+
+// knowsType refuses a path that names no type of resources, or one in a mesh that belongs to none.
+func knowsType(r *http.Request) error {
+	if r.PathValue("plural") != "" {
+		_, err := descriptorOf(r)
+		return err
 	}
-	if a.Type == string(resources.TypeMesh) {
-		a.Name = a.Mesh
+	if r.PathValue("type") != "" {
+		_, err := KeyOf(r)
+		return err
 	}
-	if d, ok := resources.Lookup(resources.Type(a.Type)); ok && d.Scope == resources.ScopeGlobal && d.Type != resources.TypeMesh {
-		a.Mesh, a.Namespace = "", ""
-	}
-	return a
+	return nil
 }
 
 // typeOfPath is the type that {plural} or {type} names; as it stands there when there is none.
@@ -81,6 +93,8 @@ func eventOf(verb string) string {
 		return access.EventRevoke
 	case resources.VerbEnable, resources.VerbDisable, resources.VerbAcceptDeletes, resources.VerbResync:
 		return access.EventZone
+	case resources.VerbReadSecret:
+		return access.EventReveal
 	case resources.VerbBackUp:
 		return access.EventBackUp
 	}
@@ -88,13 +102,34 @@ func eventOf(verb string) string {
 }
 
 // Authorize returns an error that says which permission the asker lacks; nil when there is none. It is what the audit line
-// of the request will be about. Needs of a path are seen to by Handle; this is for what stands in a body.
+// of the request will be about. Where the route decides, Handle has asked already; this is for what a handler has looked up, or
+// read in a body.
 func (s *Server) Authorize(r *http.Request, a access.Action) error {
 	if event := eventOf(a.Verb); event != "" {
 		note(r.Context(), event, a)
 	}
+	return s.authorize(r, a)
+}
+
+// authorize is Authorize without a word to the audit line.
+func (s *Server) authorize(r *http.Request, a access.Action) error {
+	judged(r.Context())
 	if s.config.Guard == nil {
 		return nil
 	}
 	return s.config.Guard.Authorize(access.SubjectOf(r.Context()), a)
+}
+
+// judged notes that something has decided what the asker may.
+func judged(ctx context.Context) {
+	if asked := access.AskedOf(ctx); asked != nil {
+		asked.Unjudged = false
+	}
+}
+
+// insistOnJudgement panics when an answer begins that nobody has judged: a handler forgot to.
+func insistOnJudgement(r *http.Request, status int) {
+	if asked := access.AskedOf(r.Context()); asked != nil && asked.Unjudged && status < http.StatusBadRequest {
+		panic(fmt.Sprintf("the handler of %q answers without having judged who asks", r.Pattern))
+	}
 }

@@ -22,8 +22,8 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		if err != nil {
 			return err
 		}
-		v := s.view()
-		return s.writeList(w, r, l, v.appendOverview)
+		v, reader := s.view(), s.Reader(r)
+		return s.writeList(w, r, l, func(dst []byte, found *resources.Resource) []byte { return v.appendOverview(dst, found, reader) })
 	}
 }
 
@@ -31,24 +31,28 @@ func (s *Server) overview(t resources.Type) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key := resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
 		v := s.view()
-		found, err := v.locate(r, key)
+		found, err := s.find(r, v, resources.VerbRead, key)
 		if err != nil {
 			return err
 		}
-		return writeRaw(w, v.appendOverview(nil, found))
+		return writeRaw(w, v.appendOverview(nil, found, s.Reader(r)))
 	}
 }
 
-// appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`.
-// Source: kuma-wire, section 8.4.
-func (v view) appendOverview(dst []byte, r *resources.Resource) []byte {
+// appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`, or `leftOut: 1` in the place of an insight that
+// may not be read. Source: kuma-wire, section 8.4.
+func (v view) appendOverview(dst []byte, r *resources.Resource, reader *Reader) []byte {
 	lower := strings.ToLower(string(r.Type))
 	dst = resources.AppendMeta(append(dst, '{'), r, string(r.Type)+"Overview")
 	dst = append(append(append(dst, `,"`...), lower...), `":`...)
 	dst = append(dst, r.Spec.JSON()...)
 	key := r.Key
 	key.Type = insightOf(r.Type)
-	if insight := v.get(key); insight != nil {
+	switch insight := v.get(key); {
+	case insight == nil:
+	case !reader.insightOf(r):
+		dst = append(dst, `,"leftOut":1`...)
+	default:
 		dst = append(append(append(dst, `,"`...), lower...), `Insight":`...)
 		dst = append(dst, insight.Spec.JSON()...)
 	}

@@ -9,45 +9,29 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// mayReadItem judges a look at one resource: by its home namespace, where it is there. Whether it is there, only who may read
-// it learns.
-func (s *Server) mayReadItem(r *http.Request, key resources.Key, found *resources.Resource) error {
-	if found != nil {
-		key = found.Key
-		key.Namespace = found.HomeNamespace()
-	}
-	return s.Authorize(r, access.On(resources.VerbRead, key))
-}
-
 // mayReadSome judges a look at a list: an error where the asker can see nothing of the kind, and otherwise which items she
 // can see.
-func (s *Server) mayReadSome(r *http.Request, q store.Query) (func(*resources.Resource) bool, error) {
-	guard, subject := s.config.Guard, access.SubjectOf(r.Context())
-	if guard == nil {
-		return func(*resources.Resource) bool { return true }, nil
+func (s *Server) mayReadSome(r *http.Request, t resources.Type) (*Reader, error) {
+	reader := s.Reader(r)
+	if reader == nil {
+		return nil, nil
 	}
-	roles := guard.Roles()
-	some := access.Action{Verb: resources.VerbRead, Type: string(q.Type), Mesh: q.Mesh}
-	if q.Namespace != nil {
-		some.Namespace = *q.Namespace
-	}
-	if !roles.AllowsSome(subject, some) {
+	subject := access.SubjectOf(r.Context())
+	some := access.Action{Verb: resources.VerbRead, Type: string(t), Scope: access.ScopeOf(resources.VerbRead, string(t)), Mesh: r.PathValue("mesh")}
+	if !s.config.Guard.AllowsSome(subject, some) {
 		return nil, &access.DeniedError{Subject: subject, Missing: some}
 	}
-	return func(item *resources.Resource) bool {
-		key := item.Key
-		key.Namespace = item.HomeNamespace()
-		return roles.Allows(subject, access.On(resources.VerbRead, key))
-	}, nil
+	return reader, nil
 }
 
-// authorizePuts refuses the whole request when the asker lacks the permission to create or update one of docs, or to give a
-// Dataplane the identity that it would have.
+// authorizePuts refuses the whole request when the asker lacks the permission to create or update one of docs, to change what is
+// there under its name, to give a Dataplane the identity that it would have, or to have a MeshService answered for by others.
 func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
+	judged(ctx)
 	if s.config.Guard == nil {
 		return nil
 	}
-	subject, roles := access.SubjectOf(ctx), s.config.Guard.Roles()
+	subject := access.SubjectOf(ctx)
 	for _, doc := range docs {
 		old := state.Get(doc.Key)
 		verb := resources.VerbCreate
@@ -55,13 +39,23 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 			verb = resources.VerbUpdate
 		}
 		needed := []access.Action{access.On(verb, doc.Key)}
-		if doc.Type == resources.TypeDataplane {
-			needed = append(needed, access.Assignments(old, doc, identityLabels(state, doc.Mesh))...)
+		if old != nil && old.HomeNamespace() != doc.Namespace { // a copy: it belongs to where it was written
+			needed = append(needed, access.OnResource(verb, old))
 		}
-		for _, a := range needed {
-			if !roles.Allows(subject, a) {
-				return &access.DeniedError{Subject: subject, Missing: a}
+		switch doc.Type {
+		case resources.TypeDataplane:
+			needed = append(needed, access.Assignments(old, doc, identityLabels(state, doc.Mesh))...)
+		case resources.TypeMeshService:
+			needed = append(needed, access.Answers(old, doc)...)
+		}
+		for i, a := range needed {
+			if s.config.Guard.Allows(subject, a) {
+				continue
 			}
+			if i > 0 && a.Type == string(doc.Type) {
+				a = needed[0] // whose the copy is, only who may read it learns
+			}
+			return &access.DeniedError{Subject: subject, Missing: a}
 		}
 	}
 	return nil

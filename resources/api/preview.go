@@ -40,6 +40,8 @@ type ForecastProxies struct {
 	Total int    `json:"total"`
 	// Items are the first of their KRIs, sorted, MaxForecastProxies at most.
 	Items []string `json:"items"`
+	// LeftOut counts those that are neither in the total nor among the items, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // MaxForecastProxies bounds the proxies that a forecast names for one document.
@@ -51,6 +53,8 @@ type Preview struct {
 	After store.Snapshot
 	// Changes are in the order of the documents; the owner's functions complete their Forecast.
 	Changes []PreviewChange
+	// Reader says what who asks may read: nothing else is in the answer.
+	Reader *Reader
 }
 
 // PreviewChange is one document of a preview.
@@ -68,19 +72,19 @@ type PreviewFunc func(*Preview) error
 func (s *Server) AddPreview(f PreviewFunc) { s.previews = append(s.previews, f) }
 
 // WarnFunc says what is valid in a resource but rarely meant, beyond resources.Warnings, in the store as it is with it. It may be
-// called from many requests at once.
-type WarnFunc func(after store.Snapshot, r *resources.Resource) []string
+// called from many requests at once. Nothing that reader may not read is named.
+type WarnFunc func(after store.Snapshot, r *resources.Resource, reader *Reader) []string
 
 // AddWarnings has f complete the warnings in the answers to writes and dry runs. Call it before the server serves.
 func (s *Server) AddWarnings(f WarnFunc) { s.warnings = append(s.warnings, f) }
 
 // warningsOf are those of a resource that was stored, or would be.
-func (s *Server) warningsOf(after store.Snapshot, r *resources.Resource) []string {
-	out := resources.Warnings(r)
+func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resources.Resource) []string {
+	out, reader := resources.Warnings(r), s.readerOf(ctx)
 	for _, f := range s.warnings {
-		out = append(out, f(after, r)...)
+		out = append(out, f(after, r, reader)...)
 	}
-	return out
+	return reader.texts(out)
 }
 
 // wantsDryRun reports whether a request asks for a preview.
@@ -101,6 +105,10 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	if err := s.authorizePuts(ctx, before, docs); err != nil {
 		return nil, err
 	}
+	docs, err := s.keepShown(before, docs)
+	if err != nil {
+		return nil, err
+	}
 	labelled, err := s.accept(docs)
 	if err != nil {
 		return nil, err
@@ -109,9 +117,13 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 		return nil, err
 	}
 	out := &Forecast{DryRun: true, Revision: before.Revision(), Results: make([]ForecastItem, len(labelled))}
-	p := &Preview{Changes: make([]PreviewChange, len(labelled))}
+	p := &Preview{Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx)}
 	for i, doc := range labelled {
 		old := before.Get(doc.Key)
+		if doc, err = s.sealed(doc, old); err != nil {
+			return nil, err
+		}
+		labelled[i] = doc
 		if old != nil && doc.Descriptor().HasStatus {
 			labelled[i] = doc.Clone()
 			labelled[i].Status = old.Status
@@ -124,7 +136,7 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	}
 	p.After = store.Overlay(before, labelled)
 	for i, r := range labelled {
-		out.Results[i].Warnings = s.warningsOf(p.After, r)
+		out.Results[i].Warnings = s.warningsOf(ctx, p.After, r)
 	}
 	for _, f := range s.previews {
 		if err := f(p); err != nil {

@@ -82,12 +82,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, missing := s.view().locate(r, key)
-	if err := s.mayReadItem(r, key, found); err != nil {
+	found, err := s.find(r, s.view(), resources.VerbRead, key)
+	if err != nil {
 		return err
-	}
-	if missing != nil {
-		return missing
 	}
 	return s.writeItem(w, r, found)
 }
@@ -116,7 +113,7 @@ func (s *Server) writeItem(w http.ResponseWriter, r *http.Request, found *resour
 			return err
 		}
 	}
-	found = s.shown(found)
+	found = s.shown(found, s.Reader(r))
 	switch format := q.Get("format"); format {
 	case "", "universal":
 		return writeRaw(w, resources.AppendUniversal(nil, found))
@@ -135,7 +132,7 @@ func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
 	}
 	found := s.view().find(kri.WithSection(""))
 	d, _ := resources.LookupShort(kri.Short)
-	if err := s.mayReadItem(r, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}, found); err != nil {
+	if err := s.judge(r, resources.VerbRead, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}, found); err != nil {
 		return err
 	}
 	if found == nil {

@@ -1,15 +1,18 @@
 package api
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -29,12 +32,24 @@ type Config struct {
 	// Guard says who may do what, and keeps the audit log. Nil lets everybody do everything, for servers that only this process
 	// reaches.
 	Guard *access.Guard
+	// Fields opens the secrets in specs for those who may read them; nil where nothing is sealed.
+	Fields Fields
 	// Tracer gets a span for each request, which goes on to what the request writes; nil for none.
 	Tracer trace.Tracer
+	// Panics is told of handlers that panicked; they are answered with 500. Nil ends the process.
+	Panics *panics.Guard
 	// RevisionWait is how long a read with `?revision=` waits for it; 10 s by default.
 	RevisionWait time.Duration
 	// Version is shown by `GET /`, with ClusterID and InstanceID where they are set.
 	Version, ClusterID, InstanceID string
+}
+
+// Fields seals and opens the secrets in specs. It is implemented by secrets.Fields.
+type Fields interface {
+	// Seal returns a resource as the store would have it, old being what is there now, or nil.
+	Seal(r, old *resources.Resource) (*resources.Resource, error)
+	// Open returns a resource with its secrets in the clear.
+	Open(*resources.Resource) (*resources.Resource, error)
 }
 
 // HandlerFunc answers a request, or returns an error that becomes the API's error object. One that returns an error must
@@ -46,6 +61,8 @@ type Server struct {
 	config  Config
 	mux     *http.ServeMux
 	metrics *metrics
+	// routes are those of Handle.
+	routes []Route
 	// proofs are those of HandleProven, by pattern.
 	proofs map[string]access.Proof
 	// large has room for those large bodies that are being read.
@@ -74,43 +91,35 @@ func New(c Config) *Server {
 		c.InstanceID, _ = os.Hostname()
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), large: make(chan struct{}, maxLargeBodies)}
-	s.routes()
+	s.addRoutes()
 	return s
 }
 
-// Handle adds an endpoint of the owner: a pattern of http.ServeMux with its method, such as
-// `GET /meshes/{mesh}/dataplanes/{name}/_rules`, and the permissions that it needs; without any, only who may do everything
-// may do it. What needs more than reading is written to the audit log before it is answered. Call it before the server
-// serves. It panics for a pattern that is taken. The metrics tell of every route from the start, and not only once it was asked.
-func (s *Server) Handle(pattern string, h HandlerFunc, needs ...Need) {
-	if len(needs) == 0 {
-		needs = []Need{{Verb: resources.AccessAny, Type: resources.AccessAny}}
+// Handle adds an endpoint: the route's row says what it needs, and to which servers it belongs. What needs more than reading is
+// written to the audit log before it is answered. Call it before the server serves. It panics for a route that is taken, and for
+// one without a row. The metrics tell of every route from the start, and not only once it was asked.
+func (s *Server) Handle(route Route, h HandlerFunc) {
+	row := &rows[route]
+	if row.Pattern == "" {
+		panic(fmt.Sprintf("route %d has no row in the table", route))
 	}
-	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) error {
-		for _, n := range needs {
-			if err := s.meets(r, n); err != nil {
-				return err
-			}
+	s.routes = append(s.routes, route)
+	s.metrics.seconds.WithLabelValues(row.Pattern)
+	judged := func(w http.ResponseWriter, r *http.Request) error {
+		if err := s.meets(r, row); err != nil {
+			return err
+		}
+		if err := checkNames(r, row); err != nil {
+			return err
 		}
 		return h(w, r)
-	})
-}
-
-// HandleProven is Handle for an endpoint that also takes credentials of its own.
-func (s *Server) HandleProven(pattern string, h HandlerFunc, proof access.Proof, needs ...Need) {
-	s.proofs[pattern] = proof
-	s.Handle(pattern, h, needs...)
-}
-
-// handle adds an endpoint that sees to permissions by itself.
-func (s *Server) handle(pattern string, h HandlerFunc) {
-	s.metrics.seconds.WithLabelValues(pattern)
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	}
+	s.mux.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if changes(r.Method) {
-			err = s.audited(w, r, h)
+			err = s.audited(w, r, judged)
 		} else if err = s.awaitRevision(r); err == nil {
-			err = h(w, r)
+			err = judged(w, r)
 		}
 		if err != nil {
 			s.fail(w, r, err)
@@ -118,31 +127,42 @@ func (s *Server) handle(pattern string, h HandlerFunc) {
 	})
 }
 
-func (s *Server) routes() {
-	s.Handle("GET /{$}", s.index, Anyone())
-	s.Handle("GET /_resources", s.resourceTypes, Anyone())
-	s.Handle("GET /policies", s.policyTypes, Anyone())
-	s.Handle("GET /who-am-i", s.whoAmI, Anyone())
-	s.Handle("POST /_can-i", s.canI, Anyone())
-	s.handle("POST /tokens/user", s.issueUserToken)
-	s.Handle("POST /tokens/user/{id}/_revoke", s.revokeUserToken, Need{Verb: resources.VerbRevoke, Type: resources.AccessUserToken, Name: "id"})
-	s.Handle("POST /certificates/user/{serial}/_revoke", s.revokeUserCertificate,
-		Need{Verb: resources.VerbRevoke, Type: resources.AccessUserCertificate, Name: "serial"})
-	s.Handle("GET /_audit", s.auditLog, Need{Verb: resources.VerbRead, Type: resources.AccessAuditLog})
-	s.Handle("GET /global-insight", s.globalInsight, Need{Verb: resources.VerbRead, Type: resources.AccessServer})
-	s.handle("GET /_kri/{kri}", s.byKRI)
-	s.handle("POST /_batch", s.batch)
+// HandleProven is Handle for an endpoint that also takes credentials of its own.
+func (s *Server) HandleProven(route Route, h HandlerFunc, proof access.Proof) {
+	s.proofs[rows[route].Pattern] = proof
+	s.Handle(route, h)
+}
 
-	s.handle("GET /zones/_overview", s.overviews(resources.TypeZone))
-	s.Handle("GET /zones/{name}/_overview", s.overview(resources.TypeZone), Need{Verb: resources.VerbRead, Type: string(resources.TypeZone)})
-	s.handle("GET /meshes/{mesh}/dataplanes/_overview", s.overviews(resources.TypeDataplane))
-	s.Handle("GET /meshes/{mesh}/dataplanes/{name}/_overview", s.overview(resources.TypeDataplane), Need{Verb: resources.VerbRead, Type: string(resources.TypeDataplane)})
-	s.handle("GET /dataplanes/_overview", s.overviews(resources.TypeDataplane))
+// Routes are those that the server has, in the order in which they were added. The slice is the caller's.
+func (s *Server) Routes() []Route { return slices.Clone(s.routes) }
 
-	for _, prefix := range []string{"", "/meshes/{mesh}"} {
-		s.handle("GET "+prefix+"/{plural}", s.list)
-		s.handle("GET "+prefix+"/{plural}/{name}", s.get)
-		s.handle("PUT "+prefix+"/{plural}/{name}", s.put)
-		s.handle("DELETE "+prefix+"/{plural}/{name}", s.delete)
+func (s *Server) addRoutes() {
+	s.Handle(RouteIndex, s.index)
+	s.Handle(RouteResourceTypes, s.resourceTypes)
+	s.Handle(RoutePolicyTypes, s.policyTypes)
+	s.Handle(RouteWhoAmI, s.whoAmI)
+	s.Handle(RouteCanI, s.canI)
+	s.Handle(RouteIssueUserToken, s.issueUserToken)
+	s.Handle(RouteRevokeUserToken, s.revokeUserToken)
+	s.Handle(RouteRevokeUserCertificate, s.revokeUserCertificate)
+	s.Handle(RouteAudit, s.auditLog)
+	s.Handle(RouteGlobalInsight, s.globalInsight)
+	s.Handle(RouteKRI, s.byKRI)
+	s.Handle(RouteBatch, s.batch)
+
+	s.Handle(RouteZoneOverviews, s.overviews(resources.TypeZone))
+	s.Handle(RouteZoneOverview, s.overview(resources.TypeZone))
+	s.Handle(RouteDataplaneOverviewsInMesh, s.overviews(resources.TypeDataplane))
+	s.Handle(RouteDataplaneOverview, s.overview(resources.TypeDataplane))
+	s.Handle(RouteDataplaneOverviews, s.overviews(resources.TypeDataplane))
+
+	for _, of := range [][5]Route{
+		{RouteList, RouteGet, RoutePut, RouteDelete, RouteReveal}, {RouteListInMesh, RouteGetInMesh, RoutePutInMesh, RouteDeleteInMesh, RouteRevealInMesh},
+	} {
+		s.Handle(of[0], s.list)
+		s.Handle(of[1], s.get)
+		s.Handle(of[2], s.put)
+		s.Handle(of[3], s.delete)
+		s.Handle(of[4], s.reveal)
 	}
 }

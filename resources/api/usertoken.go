@@ -37,12 +37,18 @@ func readTokenRequest(w http.ResponseWriter, r *http.Request) (*UserTokenRequest
 	if q.Name == "" || len(q.Name) > maxTokenName {
 		return nil, 0, BadField("name", "want the user's name, of at most %d bytes", maxTokenName)
 	}
+	if err := CheckText("name", q.Name); err != nil {
+		return nil, 0, err
+	}
 	if len(q.Groups) > maxTokenGroups {
 		return nil, 0, BadField("groups", "want at most %d", maxTokenGroups)
 	}
 	for _, group := range q.Groups {
 		if group == "" || len(group) > maxTokenName {
 			return nil, 0, BadField("groups", "want names of 1 to %d bytes", maxTokenName)
+		}
+		if err := CheckText("groups", group); err != nil {
+			return nil, 0, err
 		}
 	}
 	lifetime := access.DefaultUserTokenLifetime
@@ -86,7 +92,7 @@ func (s *Server) mayIssue(r *http.Request, q *UserTokenRequest) error {
 	needed := []access.Action{}
 	everything := access.Action{Verb: resources.AccessAny, Type: resources.AccessAny}
 	for _, group := range q.Groups {
-		needed = append(needed, access.Action{Verb: resources.VerbIssue, Type: resources.AccessUserGroup, Name: group})
+		needed = append(needed, access.About(resources.VerbIssue, resources.AccessUserGroup, "", "", group))
 		if access.Reserved(group) {
 			needed = append(needed, everything)
 		}
@@ -95,7 +101,7 @@ func (s *Server) mayIssue(r *http.Request, q *UserTokenRequest) error {
 		needed = append(needed, everything)
 	}
 	// The last is what the audit line is about.
-	for _, a := range append(needed, access.Action{Verb: resources.VerbIssue, Type: resources.AccessUserToken, Name: q.Name}) {
+	for _, a := range append(needed, access.About(resources.VerbIssue, resources.AccessUserToken, "", "", q.Name)) {
 		if err := s.Authorize(r, a); err != nil {
 			return err
 		}

@@ -60,13 +60,24 @@ func (s *Server) canI(w http.ResponseWriter, r *http.Request) error {
 	if !known && !slices.Contains(resources.AccessThings(), q.Type) {
 		return BadField("type", "there is no type %q", q.Type)
 	}
-	a := access.Action{Verb: q.Verb, Type: q.Type, Mesh: q.Mesh, Namespace: q.Namespace, Name: q.Name}
-	if known && d.Scope == resources.ScopeGlobal {
-		a = access.On(q.Verb, resources.Key{Type: d.Type, Name: q.Name})
+	for _, named := range [][3]string{{"mesh", "mesh", q.Mesh}, {"namespace", "namespace", q.Namespace}} {
+		if named[2] == "" {
+			continue
+		}
+		if err := CheckName(named[0], named[1], named[2]); err != nil {
+			return err
+		}
 	}
+	if err := CheckText("name", q.Name); err != nil {
+		return err
+	}
+	if known && d.Type == resources.TypeMesh {
+		q.Mesh = q.Name
+	}
+	a := access.About(q.Verb, q.Type, q.Mesh, q.Namespace, q.Name)
 	subject := access.SubjectOf(r.Context())
 	if q.As != "" || len(q.AsGroups) > 0 {
-		if err := s.Authorize(r, access.Action{Verb: resources.VerbRead, Type: string(resources.TypeAccessRoleBinding)}); err != nil {
+		if err := s.Authorize(r, access.Action{Verb: resources.VerbRead, Type: string(resources.TypeAccessRoleBinding), Scope: access.ScopeServer}); err != nil {
 			return err
 		}
 		subject = access.Subject{Name: q.As, Groups: append(q.AsGroups, access.AuthenticatedGroup)}

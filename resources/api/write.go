@@ -27,6 +27,10 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*reso
 	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
 		return nil, nil, err
 	}
+	docs, err := s.keepShown(s.config.Store.Snapshot(), docs)
+	if err != nil {
+		return nil, nil, err
+	}
 	labelled, err := s.accept(docs)
 	if err != nil {
 		return nil, nil, err
@@ -223,7 +227,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	answer := struct {
 		Revision uint64   `json:"revision"`
 		Warnings []string `json:"warnings,omitempty"`
-	}{commit.Revision, s.warningsOf(s.config.Store.Snapshot(), stored[0])}
+	}{commit.Revision, s.warningsOf(r.Context(), s.config.Store.Snapshot(), stored[0])}
 	return WriteJSON(w, status, answer)
 }
 

@@ -49,7 +49,7 @@ type Store interface {
 	// Apply makes all operations of the batch durable, in order, at one revision, or none of them. It returns once the batch
 	// is on disk and visible to readers; nothing of it is visible before. A batch that changes nothing (SameContent)
 	// writes nothing and returns a Commit without changes at the current revision.
-	// Errors: ErrConflict, ErrNotFound, ErrInvalid, what the batch's Check returned, ErrClosed, ErrUnavailable when the
+	// Errors: ErrConflict, ErrNotFound, ErrInvalid, *TooLargeError, what the batch's Check returned, ErrClosed, ErrUnavailable when the
 	// disk refused, ctx's error when it ended before the batch was taken up. After any of them nothing was written;
 	// only when the process ends right after ErrUnavailable may the next one find the batch in the file after all.
 	Apply(ctx context.Context, b Batch) (*Commit, error)
@@ -68,6 +68,9 @@ type Batch struct {
 	Check func(Snapshot) error
 	// Cause goes into the Commit, with the present as its time where it has none.
 	Cause Cause
+	// Synced: the resources are stored elsewhere, by who decides about them, and may be over MaxResourceBytes if they were stored
+	// before there was the limit.
+	Synced bool
 }
 
 // Op is one Put or one Delete.

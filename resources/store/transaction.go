@@ -37,7 +37,7 @@ func (r *Replica) Begin() *Transaction {
 // until Commit: what became of any batch, a refused one too, may depend on others of the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	now := t.replica.now()
-	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.replica.assigned + 1}
+	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.replica.assigned + 1, synced: b.Synced}
 	for i := range b.Ops {
 		if err := p.add(&b.Ops[i]); err != nil {
 			return nil, err
@@ -126,6 +126,7 @@ type plan struct {
 	txn      *memdb.Txn
 	now      time.Time
 	revision uint64
+	synced   bool // Batch.Synced
 	// staged is what the batch makes of its keys; order lists them by first use.
 	staged map[resources.Key]Change
 	order  []resources.Key
@@ -149,6 +150,11 @@ func (p *plan) add(op *Op) error {
 		return fmt.Errorf("%s is at revision %d, not %d: %w", key, old.Revision, op.If.revision, ErrConflict)
 	case old != nil && old.SameContent(op.Put):
 		return nil
+	}
+	if !p.synced {
+		if err := CheckSize(op.Put, old); err != nil {
+			return err
+		}
 	}
 	put := op.Put.Clone()
 	put.Revision = p.revision

@@ -26,6 +26,7 @@ func TestAbuse(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.makeCredentials()
+	w.makeCurious()
 	for i := range rows {
 		r := &rows[i]
 		t.Run(strings.ReplaceAll(r.Name, " ", "-"), func(t *testing.T) { w.run(t, r) })

@@ -20,6 +20,7 @@ var attempts = map[string]func(context.Context, *world, *aServer, side) (status,
 	"plain":  plainAttempt,
 	"twoway": twoHeadersAttempt,
 	"xds":    xdsAttempt,
+	"named":  namedAttempt,
 }
 
 // attemptTimeout bounds one attempt.

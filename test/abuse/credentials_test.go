@@ -54,6 +54,22 @@ spec:
 ---
 {type: AccessRoleBinding, name: readers, spec: {subjects: [{type: User, name: vera}, {type: Group, name: "oidc:readers"}, {type: Group, name: auditors}], roles: [viewer]}}
 ---
+{type: AccessRole, name: of-a-namespace, spec: {rules: [{verbs: ["*"], types: ["*"], namespaces: [payments]}]}}
+---
+{type: AccessRole, name: of-no-namespace, spec: {rules: [{verbs: ["*"], types: ["*"], namespaces: [""]}]}}
+---
+{type: AccessRole, name: of-a-mesh, spec: {rules: [{verbs: ["*"], types: ["*"], meshes: [default]}]}}
+---
+{type: AccessRole, name: of-a-name, spec: {rules: [{verbs: ["*"], types: ["*"], names: [payments]}]}}
+---
+{type: AccessRoleBinding, name: paula, spec: {subjects: [{type: User, name: paula}], roles: [of-a-namespace]}}
+---
+{type: AccessRoleBinding, name: nelly, spec: {subjects: [{type: User, name: nelly}], roles: [of-no-namespace]}}
+---
+{type: AccessRoleBinding, name: mia, spec: {subjects: [{type: User, name: mia}], roles: [of-a-mesh]}}
+---
+{type: AccessRoleBinding, name: nina, spec: {subjects: [{type: User, name: nina}], roles: [of-a-name]}}
+---
 {type: AccessRoleBinding, name: admins, spec: {subjects: [{type: User, name: root}], roles: [admin]}}
 `
 
@@ -100,7 +116,7 @@ func (w *world) keep(s *aServer, name, token string) {
 
 func (w *world) userTokens(s *aServer) {
 	for name, groups := range map[string][]string{
-		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil, "nobody": nil, "team": {"payments-team"},
+		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil, "nobody": nil, "paula": nil, "nelly": nil, "mia": nil, "nina": nil, "team": {"payments-team"},
 	} {
 		w.keep(s, name, issue(w.t, s, name, groups, time.Hour))
 	}

@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ const providerClient = "causeway"
 type provider struct {
 	url, caFile string
 	key         *rsa.PrivateKey
+	// asked counts requests for its keys.
+	asked atomic.Int64
 }
 
 func startProvider(t *testing.T) *provider {
@@ -55,9 +58,13 @@ func startProvider(t *testing.T) *provider {
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 	}))
 	number := base64.RawURLEncoding.EncodeToString
-	mux.Handle("GET /keys", answer(map[string]any{"keys": []map[string]string{{
+	keys := answer(map[string]any{"keys": []map[string]string{{
 		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "p1", "n": number(key.N.Bytes()), "e": number(big.NewInt(int64(key.E)).Bytes()),
-	}}}))
+	}}})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
+		p.asked.Add(1)
+		keys(w, r)
+	})
 	p.caFile = filepath.Join(t.TempDir(), "provider.pem")
 	if err := os.WriteFile(p.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)

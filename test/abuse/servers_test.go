@@ -30,6 +30,8 @@ type aServer struct {
 	ca []byte
 	// admin asks as somebody who may do everything.
 	admin *api.Client
+	// end asks the server to end, and waits until it has.
+	end func() error
 }
 
 // world is what a run of the table works on: a global whose API is off loopback, and a zone that runs alone, on loopback.
@@ -100,9 +102,14 @@ func (s *aServer) run(t *testing.T, readyFile string, run func(context.Context) 
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
-	t.Cleanup(func() {
+	s.end = func() error {
 		cancel()
-		if err := <-ended; err != nil {
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() {
+		if err := s.end(); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	})

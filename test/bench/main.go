@@ -21,11 +21,11 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are what -only takes.
-var parts = []string{"rounds", "large", "replicas", "growth", "packages"}
+var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "packages"}
 
 type options struct {
 	quick, floor, packages, permissions bool
-	document, bin, only                 string
+	document, bin, only, strangers      string
 	soak                                time.Duration
 }
 
@@ -35,10 +35,11 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, growth or packages")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, strangers, growth or packages")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
+	flag.StringVar(&o.strangers, "strangers", "", "be strangers to a `server` (bench starts them itself)")
 	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,6 +71,9 @@ func (b *bench) failed(part string, err error) {
 func run(ctx context.Context, o options) error {
 	if o.floor {
 		return serveFloor(ctx)
+	}
+	if o.strangers != "" {
+		return beStrangers(ctx, o.strangers)
 	}
 	dir, err := os.MkdirTemp("", "causeway-bench-")
 	if err != nil {
@@ -104,6 +108,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	}
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth", o.only == "packages"
+		p.strangers = o.only == "strangers"
 		if o.only != "rounds" {
 			p.rounds = 0
 		}
@@ -138,6 +143,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["replicas"] = append(all, replicas), replicas.String()
 		}
 	}
+	if p.strangers {
+		b.say("strangers")
+		if strangers, err := b.measureStrangers(ctx, p); err != nil {
+			b.failed("strangers", err)
+		} else {
+			all, sections["strangers"] = append(all, strangers), strangers.String()
+		}
+	}
 	if p.growth {
 		if rows, err := b.growth(ctx); err != nil {
 			b.failed("growth", err)
@@ -161,7 +174,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "large", "replicas", "growth", "permissions", "packages"} {
+	for _, name := range []string{"conditions", "figures", "large", "replicas", "strangers", "growth", "permissions", "packages"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {

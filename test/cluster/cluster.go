@@ -46,7 +46,8 @@ func New(cfg Config) (*Cluster, error) {
 // Dir is where data and logs are.
 func (c *Cluster) Dir() string { return c.cfg.Dir }
 
-// Close ends every process, the last started first, by SIGTERM and then by SIGKILL, and waits for all.
+// Close ends every process, the last started first, by SIGTERM and then by SIGKILL, and waits for all. It fails when one of them has
+// panicked, also where the panic was caught.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	processes := c.processes
@@ -61,6 +62,9 @@ func (c *Cluster) Close() error {
 		}
 		cancel()
 		p.Kill()
+		if err := p.panicked(); err != nil {
+			failed = append(failed, err)
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 // ErrNotRunning: the process has not been started, or has ended.
@@ -141,6 +143,17 @@ func (p *Process) Log() string {
 func (p *Process) Tail(lines int) string {
 	all := strings.Split(strings.TrimRight(p.Log(), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// panicked returns the first panic that its log has: one that was caught, or that ended a run.
+func (p *Process) panicked() error {
+	log := p.Log()
+	for _, sign := range []string{panics.Message, "\npanic: ", "\nfatal error: "} {
+		if _, after, found := strings.Cut(log, sign); found {
+			return fmt.Errorf("%s: %s%s", p.name, strings.TrimSpace(sign), after[:min(len(after), 4<<10)])
+		}
+	}
+	return nil
 }
 
 func (p *Process) current() *running {

@@ -39,7 +39,7 @@ func build(ctx context.Context, bin string, flags ...string) error {
 		return err
 	}
 	args := append([]string{"build", "-o", bin + string(filepath.Separator)}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "-buildvcs=false", "./cmd/...")...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)

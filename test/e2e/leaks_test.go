@@ -10,8 +10,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
@@ -52,7 +52,7 @@ type leaks struct {
 func TestNothingGivesKeysAway(t *testing.T) {
 	t.Setenv(secrets.PassphraseEnv, ofGlobal)
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"}, Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
-	t.Setenv(secrets.PassphraseEnv, "") // the zone makes a key file
+	unsetPassphrase(t) // the zone makes a key file
 	l := &leaks{mesh: m, loot: newLoot(), given: map[string][]byte{}, answered: map[string]bool{}}
 	l.loot.addText("passphrase", ofGlobal)
 	l.loot.addText("passphrase", wrongWords)
@@ -151,7 +151,7 @@ func (l *leaks) plant() (kind string) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	l.must(err)
 	l.must(l.loot.addKey("planted", key))
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	text := base64.StdEncoding.EncodeToString(der) // as PEM it would be sealed
 	l.must(l.global.API.Put(l.t.Context(), "/meshes/default/meshproxypatches/planted", map[string]any{
 		"type": "MeshProxyPatch", "mesh": "default", "name": "planted", "spec": map[string]any{"default": map[string]any{"appendModifications": []any{
 			map[string]any{"cluster": map[string]any{"operation": "Add", "value": text}},
@@ -305,7 +305,7 @@ func (l *leaks) wrongKeys() {
 	l.fails("a wrong passphrase", "", "causeway-global", append([]string{"run", "--log-level", "debug", "--data-dir", copied}, addresses...)...)
 	l.t.Setenv(secrets.PassphraseEnv, ofGlobal[:8])
 	l.fails("a short passphrase", "", "causeway-global", append([]string{"run", "--data-dir", copied}, addresses...)...)
-	l.t.Setenv(secrets.PassphraseEnv, "")
+	unsetPassphrase(l.t)
 	l.fails("a key file that is none", "", "causeway-global", append([]string{"run", "--data-dir", copied, "--secrets-key-file", noKey}, addresses...)...)
 	l.fails("a token that is none", "", "causeway-zone", "bootstrap", "--dataplane", "backend", "--token-file", noKey)
 	command, _, _ := strings.Cut(l.zones["zone-1"].Log(), "\n")
@@ -452,4 +452,12 @@ func (l *leaks) judge(planted string) {
 		}
 	}
 	l.t.Logf("looked for %d secrets in %d forms, in %d places", len(l.loot.kinds), len(l.loot.forms), len(l.given))
+}
+
+// unsetPassphrase takes the variable away until the test ends: one that is there and empty is an error.
+func unsetPassphrase(t *testing.T) {
+	t.Helper()
+	if err := os.Unsetenv(secrets.PassphraseEnv); err != nil {
+		t.Fatal(err)
+	}
 }

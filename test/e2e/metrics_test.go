@@ -63,16 +63,17 @@ func TestMetricsMove(t *testing.T) {
 	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
 	m.must(err)
 	t.Cleanup(func() { _ = link.Close() })
-	for _, name := range []string{"ab", "a"} { // names that collide: TestNamesThatCollide
-		m.zones[name], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: m.global, Link: link})
+	for _, name := range []string{"ab", "a"} { // to a, another namespace is the system's than to the global: what a takes there, the global refuses
+		config := cluster.ZoneConfig{Name: name, Global: m.global, Link: link}
+		if name == "a" {
+			config.Args = []string{"--system-namespace", "its-system"}
+		}
+		m.zones[name], err = m.StartZone(t.Context(), config)
 		m.must(err)
 		m.must(m.zones[name].WaitMesh(t.Context(), "default"))
 	}
 	m.workload(m.zones["ab"], cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
 	zone := m.zones["ab"]
-	policy := func(zone, namespace string) {
-		m.apply(m.zones[zone], fmt.Sprintf(`{type: MeshTimeout, mesh: default, namespace: %s, name: p, spec: {from: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 1s}}}]}}`, namespace))
-	}
 
 	m.moves(m.global, func() {
 		m.apply(m.global, operator(entry("allow", "Exact", "spiffe://a/b")))
@@ -92,9 +93,8 @@ func TestMetricsMove(t *testing.T) {
 	m.shows(zone, 1, "causeway_xds_proxies_by_state", `state="settled"`)
 
 	m.moves(m.global, func() {
-		policy("ab", "c")
-		m.arrives(m.global, "p")
-		policy("a", "bc")
+		const both = `from: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1s}}], to: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1s}}]`
+		m.apply(m.zones["a"], `{type: MeshTimeout, mesh: default, namespace: its-system, name: p, spec: {`+both+`}}`)
 	}, []string{"causeway_kds_refusals_total", `type="MeshTimeout"`}, []string{"causeway_kds_refused", `zone="a"`, `type="MeshTimeout"`})
 
 	link.Set(cluster.Weather{Cut: true})

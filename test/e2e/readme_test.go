@@ -157,7 +157,7 @@ func (r *reader) kill(job string) {
 // build compiles a program of the repository.
 func (r *reader) build(args []string) {
 	r.t.Helper()
-	cmd := exec.Command("go", "build", "-o", filepath.Join(r.dir, args[0]), args[1])
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(r.dir, args[0]), args[1])
 	cmd.Dir = r.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		r.t.Fatalf("%v\n%s", err, out)

@@ -6,6 +6,8 @@
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
 #   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR [TAGS]  one whose module cannot be installed from, by the module of ours in DIR, which
 #                                                       has the sums of all it needs
+#   install.sh FOLDER deb NAME PACKAGE any            a program of the Debian package, or the one that the machine has; the version is
+#                                                       the one that Debian serves
 set -euo pipefail
 
 mkdir -p "$1"
@@ -48,8 +50,41 @@ wrapper)
 		"${GO:-go}" build -p 1 -tags "${7:-}" -ldflags '-s -w' -o "$tools/bin/$name" "$package"
 	)
 	;;
+deb)
+	system=$(PATH=$PATH:/usr/sbin:/sbin command -v "$name" || true)
+	case $system in "$tools"/*) system= ;; esac
+	if [ -n "$system" ]; then
+		ln -sfn "$system" "$tools/bin/$name"
+	elif ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+		echo "install.sh: $name is not installed, and this is no Debian to fetch it from: install it by your package manager" >&2
+		exit 1
+	else
+		# Lists and archives of our own: nothing of the machine's is written, and no one needs to be root.
+		apt=$tools/debian/.apt-$name root=$tools/debian/$name
+		rm -rf "$root" "$apt"
+		mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$root"
+		get() {
+			apt-get -qq -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Acquire::Retries=3 -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" "$@"
+		}
+		get update
+		get install --yes --download-only --no-install-recommends "$package" >/dev/null
+		for archive in "$apt"/cache/archives/*.deb; do
+			dpkg -x "$archive" "$root"
+		done
+		rm -rf "$apt"
+		program=$(cd "$root" && PATH=usr/sbin:usr/bin:sbin:bin:$PATH && command -v "$name")
+		[ -x "$root/$program" ] || { echo "install.sh: the package $package and what it needs hold no program $name" >&2; exit 1; }
+		rm -f "$tools/bin/$name"
+		cat >"$tools/bin/$name" <<-END
+			#!/bin/sh
+			root=\$(dirname "\$(readlink -f "\$0")")/../debian/$name
+			LD_LIBRARY_PATH=\$(echo "\$root"/usr/lib/*-linux-*):\$root/usr/lib exec "\$root/$program" "\$@"
+		END
+		chmod +x "$tools/bin/$name"
+	fi
+	;;
 *)
-	echo "install.sh: kind $kind is none of pip, go and wrapper" >&2
+	echo "install.sh: kind $kind is none of pip, go, wrapper and deb" >&2
 	exit 2
 	;;
 esac

@@ -1,7 +1,10 @@
 package accesslog
 
 import (
+	"cmp"
 	"container/list"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -9,25 +12,35 @@ import (
 // DefaultCapacity is how many kinds of requests are told apart.
 const DefaultCapacity = 20_000
 
+// maxLost bounds for how many policies it is known when the last of their shadow denials made room.
+const maxLost = 10_000
+
 // Entry is an Observation with how often and when it was made.
 type Entry struct {
 	Observation
 
 	Count       uint64
 	First, Last time.Time
+
+	// turn orders entries by when they were last added to.
+	turn uint64
 }
 
-// Journal counts observations. When it is full, what was not seen for longest makes room.
+// Journal counts observations. When it is full, what was not seen for longest makes room: of the same proxy when that has more
+// than its share, otherwise of the one that has most. So no proxy pushes out what others reported.
 type Journal struct {
 	since    time.Time
 	capacity int
 
 	mu      sync.Mutex
 	entries map[Observation]*list.Element // guarded by mu: of *Entry
-	recent  *list.List                    // guarded by mu: the most recent first
+	proxies map[string]*list.List         // guarded by mu: the entries of each proxy, the most recent first
+	turn    uint64                        // guarded by mu
 	dropped uint64                        // guarded by mu
-	// lastDropped is when the last of the shadow denials that made room was seen. Guarded by mu.
-	lastDropped time.Time
+	// lost is when the last of the shadow denials of a policy that made room was seen; anyLost is the same for policies that lost
+	// has no room for. Guarded by mu.
+	lost    map[string]time.Time
+	anyLost time.Time
 }
 
 // NewJournal starts to count at since; capacity is DefaultCapacity when zero.
@@ -35,54 +48,102 @@ func NewJournal(since time.Time, capacity int) *Journal {
 	if capacity == 0 {
 		capacity = DefaultCapacity
 	}
-	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, recent: list.New()}
+	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, proxies: map[string]*list.List{}, lost: map[string]time.Time{}}
 }
 
 // Add counts one observation.
 func (j *Journal) Add(o Observation, at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.turn++
+	proxy := proxyOf(o.Inbound)
 	if element := j.entries[o]; element != nil {
 		e, _ := element.Value.(*Entry)
 		e.Count++
+		e.turn = j.turn
 		if at.After(e.Last) {
 			e.Last = at
 		}
-		j.recent.MoveToFront(element)
+		j.proxies[proxy].MoveToFront(element)
 		return
 	}
-	if j.recent.Len() == j.capacity {
-		j.dropOldestLocked()
+	if len(j.entries) == j.capacity {
+		j.makeRoomLocked(proxy)
 	}
-	j.entries[o] = j.recent.PushFront(&Entry{Observation: o, Count: 1, First: at, Last: at})
+	own := j.proxies[proxy]
+	if own == nil {
+		own = list.New()
+		j.proxies[proxy] = own
+	}
+	j.entries[o] = own.PushFront(&Entry{Observation: o, Count: 1, First: at, Last: at, turn: j.turn})
 }
 
-func (j *Journal) dropOldestLocked() {
-	e, _ := j.recent.Remove(j.recent.Back()).(*Entry)
+// proxyOf is the KRI of the Dataplane whose inbound it is.
+func proxyOf(inbound string) string { return inbound[:strings.LastIndexByte(inbound, '_')+1] }
+
+// makeRoomLocked drops the oldest entry of a proxy that wants to add one, or of the one that has most.
+func (j *Journal) makeRoomLocked(proxy string) {
+	from := proxy
+	if own := j.proxies[proxy]; own == nil || own.Len() <= j.capacity/len(j.proxies) {
+		most := 0
+		for name, theirs := range j.proxies {
+			if theirs.Len() > most {
+				from, most = name, theirs.Len()
+			}
+		}
+	}
+	theirs := j.proxies[from]
+	e, _ := theirs.Remove(theirs.Back()).(*Entry)
+	if theirs.Len() == 0 {
+		delete(j.proxies, from)
+	}
 	delete(j.entries, e.Observation)
 	j.dropped += e.Count
-	if e.ShadowPolicy != "" && e.Last.After(j.lastDropped) {
-		j.lastDropped = e.Last
+	j.loseLocked(e)
+}
+
+func (j *Journal) loseLocked(e *Entry) {
+	if e.ShadowPolicy == "" {
+		return
+	}
+	at, there := j.lost[e.ShadowPolicy]
+	switch {
+	case !there && len(j.lost) == maxLost:
+		if e.Last.After(j.anyLost) {
+			j.anyLost = e.Last
+		}
+	case e.Last.After(at):
+		j.lost[e.ShadowPolicy] = e.Last
 	}
 }
 
 // summary is what a Journal holds at a time.
 type summary struct {
-	since       time.Time
-	entries     []Entry // the most recent first
-	dropped     uint64
-	lastDropped time.Time
+	since   time.Time
+	entries []Entry // the most recent first
+	dropped uint64
+	lost    func(policy string) time.Time
 }
 
 // read copies the entries that match.
 func (j *Journal) read(match func(*Entry) bool) summary {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := summary{since: j.since, dropped: j.dropped, lastDropped: j.lastDropped}
-	for element := j.recent.Front(); element != nil; element = element.Next() {
-		if e, _ := element.Value.(*Entry); match(e) {
-			s.entries = append(s.entries, *e)
+	s := summary{since: j.since, dropped: j.dropped, lost: j.lostOf}
+	for _, theirs := range j.proxies {
+		for element := theirs.Front(); element != nil; element = element.Next() {
+			if e, _ := element.Value.(*Entry); match(e) {
+				s.entries = append(s.entries, *e)
+			}
 		}
 	}
+	slices.SortFunc(s.entries, func(a, b Entry) int { return cmp.Compare(b.turn, a.turn) })
 	return s
+}
+
+// lostOf is when the last shadow denial of a policy was seen that is not kept.
+func (j *Journal) lostOf(policy string) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return later(j.lost[policy], j.anyLost)
 }

@@ -79,8 +79,8 @@ func TestJournalIsBounded(t *testing.T) {
 		j.Add(shadowDenied("often"), start.Add(time.Duration(i)*time.Second))
 	}
 	s := j.read(func(*Entry) bool { return true })
-	if len(s.entries) != 10 || s.dropped != 991 || s.lastDropped != start.Add(990*time.Second) {
-		t.Errorf("%d entries, %d dropped, the last at %s", len(s.entries), s.dropped, s.lastDropped)
+	if len(s.entries) != 10 || s.dropped != 991 || s.lost(strict) != start.Add(990*time.Second) {
+		t.Errorf("%d entries, %d dropped, the last at %s", len(s.entries), s.dropped, s.lost(strict))
 	}
 	if s.entries[0].Count != 1000 || !s.entries[0].First.Equal(start) {
 		t.Errorf("what is seen all the time was not kept: %+v", s.entries[0])
@@ -110,7 +110,7 @@ func TestSuggest(t *testing.T) {
 	}
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
 	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}})
-	got, err := suggest(j, dp, start)
+	got, err := suggest(j, dp, start, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

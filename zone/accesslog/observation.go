@@ -78,14 +78,19 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 	if said("dryrun_shadow_engine_result") == denied && o.Allowed {
 		o.ShadowPolicy = said("dryrun_shadow_effective_policy_id")
 	}
-	return append(out, seen{o, common.GetStartTime().AsTime()})
+	at := time.Time{} // not known, or of no calendar: nobody could be shown it
+	if start := common.GetStartTime(); start.IsValid() {
+		at = start.AsTime()
+	}
+	return append(out, seen{o, at})
 }
 
 func metadata(m *corev3.Metadata, namespace, key string) string {
 	return m.GetFilterMetadata()[namespace].GetFields()[key].GetStringValue()
 }
 
-func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+// cut is the beginning of a text, in memory of its own: a part of a string keeps all of it.
+func cut(s string) string { return strings.Clone(strings.ToValidUTF8(s[:min(len(s), maxText)], "")) }
 
 func method(m corev3.RequestMethod) string {
 	if m == corev3.RequestMethod_METHOD_UNSPECIFIED {

@@ -1,11 +1,19 @@
 package accesslog
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
 	alsv3 "github.com/envoyproxy/go-control-plane/envoy/service/accesslog/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // FuzzRead: whatever a proxy says, what is kept of it is bounded.
@@ -27,4 +35,26 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTimesOfNoCalendar: a proxy that says that a request was in the year -1,000,000 kept everybody from the report, as JSON has no such year.
+func TestTimesOfNoCalendar(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, said := range []*timestamppb.Timestamp{nil, {Seconds: -1 << 55}, {Seconds: 1 << 55}, {Nanos: -1}, {Seconds: 253402300800}} {
+		journal := NewJournal(now, 0)
+		c := NewCollector(t.Context(), CollectorConfig{Store: store.NewMemory(), Journal: journal, Now: func() time.Time { return now }})
+		common := &datav3.AccessLogCommon{StartTime: said, Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{httpNamespace: {Fields: map[string]*structpb.Value{
+			"enforced_effective_policy_id": structpb.NewStringValue("p"), "enforced_engine_result": structpb.NewStringValue("allowed"),
+			"dryrun_shadow_engine_result": structpb.NewStringValue(denied), "dryrun_shadow_effective_policy_id": structpb.NewStringValue("default"),
+		}}}}}
+		for _, s := range read("i", &alsv3.StreamAccessLogsMessage{LogEntries: &alsv3.StreamAccessLogsMessage_HttpLogs{HttpLogs: &alsv3.StreamAccessLogsMessage_HTTPAccessLogEntries{
+			LogEntry: []*datav3.HTTPAccessLogEntry{{CommonProperties: common}},
+		}}}) {
+			c.add("default", &s)
+		}
+		out := report(journal, store.NewMemory().Snapshot(), reportQuery{now: now})
+		if _, err := json.Marshal(out); err != nil || len(out.Items) != 1 {
+			t.Errorf("%v: %d items, %v", said, len(out.Items), err)
+		}
+	}
 }

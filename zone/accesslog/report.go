@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -22,6 +23,8 @@ type Report struct {
 	// Since is when the counting began.
 	Since     time.Time   `json:"since"`
 	Readiness []Readiness `json:"readiness"`
+	// LeftOut counts the items and policies that are not shown, because who asks may not read the Dataplane or the policy.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // Denial is one kind of request that would be denied.
@@ -47,6 +50,17 @@ type Readiness struct {
 type reportQuery struct {
 	mesh, policy string
 	now          time.Time
+	reader       *api.Reader
+}
+
+// shows reports whether who asks may read what all KRIs name.
+func shows(reader *api.Reader, kris ...string) bool {
+	for _, text := range kris {
+		if kri, err := resources.ParseKRI(text); reader != nil && (err != nil || !reader.MayKRI(kri)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *reportQuery) selects(policy string) bool {
@@ -62,6 +76,10 @@ func report(j *Journal, snap store.Snapshot, q reportQuery) *Report {
 	s := j.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
 	out := &Report{Items: []Denial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []Readiness{}}
 	for _, e := range s.entries {
+		if !shows(q.reader, e.Inbound, e.ShadowPolicy) {
+			out.LeftOut++
+			continue
+		}
 		out.Items = append(out.Items, Denial{
 			Client: e.Client, Inbound: e.Inbound, Method: e.Method, PathPrefix: e.PathPrefix, Policy: e.ShadowPolicy,
 			Count: e.Count, FirstSeen: e.First.UTC(), LastSeen: e.Last.UTC(),
@@ -69,6 +87,10 @@ func report(j *Journal, snap store.Snapshot, q reportQuery) *Report {
 	}
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: q.mesh}) {
 		if policy := resources.KRIOf(r).String(); q.selects(policy) && hasShadow(r) {
+			if !q.reader.May(r) {
+				out.LeftOut++
+				continue
+			}
 			out.Readiness = append(out.Readiness, readiness(policy, r.ModificationTime, &s, q.now))
 		}
 	}
@@ -90,7 +112,7 @@ func hasShadow(r *resources.Resource) bool {
 	})
 }
 
-// readiness judges one policy, which is as it is since changed. What made room in the journal may have been anybody's.
+// readiness judges one policy, which is as it is since changed.
 func readiness(policy string, changed time.Time, s *summary, now time.Time) Readiness {
 	var count uint64
 	last := time.Time{}
@@ -106,7 +128,7 @@ func readiness(policy string, changed time.Time, s *summary, now time.Time) Read
 	switch {
 	case count > 0 && now.Sub(last) < safeAfter:
 		return Readiness{policy, false, fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count, now.Sub(last).Round(time.Second))}
-	case now.Sub(s.lastDropped) < safeAfter:
+	case now.Sub(s.lost(policy)) < safeAfter:
 		return Readiness{policy, false, "not known: some that would be denied were seen within 7 d, and not kept for want of room"}
 	case watched < safeAfter:
 		return Readiness{policy, false, fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d", watched.Round(time.Second))}

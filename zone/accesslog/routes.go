@@ -30,16 +30,20 @@ func Register(server *api.Server, cfg Config) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	h := &handlers{cfg}
-	server.Handle("GET /_report/shadow", h.report, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
-	server.Handle("GET /_suggest/permissions", h.suggest, api.Need{Verb: resources.VerbRead, Type: resources.AccessServer})
+	h := &handlers{cfg, server}
+	server.Handle(api.RouteShadowReport, h.report)
+	server.Handle(api.RouteSuggest, h.suggest)
 }
 
-type handlers struct{ Config }
+type handlers struct {
+	Config
+	// server judges who asks.
+	server *api.Server
+}
 
 func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	q := reportQuery{mesh: query.Get("mesh"), policy: query.Get("policy"), now: h.Now()}
+	q := reportQuery{mesh: query.Get("mesh"), policy: query.Get("policy"), now: h.Now(), reader: h.server.Reader(r)}
 	if q.policy != "" {
 		if _, err := resources.ParseKRI(q.policy); err != nil {
 			return api.BadField("policy", "%v", err)
@@ -70,11 +74,11 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if key.Mesh == "" {
 		key.Mesh = "default"
 	}
-	dp := h.Store.Snapshot().Get(key)
-	if dp == nil {
-		return api.NotFound(key.String())
+	dp, err := h.server.Find(r, h.Store.Snapshot(), resources.VerbRead, key)
+	if err != nil {
+		return err
 	}
-	out, err := suggest(h.Journal, dp, h.Now().Add(-since))
+	out, err := suggest(h.Journal, dp, h.Now().Add(-since), h.server.Reader(r))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,14 +13,19 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // CollectorConfig is what a Collector is made of.
 type CollectorConfig struct {
 	// Store knows the Dataplanes that may report.
 	Store store.Reader
+	// Admit judges what a stream shows, before anything it says is read; nil admits all. Identify is called with the context that it
+	// returns. Errors are gRPC statuses.
+	Admit func(ctx context.Context) (context.Context, error)
 	// Identify judges a stream and says which Dataplane a node is the proxy of. It calls end when the stream is to end, until
 	// release is called. Errors are gRPC statuses.
 	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, release func(), err error)
@@ -31,6 +35,8 @@ type CollectorConfig struct {
 	Now func() time.Time
 	// Registerer takes the metrics; none are registered when nil.
 	Registerer prometheus.Registerer
+	// Panics catches what would end the process on behalf of one proxy; nil lets it.
+	Panics *panics.Guard
 }
 
 // Collector is the access log service. A proxy is believed about its own Dataplane's inbounds only: the log's name is the inbound.
@@ -41,24 +47,18 @@ type Collector struct {
 	ctx       context.Context
 	decisions *prometheus.CounterVec
 
-	mu       sync.Mutex
-	policies map[string]struct{} // guarded by mu: those that have a counter
+	counters counters
 }
-
-// maxPolicies is how many policies have counters of their own; the others share one named otherPolicies.
-const (
-	maxPolicies   = 2048
-	otherPolicies = "other"
-)
 
 // NewCollector returns a service whose streams end when ctx does, so that its server can drain.
 func NewCollector(ctx context.Context, cfg CollectorConfig) *Collector {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Collector{cfg: cfg, ctx: ctx, policies: map[string]struct{}{}, decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "causeway_decisions_total", Help: "Requests, and connections on TCP, by who decided.",
+	c := &Collector{cfg: cfg, ctx: ctx, decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "causeway_decisions_total", Help: "Requests, and connections on TCP, by who decided; other is a policy that the zone does not have.",
 	}, []string{"protocol", "policy", "verdict"})}
+	c.counters = counters{decisions: c.decisions, store: cfg.Store, known: map[string]struct{}{}, sweepAt: firstSweep}
 	if cfg.Registerer != nil {
 		cfg.Registerer.MustRegister(c.decisions)
 	}
@@ -70,11 +70,20 @@ func (c *Collector) Register(r grpc.ServiceRegistrar) { alsv3.RegisterAccessLogS
 
 // StreamAccessLogs takes the log of one inbound of one proxy.
 func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessLogsServer) error {
+	admitted := stream.Context()
+	if c.cfg.Admit != nil {
+		var err error
+		if admitted, err = c.cfg.Admit(admitted); err != nil {
+			return err
+		}
+	}
 	ended := make(chan error, 1)
 	ctx, end := context.WithCancelCause(c.ctx)
 	defer end(nil)
 	// Recv cannot be interrupted; it ends with the stream, which ends when this returns.
-	go func() { ended <- c.receive(stream, end) }()
+	go func() {
+		ended <- c.cfg.Panics.Do("accesslog", func() error { return c.receive(admitted, stream, end) })
+	}()
 	select {
 	case err := <-ended:
 		return err
@@ -86,8 +95,8 @@ func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessL
 	}
 }
 
-func (c *Collector) receive(stream alsv3.AccessLogService_StreamAccessLogsServer, end context.CancelCauseFunc) error {
-	inbound := ""
+func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogService_StreamAccessLogsServer, end context.CancelCauseFunc) error {
+	inbound, mesh := "", ""
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -97,34 +106,50 @@ func (c *Collector) receive(stream alsv3.AccessLogService_StreamAccessLogsServer
 			return err
 		}
 		if inbound == "" {
-			key, release, err := c.cfg.Identify(stream.Context(), m.GetIdentifier().GetNode(), end)
+			key, release, err := c.cfg.Identify(admitted, m.GetIdentifier().GetNode(), end)
 			if err != nil {
 				return err
 			}
 			defer release()
+			mesh = key.Mesh
 			if inbound, err = c.inboundOf(key, m.GetIdentifier().GetLogName()); err != nil {
 				return err
 			}
 		}
 		for _, s := range read(inbound, m) {
-			c.add(&s)
+			c.add(mesh, &s)
 		}
 	}
 }
 
 // inboundOf is the KRI of the inbound that a log is about.
 func (c *Collector) inboundOf(key resources.Key, logName string) (string, error) {
+	missing := status.Errorf(codes.NotFound, "log %.100q of %s: there is no such inbound", logName, key)
 	dataplane := c.cfg.Store.Snapshot().Get(key)
-	if dataplane == nil || logName == "" {
-		return "", status.Errorf(codes.NotFound, "log %.100q of %s: there is no such inbound", logName, key)
+	if dataplane == nil {
+		return "", missing
 	}
-	return resources.KRIOf(dataplane).WithSection(cut(logName)).String(), nil
+	proxy, err := matching.NewProxy(dataplane)
+	if err != nil {
+		return "", missing
+	}
+	inbound := proxy.Inbound(logName)
+	if inbound == nil {
+		return "", missing
+	}
+	return resources.KRIOf(dataplane).WithSection(inbound.Section()).String(), nil
 }
 
-func (c *Collector) add(s *seen) {
+func (c *Collector) add(mesh string, s *seen) {
 	now := c.cfg.Now()
-	if s.at.After(now) { // a proxy's clock must not make a denial last longer
+	if s.at.After(now) || s.at.IsZero() { // a proxy's clock must not make a denial last longer
 		s.at = now
+	}
+	s.Policy = c.counters.name(mesh, s.Policy)
+	if s.ShadowPolicy != "" {
+		if s.ShadowPolicy = c.counters.name(mesh, s.ShadowPolicy); s.ShadowPolicy == otherPolicies {
+			s.ShadowPolicy = "" // no policy that anybody could enforce
+		}
 	}
 	c.cfg.Journal.Add(s.Observation, s.at)
 	protocol, verdict := "http", "denied"
@@ -134,17 +159,5 @@ func (c *Collector) add(s *seen) {
 	if s.Allowed {
 		verdict = "allowed"
 	}
-	c.decisions.WithLabelValues(protocol, c.counted(s.Policy), verdict).Inc()
-}
-
-func (c *Collector) counted(policy string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, there := c.policies[policy]; !there {
-		if len(c.policies) == maxPolicies {
-			return otherPolicies
-		}
-		c.policies[policy] = struct{}{}
-	}
-	return policy
+	c.decisions.WithLabelValues(protocol, s.Policy, verdict).Inc()
 }

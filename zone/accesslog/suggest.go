@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
@@ -22,16 +23,34 @@ type Suggestion struct {
 	Observed uint64    `json:"observed"`
 	Since    time.Time `json:"since"`
 	Warnings []string  `json:"warnings"`
+	// LeftOut counts the policies that are not named in the warnings, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
+
+	reader *api.Reader
+	hidden map[string]bool
+}
+
+// hiddenPolicy stands for the name of a policy that may not be read.
+const hiddenPolicy = "a policy that is not shown"
+
+// named is the name of a policy in a warning. Decisions that no policy made have names that are no KRIs.
+func (s *Suggestion) named(policy string) string {
+	if _, err := resources.ParseKRI(policy); err != nil || shows(s.reader, policy) {
+		return policy
+	}
+	s.hidden[policy] = true
+	s.LeftOut = len(s.hidden)
+	return hiddenPolicy
 }
 
 // suggest makes the permissions of one Dataplane from what was seen since.
-func suggest(j *Journal, dp *resources.Resource, since time.Time) (*Suggestion, error) {
+func suggest(j *Journal, dp *resources.Resource, since time.Time, reader *api.Reader) (*Suggestion, error) {
 	kri := resources.KRIOf(dp)
 	s := j.read(func(e *Entry) bool {
 		of, err := resources.ParseKRI(e.Inbound)
 		return err == nil && of.WithSection("") == kri && !e.Last.Before(since)
 	})
-	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(since, s.since).UTC(), Warnings: []string{}}
+	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(since, s.since).UTC(), Warnings: []string{}, reader: reader, hidden: map[string]bool{}}
 	if s.since.After(since) {
 		out.warn("what came before %s was not seen", s.since.UTC().Format(time.RFC3339))
 	}
@@ -91,14 +110,14 @@ func (s *Suggestion) take(inbounds map[string]*grouping, e *Entry) {
 	match := matchOf(e)
 	switch {
 	case !e.Allowed:
-		s.warn("not allowed by it, since %s denied them: %s", e.Policy, who)
+		s.warn("not allowed by it, since %s denied them: %s", s.named(e.Policy), who)
 		return
 	case e.Client == "" || e.Method == Other || e.PathPrefix == Other || rbac.Fault(&match) != "":
 		s.warn("not allowed by it, since a permission cannot say so: %s", who)
 		return
 	}
 	if e.ShadowPolicy != "" {
-		s.warn("allowed by it, though %s would deny them: %s", e.ShadowPolicy, who)
+		s.warn("allowed by it, though %s would deny them: %s", s.named(e.ShadowPolicy), who)
 	}
 	kri, _ := resources.ParseKRI(e.Inbound)
 	if inbounds[kri.Section] == nil {

@@ -39,6 +39,9 @@ type Answer struct {
 	// Proxies are all that the question means, where it means several. The answer is that of the first that denies, else of
 	// the first.
 	Proxies []ProxyVerdict `json:"proxies,omitempty"`
+	// LeftOut counts what is not shown, because who asks may not read it: policies that hold on the inbound, and Dataplanes that the
+	// question may mean too. A policy among them that decides is called Hidden.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // Allowed reports whether the request gets through.

@@ -32,6 +32,7 @@ func (w *World) Explain(q Query) (*Answer, error) {
 	if len(all) > 1 {
 		answer.Proxies = all
 	}
+	answer.LeftOut += q.left
 	return answer, nil
 }
 
@@ -55,7 +56,7 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 		Inbound: s.kri().String(), Protocol: string(s.in.Protocol), Matched: []Matched{},
 		Request: Request{From: q.From, Method: req.Method, Path: req.Path, SNI: q.SNI, Headers: req.Headers},
 	}
-	a.Warnings = j.warnings(q)
+	a.Warnings, a.LeftOut = j.warnings(q), m.hiddenIn(&j.rules)
 	if refused != "" {
 		a.Verdict, a.Policy, a.Rule, a.Request.Path = Deny, nobody, -1, q.Path
 		a.Reason = "Envoy answers 400 before any rule is asked: " + refused
@@ -69,18 +70,22 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 // fill writes the verdict and what led to it.
 func (j *judgement) fill(a *Answer) {
 	d := j.verdict.Enforced
-	a.Verdict, a.Policy, a.Rule = verdictOf(d), d.Name, -1
-	if d.Rule >= 0 {
+	a.Verdict, a.Policy, a.Rule = verdictOf(d), j.mesh.policyName(d.Name), -1
+	if d.Rule >= 0 && a.Policy != Hidden {
 		a.Rule, a.Field = j.rules.Items[d.Rule].Index, j.field(d.Rule, d.Effect, d.Entry)
 	}
 	a.Reason = j.reason(a)
 	if dry := j.verdict.DryRun; dry.Allowed != d.Allowed {
-		a.Shadow = &Shadow{Verdict: verdictOf(dry), Policy: dry.Name}
+		a.Shadow = &Shadow{Verdict: verdictOf(dry), Policy: j.mesh.policyName(dry.Name)}
 	}
 	for _, m := range rbac.Matching(j.rules, j.request) {
-		a.Matched = append(a.Matched, j.matched(m, d))
+		if !j.mesh.hidden.kris[j.rules.Items[m.Rule].Origin.String()] {
+			a.Matched = append(a.Matched, j.matched(m, d))
+		}
 	}
-	a.Would = j.would()
+	if a.LeftOut == 0 { // what would change the verdict names all that has a part in it
+		a.Would = j.would()
+	}
 }
 
 func verdictOf(d rbac.Decision) string {
@@ -137,6 +142,8 @@ func fieldOf(r *matching.Rule, p *matching.Policy, effect rbac.Effect, entry int
 func (j *judgement) reason(a *Answer) string {
 	d := j.verdict.Enforced
 	switch {
+	case a.Policy == Hidden:
+		return "a policy decides that is not shown: who asks may not read it"
 	case d.Name == rbac.NameMalformedURISAN || d.Name == rbac.NameMultipleURISANs:
 		return "a certificate must name exactly one SPIFFE ID, with a path; others are denied before any rule is asked"
 	case d.Rule < 0 && len(j.rules.Items) == 0:
@@ -164,10 +171,14 @@ func (j *judgement) warnings(q *Query) []string {
 	if j.subject.in.Protocol != matching.HTTP && (q.Method != "" || q.Path != "") {
 		out = append(out, fmt.Sprintf("inbound %s is TCP, so method and path are not seen there: set its protocol to http, http2 or grpc", j.subject.in.Section()))
 	}
-	out = append(out, rbac.HandshakeWarnings(j.rules, j.subject.in)...)
+	if j.mesh.hiddenIn(&j.rules) == 0 { // they tell of all rules together
+		out = append(out, rbac.HandshakeWarnings(j.rules, j.subject.in)...)
+	}
 	for _, list := range [][]matching.Warning{j.rules.Warnings, rbac.Warnings(j.rules, j.subject.in.Protocol)} {
 		for _, w := range list {
-			out = append(out, w.String())
+			if !j.mesh.hidden.kris[w.Policy.String()] && !j.mesh.mentions(w.Text) {
+				out = append(out, w.String())
+			}
 		}
 	}
 	return out

@@ -13,6 +13,12 @@ import (
 // Lint looks at the permissions of one mesh, or of all where mesh is empty. Findings are ordered by policy, then as Checks.
 // What depends on proxies is left out where none are known: in a zone, proxies and identities of other zones are not.
 func (w *World) Lint(mesh string) []Finding {
+	found, _ := w.LintShown(mesh)
+	return found
+}
+
+// LintShown is Lint without the findings about what who asks may not read, and about what their texts name of that; leftOut counts them.
+func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	names := []string{mesh}
 	if mesh == "" {
 		names = w.Meshes()
@@ -23,7 +29,13 @@ func (w *World) Lint(mesh string) []Finding {
 		l.policies()
 		l.inbounds()
 		l.identities(name)
-		out = append(out, l.found...)
+		for _, f := range l.found {
+			if w.may != nil && l.mesh.mentions(f.KRI+" "+f.Message+" "+f.Advice) {
+				leftOut++
+				continue
+			}
+			out = append(out, f)
+		}
 	}
 	rank := map[string]int{}
 	for i, c := range Checks() {
@@ -32,7 +44,7 @@ func (w *World) Lint(mesh string) []Finding {
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.KRI, b.KRI), cmp.Compare(rank[a.Check], rank[b.Check]), cmp.Compare(a.Field, b.Field))
 	})
-	return out
+	return out, leftOut
 }
 
 // linter collects the findings of one mesh, each once.
@@ -120,12 +132,9 @@ func invalidEffect(effect rbac.Effect) string {
 // pathDeny names what no proxy can tell from a path that is not denied (docs/permissions.md, "Paths").
 func pathDeny(kri, field string, p *resources.PathMatch) Finding {
 	path := p.Value
-	message := "requests in another case, escaped twice, or with an escaped blank or question mark behind are not denied: "
-	if p.Type == resources.MatchRegularExpression {
-		message += "only the application can tell them"
-	} else {
-		path = strings.TrimSuffix(path, "/")
-		message += strings.Join(Lookalikes(path), ", ")
+	message := "some applications take for it what is not denied"
+	if p.Type != resources.MatchRegularExpression {
+		message += ": " + strings.Join(Lookalikes(strings.TrimSuffix(path, "/")), ", ")
 	}
 	return Finding{Warning, CheckPathDeny, kri, field, message, "allow the paths that are meant instead, or let the application refuse these"}
 }
@@ -135,10 +144,5 @@ func Lookalikes(path string) []string {
 	if len(path) < 2 {
 		return nil
 	}
-	return []string{strings.ToUpper(path), "/%25" + hexOf(path[1]) + path[2:], path + "%20", path + "%3fx", "/;" + path}
-}
-
-func hexOf(c byte) string {
-	const digits = "0123456789abcdef"
-	return string([]byte{digits[c>>4], digits[c&15]})
+	return []string{path + ".1", path + "+", "/app" + path}
 }

@@ -37,6 +37,9 @@ type Query struct {
 	SNI string `json:"sni,omitempty"`
 	// Headers are those of the request that TrafficTargets ask for, by name in any case; for HTTP inbounds only.
 	Headers map[string]string `json:"headers,omitempty"`
+
+	// left counts the proxies that the question may mean too and that who asks may not read.
+	left int
 }
 
 // QueryError says which field of a question is wrong, or that what it names is not there.
@@ -76,6 +79,7 @@ func (w *World) subjects(q *Query) ([]subject, error) {
 		if err != nil {
 			return nil, err
 		}
+		q.left = len(m.hidden.proxies) // all of them: how many carry the labels would tell what they carry
 		return q.inboundsOf(m.within(q, func(p *matching.Proxy) bool { return carries(p, labels) }))
 	}
 	if q.Kind != resources.TypeMeshService {
@@ -117,6 +121,9 @@ func (q *Query) readKRI() error {
 func (m *mesh) within(q *Query, want func(*matching.Proxy) bool) []*matching.Proxy {
 	var out []*matching.Proxy
 	for _, p := range m.proxies {
+		if m.hidesProxy(p) {
+			continue
+		}
 		if (q.Zone == "" || p.Zone == q.Zone) && (q.Namespace == "" || p.Namespace == q.Namespace || p.Key.Namespace == q.Namespace) && want(p) {
 			out = append(out, p)
 		}
@@ -141,6 +148,14 @@ func (q *Query) inboundsOf(proxies []*matching.Proxy) ([]subject, error) {
 		return out, nil
 	}
 	return nil, noInbound(q.Inbound, proxies[0])
+}
+
+func sectionsOf(p *matching.Proxy) []*matching.InboundPort {
+	out := make([]*matching.InboundPort, len(p.Inbounds))
+	for i := range p.Inbounds {
+		out[i] = &p.Inbounds[i]
+	}
+	return out
 }
 
 func noInbound(section string, p *matching.Proxy) error {
@@ -181,11 +196,20 @@ func (m *mesh) served(q *Query) ([]subject, error) {
 	known := false
 	var out, others []subject
 	for _, r := range m.services {
+		if m.hidden.kris[resources.KRIOf(r).String()] {
+			continue
+		}
 		if r.DisplayName() != q.To && r.Name != q.To || q.Zone != "" && r.Zone() != q.Zone || q.Namespace != "" && r.HomeNamespace() != q.Namespace {
 			continue
 		}
 		known = true
 		for _, p := range m.proxies {
+			if m.hidesProxy(p) {
+				if slices.ContainsFunc(sectionsOf(p), func(in *matching.InboundPort) bool { return matching.Serves(r, p, in, "") }) {
+					q.left++
+				}
+				continue
+			}
 			for i := range p.Inbounds {
 				in := &p.Inbounds[i]
 				switch {
@@ -250,6 +274,8 @@ func (q *Query) request(protocol matching.Protocol) (req rbac.Request, refused s
 	if req.Method != strings.ToUpper(req.Method) {
 		return req, "", badQuery("method", "%q is not spelled in capitals", q.Method)
 	}
-	req.Path, refused = rbac.NormalizePath(cmp.Or(q.Path, "/"))
+	if req.Path, refused = rbac.NormalizePath(cmp.Or(q.Path, "/")); refused == "" && !resources.IsRegisteredMethod(req.Method) {
+		refused = fmt.Sprintf("%s is not a registered method", q.Method)
+	}
 	return req, refused, nil
 }

@@ -31,6 +31,8 @@ type World struct {
 	files  bool
 	list   func(t resources.Type, mesh string) iter.Seq[*resources.Resource]
 	meshes map[string]*mesh
+	// may says what who asks may read; nil for everything.
+	may func(*resources.Resource) bool
 }
 
 // mesh is one mesh, read.
@@ -42,6 +44,7 @@ type mesh struct {
 	proxies  []*matching.Proxy
 	// domains are the trust domains of the mesh; nil where nothing is known about them.
 	domains map[string]bool
+	hidden  hidden
 }
 
 // FromSnapshot reads a server's store.
@@ -113,7 +116,7 @@ func (w *World) mesh(name string) *mesh {
 	if m := w.meshes[name]; m != nil {
 		return m
 	}
-	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{}}
+	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{}, hidden: hidden{kris: map[string]bool{}, proxies: map[resources.Key]bool{}}}
 	m.services = slices.Collect(w.list(resources.TypeMeshService, name))
 	for r := range w.list(resources.TypeMeshTrafficPermission, name) {
 		m.addPolicy(matching.NewPolicy(r, w.options.SystemNamespace))
@@ -126,6 +129,9 @@ func (w *World) mesh(name string) *mesh {
 	for r := range w.list(resources.TypeDataplane, name) {
 		if p, err := matching.NewProxy(r); err == nil { // a damaged one gets no listener either
 			m.proxies = append(m.proxies, p.WithServices(m.services))
+			if w.hides(r) {
+				m.hidden.add(r)
+			}
 		}
 	}
 	for r := range w.list(resources.TypeMeshTrust, name) {
@@ -134,6 +140,16 @@ func (w *World) mesh(name string) *mesh {
 				m.domains = map[string]bool{}
 			}
 			m.domains[trust.TrustDomain] = true
+		}
+	}
+	for _, p := range m.policies {
+		if w.hides(p.Resource) {
+			m.hidden.add(p.Resource)
+		}
+	}
+	for _, service := range m.services {
+		if w.hides(service) {
+			m.hidden.add(service)
 		}
 	}
 	w.meshes[name] = m

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/x509"
 	"fmt"
 	"regexp"
 	"strings"
@@ -61,6 +62,24 @@ func (a *Authorities) Realms(mesh string) []string {
 	for _, name := range a.cfg.Keeper.Names() {
 		if realm, ok := strings.CutPrefix(name, secretPrefix); ok && strings.HasPrefix(realm, mesh+":") {
 			out = append(out, realm)
+		}
+	}
+	return out
+}
+
+// Signing are the certificates of the authorities of a mesh that are to be believed about a trust domain.
+func (a *Authorities) Signing(mesh string, domain spiffeid.TrustDomain) []*x509.Certificate {
+	var out []*x509.Certificate
+	for _, realm := range a.Realms(mesh) {
+		if of, err := domainOf(realm, a.cfg.Zone); err != nil || of != domain {
+			continue
+		}
+		all, err := a.All(realm)
+		if err != nil {
+			continue
+		}
+		for _, one := range all {
+			out = append(out, one.cert)
 		}
 	}
 	return out

@@ -14,6 +14,8 @@ import (
 // ProxyPolicies is the answer to `_policies`: the types that have one conf for the whole proxy.
 type ProxyPolicies struct {
 	Policies []ProxyPolicy `json:"policies"`
+	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // ProxyPolicy is the conf of one type for a whole proxy.
@@ -36,19 +38,22 @@ func (h *handlers) proxyPolicies(w http.ResponseWriter, r *http.Request) error {
 		if d.Policy == nil || !d.Policy.Single {
 			continue
 		}
-		if one := matching.ProxyConf(d.Type, a.proxy, a.policies); one.Conf != nil {
+		if one := matching.ProxyConf(d.Type, a.proxy, a.policies); one.Conf != nil && !a.left.anyOut(one.Origins) {
 			answer.Policies = append(answer.Policies, ProxyPolicy{
 				Kind: d.Type, Conf: one.Conf, Origins: refsOf(one.Origins), Merged: originsOf(one.Origins),
-				Warnings: appendTexts(nil, one.Warnings),
+				Warnings: a.appendTexts(nil, one.Warnings),
 			})
 		}
 	}
+	answer.LeftOut = a.left.count()
 	return writeJSON(w, answer)
 }
 
 // OutboundPolicies is the answer to `_outbounds/{kri}/_policies`.
 type OutboundPolicies struct {
 	Policies []OutboundPolicy `json:"policies"`
+	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 	// Warnings are of the routes that take the traffic; their confs are not shown here.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -85,16 +90,17 @@ func (h *handlers) outboundPolicies(w http.ResponseWriter, r *http.Request) erro
 		}
 		to := matching.To(matching.ToInput{Type: d.Type, Proxy: a.proxy, Policies: a.policies, Destinations: a.destinations(a.proxy.Zone)})
 		switch rule := to.For(key); {
-		case rule == nil:
+		case rule == nil, a.left.anyOut(rule.Origins):
 		case d.Policy.Route:
-			answer.Warnings = appendTexts(answer.Warnings, warningsOf(rule.Origins, to.Warnings))
+			answer.Warnings = a.appendTexts(answer.Warnings, warningsOf(rule.Origins, to.Warnings))
 		default:
 			answer.Policies = append(answer.Policies, OutboundPolicy{
 				Kind: d.Type, Conf: []json.RawMessage{rule.Conf}, Origins: refsOf(rule.Origins), Merged: originsOf(rule.Origins),
-				Warnings: appendTexts(nil, to.Warnings),
+				Warnings: a.appendTexts(nil, to.Warnings),
 			})
 		}
 	}
+	answer.LeftOut = a.left.count()
 	return writeJSON(w, answer)
 }
 
@@ -108,7 +114,7 @@ func warningsOf(origins []matching.Origin, all []matching.Warning) []matching.Wa
 // destination finds the service that a KRI names, and the port that its section names.
 func (a *asked) destination(kri resources.KRI) (matching.ResourceKey, error) {
 	for _, d := range a.destinations(a.proxy.Zone).All() {
-		if d.KRI != kri.WithSection("") {
+		if d.KRI != kri.WithSection("") || !a.left.reader.May(d.Resource) {
 			continue
 		}
 		key := d.Key()

@@ -14,7 +14,7 @@ import (
 // forecast completes the answers to dry runs: which proxies a policy concerns, as it is or as it would be, and what of it would
 // take no effect.
 func (h *handlers) forecast(p *api.Preview) error {
-	f := &forecaster{views: h.views, after: p.After, meshes: map[string]*previewedMesh{}}
+	f := &forecaster{views: h.views, after: p.After, reader: p.Reader, meshes: map[string]*previewedMesh{}}
 	for i := range p.Changes {
 		f.complete(&p.Changes[i])
 	}
@@ -25,6 +25,7 @@ func (h *handlers) forecast(p *api.Preview) error {
 type forecaster struct {
 	views  *views
 	after  store.Snapshot
+	reader *api.Reader
 	meshes map[string]*previewedMesh
 }
 
@@ -34,11 +35,13 @@ type previewedMesh struct {
 	// proxies are those that there would be; kris stand beside them.
 	proxies []*matching.Proxy
 	kris    []string
+	// hidden are those that who asks may not read.
+	hidden map[string]bool
 }
 
 func (f *forecaster) complete(c *api.PreviewChange) {
 	if c.New.Type == resources.TypeDataplane {
-		c.Forecast.Proxies = f.proxiesOf([]string{c.Forecast.KRI}, c.Forecast.Result)
+		c.Forecast.Proxies = f.proxiesOf([]string{c.Forecast.KRI}, nil, c.Forecast.Result)
 		return
 	}
 	if c.New.Mesh == "" {
@@ -46,7 +49,7 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 	}
 	mesh := f.mesh(c.New.Mesh)
 	if c.New.Type == resources.TypeHTTPRouteGroup || c.New.Type == resources.TypeTCPRoute {
-		c.Forecast.Proxies = f.proxiesOf(mesh.concerned(mesh.traffic(c.New)), c.Forecast.Result)
+		c.Forecast.Proxies = f.proxiesOf(mesh.concerned(mesh.traffic(c.New)), mesh.hidden, c.Forecast.Result)
 		return
 	}
 	policy := mesh.after.policies[c.New.Key]
@@ -54,13 +57,13 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 		return
 	}
 	for _, problem := range mesh.after.destinations(mesh.after.home()).Problems(policy) {
-		c.Forecast.Warnings = append(c.Forecast.Warnings, problem.String())
+		c.Forecast.Warnings = append(c.Forecast.Warnings, f.reader.Text(problem.String()))
 	}
 	versions := []*matching.Policy{policy}
 	if mesh.before != nil && mesh.before.policies[c.New.Key] != nil {
 		versions = append(versions, mesh.before.policies[c.New.Key])
 	}
-	c.Forecast.Proxies = f.proxiesOf(mesh.concerned(versions), c.Forecast.Result)
+	c.Forecast.Proxies = f.proxiesOf(mesh.concerned(versions), mesh.hidden, c.Forecast.Result)
 	f.warnElsewhere(c.Forecast)
 }
 
@@ -110,13 +113,15 @@ func (m *previewedMesh) concerned(versions []*matching.Policy) []string {
 	return kris
 }
 
-// proxiesOf cuts the list; what does not change concerns nobody.
-func (f *forecaster) proxiesOf(kris []string, result string) *api.ForecastProxies {
+// proxiesOf counts what is hidden and cuts the list; what does not change concerns nobody.
+func (f *forecaster) proxiesOf(kris []string, hidden map[string]bool, result string) *api.ForecastProxies {
 	if result == api.ResultUnchanged {
 		kris = nil
 	}
+	all := len(kris)
+	kris = slices.DeleteFunc(kris, func(kri string) bool { return hidden[kri] })
 	slices.Sort(kris)
-	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
+	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), LeftOut: all - len(kris), Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
 }
 
 // mesh reads a mesh once. A Dataplane that does not decode is no proxy.
@@ -124,12 +129,13 @@ func (f *forecaster) mesh(name string) *previewedMesh {
 	if m := f.meshes[name]; m != nil {
 		return m
 	}
-	m := &previewedMesh{before: f.views.of(name)}
+	m := &previewedMesh{before: f.views.of(name), hidden: map[string]bool{}}
 	m.after = newView(f.views.config, f.after, name, m.before)
 	for r := range f.after.List(store.Query{Type: resources.TypeDataplane, Mesh: name}) {
 		if proxy, err := matching.NewProxy(r); err == nil {
 			m.proxies = append(m.proxies, proxy)
-			m.kris = append(m.kris, resources.KRIOf(r).String())
+			kri := resources.KRIOf(r).String()
+			m.kris, m.hidden[kri] = append(m.kris, kri), !f.reader.May(r)
 		}
 	}
 	f.meshes[name] = m

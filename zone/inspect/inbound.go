@@ -14,6 +14,8 @@ import (
 // Source: kuma-wire, section 8.5; seed 000, "Inspect API".
 type InboundPolicies struct {
 	Policies []KindPolicies `json:"policies"`
+	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // KindPolicies are the policies of one kind on an inbound.
@@ -60,7 +62,8 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 	if in == nil {
 		return api.NotFound(fmt.Sprintf("inbound %q of %s", kri.Section, a.resource.Key))
 	}
-	return writeJSON(w, InboundPolicies{Policies: a.onInbound(in)})
+	policies := a.onInbound(in)
+	return writeJSON(w, InboundPolicies{Policies: policies, LeftOut: a.left.count()})
 }
 
 // onInbound are the policies of all kinds on one inbound, in the order in which kinds are evaluated.
@@ -106,6 +109,9 @@ func (a *asked) confKind(t resources.Type, in *matching.InboundPort) KindPolicie
 	confs := matching.InboundConfs(matching.InboundInput{Type: t, Proxy: a.proxy, Inbound: in, Policies: a.policies})
 	for i := range confs.Items {
 		item := &confs.Items[i]
+		if a.left.anyOut(item.Origins) {
+			continue
+		}
 		origins := originsOf(item.Origins)
 		last := origins[len(origins)-1]
 		place := Place{RuleIndex: last.RuleIndex, Position: i + 1, DecidedBy: last.DecidedBy}
@@ -114,6 +120,6 @@ func (a *asked) confKind(t resources.Type, in *matching.InboundPort) KindPolicie
 			kind.Origins = appendRef(kind.Origins, o.KRI)
 		}
 	}
-	kind.Warnings = appendTexts(nil, confs.Warnings)
+	kind.Warnings = a.appendTexts(nil, confs.Warnings)
 	return kind
 }

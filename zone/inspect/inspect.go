@@ -41,17 +41,15 @@ func Register(server *api.Server, c Config) {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
 	}
-	h := &handlers{views: &views{config: &c}}
-	proxy := api.Need{Verb: resources.VerbRead, Type: string(resources.TypeDataplane)}
-	const dataplane = "GET /meshes/{mesh}/dataplanes/{name}/"
-	server.Handle(dataplane+"_rules", h.rules, proxy)
-	server.Handle(dataplane+"_policies", h.proxyPolicies, proxy)
-	server.Handle(dataplane+"_layout", h.layout, proxy)
-	server.Handle(dataplane+"_inbounds/{kri}/_policies", h.inboundPolicies, proxy)
-	server.Handle(dataplane+"_outbounds/{kri}/_policies", h.outboundPolicies, proxy)
-	server.Handle("GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", h.touched, api.Need{Verb: resources.VerbRead})
-	server.Handle("GET /meshes/{mesh}/{plural}/{name}/_policies", h.servicePolicies, api.Need{Verb: resources.VerbRead})
-	server.Handle("GET /openapi.json", openAPI, api.Anyone())
+	h := &handlers{views: &views{config: &c}, server: server}
+	server.Handle(api.RouteProxyRules, h.rules)
+	server.Handle(api.RouteProxyPolicies, h.proxyPolicies)
+	server.Handle(api.RouteProxyLayout, h.layout)
+	server.Handle(api.RouteInboundPolicies, h.inboundPolicies)
+	server.Handle(api.RouteOutboundPolicies, h.outboundPolicies)
+	server.Handle(api.RouteTouchedDataplanes, h.touched)
+	server.Handle(api.RouteServicePolicies, h.servicePolicies)
+	server.Handle(api.RouteOpenAPI, openAPI)
 	server.AddConditions(h.conditions)
 	server.AddPreview(h.forecast)
 	server.AddWarnings(h.tcpWarnings)
@@ -59,6 +57,8 @@ func Register(server *api.Server, c Config) {
 
 type handlers struct {
 	views *views
+	// server judges who asks.
+	server *api.Server
 }
 
 // asked is the proxy that a request is about.
@@ -67,6 +67,8 @@ type asked struct {
 	resource *resources.Resource
 	proxy    *matching.Proxy
 	policies []*matching.Policy
+	// left is what of the answer who asks may not read.
+	left *leftOut
 }
 
 // proxyOf finds the Dataplane that the path names, its namespace in the query.
@@ -76,7 +78,7 @@ func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
 	if v == nil {
 		return nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
 	}
-	found, err := api.Locate(v.snap, r, key)
+	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
 		return nil, err
 	}
 	proxy = proxy.WithServices(v.services)
-	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy)}, nil
+	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy), left: newLeftOut(h.server.Reader(r))}, nil
 }
 
 func keyOf(r *http.Request, t resources.Type) resources.Key {

@@ -22,6 +22,8 @@ type Layout struct {
 	Outbounds []Port   `json:"outbounds"`
 	Listeners []Port   `json:"listeners"`
 	Warnings  []string `json:"warnings,omitempty"`
+	// LeftOut counts the services and identities that are not shown, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // Port is one inbound or outbound.
@@ -42,7 +44,7 @@ func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
 	answer := Layout{KRI: meta.KRI, Labels: meta.Labels, Inbounds: []Port{}, Outbounds: []Port{}, Listeners: []Port{}}
 	if who, err := h.views.config.assigned(a.snap, a.resource); err == nil {
 		answer.SpiffeID = who.ID.String()
-		if who.By != nil {
+		if who.By != nil && !a.left.out(who.By) {
 			answer.Identity = resources.KRIOf(who.By).String()
 		}
 	}
@@ -52,7 +54,9 @@ func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
 			KRI: a.inboundKRI(in), Port: in.Port, Protocol: protocolOr(in.AppProtocol), ProxyResourceName: "self_inbound_dp_" + in.Section(),
 		})
 	}
-	return writeJSON(w, a.addOutbounds(answer))
+	answer = a.addOutbounds(answer)
+	answer.LeftOut = a.left.count()
+	return writeJSON(w, answer)
 }
 
 func protocolOr(app string) string {
@@ -78,7 +82,10 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 		}}
 		target, problem := a.destinations(a.proxy.Zone).ResolvePort(a.proxy.Referrer(), &ref, "")
 		if problem != "" {
-			answer.Warnings = append(answer.Warnings, "networking.outbound["+strconv.Itoa(i)+"].backendRef: "+problem)
+			answer.Warnings = append(answer.Warnings, "networking.outbound["+strconv.Itoa(i)+"].backendRef: "+a.left.reader.Text(problem))
+			continue
+		}
+		if a.left.out(target.Destination.Resource) {
 			continue
 		}
 		kri := target.Destination.KRI.WithSection(target.Section).String()

@@ -35,7 +35,7 @@ func (a *asked) permissionsOn(in *matching.InboundPort, t resources.Type) ([]per
 		if i > 0 && r.Order != nil && rules.Items[i-1].Order != nil {
 			rule.DecidedBy = matching.Why(*rules.Items[i-1].Order, *r.Order)
 		}
-		if rule.policy.Type == t {
+		if rule.policy.Type == t && !a.left.out(rule.policy) {
 			out = append(out, rule)
 		}
 	}
@@ -45,8 +45,8 @@ func (a *asked) permissionsOn(in *matching.InboundPort, t resources.Type) ([]per
 			warnings = append(warnings, w)
 		}
 	}
-	texts := appendTexts(nil, warnings)
-	if t == resources.TypeMeshTrafficPermission {
+	texts := a.appendTexts(nil, warnings)
+	if t == resources.TypeMeshTrafficPermission && a.left.reader == nil { // they tell of all policies together
 		texts = append(texts, rbac.HandshakeWarnings(rules, in)...)
 	}
 	return out, texts

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -17,17 +18,18 @@ const maxQueryBytes = 64 << 10
 
 // RegisterPermissions adds the questions about permissions to a server's API: `_explain` and `_lint`.
 func RegisterPermissions(server *api.Server, reader store.Reader, options explain.Options) {
-	mesh := api.Need{Verb: resources.VerbRead, Type: string(resources.TypeMesh)}
-	p := &permissions{reader: reader, options: options}
-	server.Handle("POST /meshes/{mesh}/_explain", p.explain, mesh)
-	server.Handle("POST /meshes/{mesh}/dataplanes/{name}/_inbounds/{inbound}/_explain", p.explainAt(resources.TypeDataplane), api.Need{Verb: resources.VerbRead, Type: string(resources.TypeDataplane)})
-	server.Handle("POST /meshes/{mesh}/meshservices/{name}/_inbounds/{inbound}/_explain", p.explainAt(resources.TypeMeshService), api.Need{Verb: resources.VerbRead, Type: string(resources.TypeMeshService)})
-	server.Handle("GET /meshes/{mesh}/_lint", p.lint, mesh)
+	p := &permissions{reader: reader, options: options, server: server}
+	server.Handle(api.RouteExplain, p.explain)
+	server.Handle(api.RouteExplainAtDataplane, p.explainAt(resources.TypeDataplane))
+	server.Handle(api.RouteExplainAtService, p.explainAt(resources.TypeMeshService))
+	server.Handle(api.RouteLint, p.lint)
 }
 
 type permissions struct {
 	reader  store.Reader
 	options explain.Options
+	// server judges who asks.
+	server *api.Server
 }
 
 // explain takes the whole question from the body.
@@ -54,12 +56,63 @@ func (p *permissions) answer(w http.ResponseWriter, r *http.Request, fill func(*
 		return api.BadField("document", "is not a question: %v", err)
 	}
 	fill(&q)
-	q.Mesh = r.PathValue("mesh")
-	answer, err := explain.FromSnapshot(p.reader.Snapshot(), p.options).Explain(q)
+	if err := checkQuestion(&q, r.PathValue("mesh")); err != nil {
+		return err
+	}
+	answer, err := p.world(r).Explain(q)
 	if err != nil {
-		return queryError(err)
+		return p.refusal(r, &q, err)
 	}
 	return writeJSON(w, answer)
+}
+
+// world is what who asks may ask about.
+func (p *permissions) world(r *http.Request) *explain.World {
+	world := explain.FromSnapshot(p.reader.Snapshot(), p.options)
+	if reader := p.server.Reader(r); reader != nil {
+		world.ForReader(reader.May)
+	}
+	return world
+}
+
+// checkQuestion holds the names in a question to what names are, and to the mesh of the path, which it then has.
+func checkQuestion(q *explain.Query, mesh string) error {
+	if q.Mesh != "" && q.Mesh != mesh {
+		return api.BadField("mesh", "is %q here and %q in the path: ask there", q.Mesh, mesh)
+	}
+	q.Mesh = mesh
+	for kind, name := range map[string]string{"namespace": q.Namespace, "zone": q.Zone} {
+		if name == "" {
+			continue
+		}
+		if err := api.CheckName(kind, kind, name); err != nil {
+			return err
+		}
+	}
+	if err := api.CheckText("to", q.To); err != nil {
+		return err
+	}
+	if kri, err := resources.ParseKRI(q.To); err == nil && kri.Mesh != mesh {
+		return api.BadField("to", "is in the mesh %q, and the path names %q: ask there", kri.Mesh, mesh)
+	}
+	return nil
+}
+
+// refusal is the error of a question that has no answer. That something is not there is told to who might read it only.
+func (p *permissions) refusal(r *http.Request, q *explain.Query, err error) error {
+	var bad *explain.QueryError
+	if errors.As(err, &bad) && bad.NotFound && bad.Field == "to" {
+		asked := access.About(resources.VerbRead, string(resources.TypeDataplane), q.Mesh, q.Namespace, q.To)
+		if kri, notKRI := resources.ParseKRI(q.To); notKRI == nil {
+			asked = access.OnKRI(resources.VerbRead, kri)
+		} else if q.Kind != "" {
+			asked.Type = string(q.Kind)
+		}
+		if denied := p.server.Authorize(r, asked); denied != nil {
+			return denied
+		}
+	}
+	return queryError(err)
 }
 
 func queryError(err error) error {
@@ -76,11 +129,13 @@ func queryError(err error) error {
 // Findings is the answer to `_lint`.
 type Findings struct {
 	Findings []explain.Finding `json:"findings"`
+	// LeftOut counts the findings that are not shown, because who asks may not read what they are about.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
-	findings := explain.FromSnapshot(p.reader.Snapshot(), p.options).Lint(r.PathValue("mesh"))
-	return writeJSON(w, Findings{Findings: append([]explain.Finding{}, findings...)})
+	findings, leftOut := p.world(r).LintShown(r.PathValue("mesh"))
+	return writeJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
 }
 
 func writeJSON(w http.ResponseWriter, v any) error {

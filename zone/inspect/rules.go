@@ -15,6 +15,8 @@ type ProxyRules struct {
 	Resource    Meta        `json:"resource"`
 	// Rules has one entry for each type that has some, in the order in which types are evaluated.
 	Rules []TypeRules `json:"rules"`
+	// LeftOut counts the policies and services that are not shown, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // TypeRules is what the policies of one type come to.
@@ -103,7 +105,7 @@ func (h *handlers) rules(w http.ResponseWriter, r *http.Request) error {
 			answer.Rules = append(answer.Rules, rules)
 		}
 	}
-	answer.HTTPMatches = httpMatches(answer.Rules)
+	answer.HTTPMatches, answer.LeftOut = httpMatches(answer.Rules), a.left.count()
 	return writeJSON(w, answer)
 }
 
@@ -122,10 +124,10 @@ func (a *asked) typeRules(d *resources.Descriptor) TypeRules {
 	}
 	if shape.Single {
 		one := matching.ProxyConf(d.Type, a.proxy, a.policies)
-		if one.Conf != nil {
+		if one.Conf != nil && !a.left.anyOut(one.Origins) {
 			out.ProxyRule = &ProxyRule{Conf: one.Conf, Origin: originsOf(one.Origins)}
 		}
-		out.Warnings = appendTexts(out.Warnings, one.Warnings)
+		out.Warnings = a.appendTexts(out.Warnings, one.Warnings)
 	}
 	if shape.To {
 		a.addTo(&out)
@@ -147,12 +149,13 @@ func (a *asked) addTo(out *TypeRules) {
 	destinations := a.destinations(a.proxy.Zone)
 	to := matching.To(matching.ToInput{Type: out.Type, Proxy: a.proxy, Policies: a.policies, Destinations: destinations})
 	for _, rule := range to.Complete(destinations, a.proxy.Key.Mesh) {
+		if hidden := a.left.anyOut(rule.Origins); hidden || rule.Destination != nil && a.left.out(rule.Destination.Resource) {
+			continue
+		}
 		out.ToResourceRules = append(out.ToResourceRules, resourceRule(rule))
 	}
-	for i := range to.Rules {
-		out.ToRules = append(out.ToRules, tagRule(&to.Rules[i]))
-	}
-	out.Warnings = appendTexts(out.Warnings, to.Warnings)
+	out.ToRules = append(out.ToRules, a.tagRules(to.Rules)...)
+	out.Warnings = a.appendTexts(out.Warnings, to.Warnings)
 }
 
 func resourceRule(rule *matching.ResourceRule) ResourceRule {
@@ -164,6 +167,17 @@ func resourceRule(rule *matching.ResourceRule) ResourceRule {
 	}
 	out.ResourceMeta = metaOf(rule.Destination.Resource)
 	out.KRI = rule.Destination.KRI.WithSection(rule.Key.Section).String()
+	return out
+}
+
+// tagRules are those that are made of nothing that is left out.
+func (a *asked) tagRules(rules []matching.SubsetRule) []TagRule {
+	var out []TagRule
+	for i := range rules {
+		if !a.left.anyOut(rules[i].Origins) {
+			out = append(out, tagRule(&rules[i]))
+		}
+	}
 	return out
 }
 
@@ -189,13 +203,10 @@ func (a *asked) inboundKRI(in *matching.InboundPort) string {
 
 func (a *asked) addFrom(out *TypeRules, in *matching.InboundPort) {
 	from := matching.From(matching.InboundInput{Type: out.Type, Proxy: a.proxy, Inbound: in, Policies: a.policies})
-	out.Warnings = appendTexts(out.Warnings, from.Warnings)
-	if len(from.Rules) == 0 {
+	out.Warnings = a.appendTexts(out.Warnings, from.Warnings)
+	rules := FromRules{Inbound: a.inboundMeta(in), Rules: a.tagRules(from.Rules)}
+	if len(rules.Rules) == 0 {
 		return
-	}
-	rules := FromRules{Inbound: a.inboundMeta(in)}
-	for i := range from.Rules {
-		rules.Rules = append(rules.Rules, tagRule(&from.Rules[i]))
 	}
 	out.FromRules = append(out.FromRules, rules)
 }
@@ -212,9 +223,12 @@ func (a *asked) addInbound(out *TypeRules, in *matching.InboundPort) {
 	} else {
 		confs := matching.InboundConfs(matching.InboundInput{Type: out.Type, Proxy: a.proxy, Inbound: in, Policies: a.policies})
 		for i, c := range confs.Items {
+			if a.left.anyOut(c.Origins) {
+				continue
+			}
 			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{c.Conf}, Match: c.Match, Origin: originsOf(c.Origins), Position: i + 1})
 		}
-		out.Warnings = appendTexts(out.Warnings, confs.Warnings)
+		out.Warnings = a.appendTexts(out.Warnings, confs.Warnings)
 	}
 	if len(rules.Rules) > 0 {
 		out.InboundRules = append(out.InboundRules, rules)

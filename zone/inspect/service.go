@@ -19,6 +19,8 @@ type ServicePolicies struct {
 	// Callers is how many proxies were asked about: those of the zone, on the global those of all zones.
 	Callers  int             `json:"callers"`
 	Policies []ServicePolicy `json:"policies"`
+	// LeftOut counts the proxies and policies that are not in the answer, because who asks may not read them.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // ServicePolicy is one type's part: a rule for each group of callers for whom the same items were merged.
@@ -56,9 +58,9 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	s := &serviceAnswer{view: v, service: v.found[key], groups: map[string]*callerGroup{}}
+	s := &serviceAnswer{view: v, service: v.found[key], groups: map[string]*callerGroup{}, left: newLeftOut(h.server.Reader(r))}
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: key.Mesh}) {
-		if proxy, err := matching.NewProxy(found); err == nil {
+		if proxy, err := matching.NewProxy(found); err == nil && !s.left.out(found) {
 			s.add(proxy, resources.KRIOf(found).String())
 		}
 	}
@@ -76,7 +78,7 @@ func (h *handlers) serviceOf(r *http.Request) (*view, resources.Key, error) {
 	if v == nil {
 		return nil, key, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
 	}
-	found, err := api.Locate(v.snap, r, key)
+	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {
 		return nil, key, err
 	}
@@ -92,6 +94,7 @@ type serviceAnswer struct {
 	service *matching.Destination
 	callers int
 	groups  map[string]*callerGroup
+	left    *leftOut
 }
 
 // callerGroup are proxies of one zone that the same policies select.
@@ -129,6 +132,12 @@ func (s *serviceAnswer) answer() ServicePolicies {
 			out.Policies = append(out.Policies, one)
 		}
 	}
+	for i := range out.Policies {
+		for j, text := range out.Policies[i].Warnings {
+			out.Policies[i].Warnings[j] = s.left.reader.Text(text)
+		}
+	}
+	out.LeftOut = s.left.count()
 	return out
 }
 
@@ -142,6 +151,9 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 			Type: t, Proxy: g.proxy, Policies: g.policies, Destinations: destinations, Only: map[matching.ResourceKey]bool{s.service.Key(): true},
 		})
 		for _, rule := range s.rulesOf(&to) {
+			if s.left.anyOut(rule.Origins) {
+				continue
+			}
 			kri := s.service.KRI.WithSection(rule.section).String()
 			id := kri + " " + string(rule.Conf)
 			for _, o := range rule.Origins {
@@ -154,7 +166,7 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 				out.Rules = append(out.Rules, ServiceRule{KRI: kri, Conf: []json.RawMessage{rule.Conf}, Merged: originsOf(rule.Origins)})
 			}
 			out.Rules[i].Callers.Items = append(out.Rules[i].Callers.Items, g.kris...)
-			out.Warnings = appendTexts(out.Warnings, warningsOf(rule.Origins, to.Warnings))
+			out.Warnings = appendTexts(out.Warnings, s.left.warnings(warningsOf(rule.Origins, to.Warnings), g.policies))
 		}
 	}
 	for i := range out.Rules {

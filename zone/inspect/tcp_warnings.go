@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -12,7 +13,7 @@ import (
 
 // tcpWarnings says which entries of a permission need a request, and are on a TCP inbound where there is none, naming the first
 // inbound that was found (design, section 5). The Dataplanes are those that this server knows.
-func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource) []string {
+func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
 	if r.Type != resources.TypeMeshTrafficPermission {
 		return nil
 	}
@@ -23,7 +24,7 @@ func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource) []st
 	services := slices.Collect(after.List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh}))
 	for dataplane := range after.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh}) {
 		proxy, err := matching.NewProxy(dataplane)
-		if err != nil || !matching.Selects(policy, proxy) || !h.views.config.crosses(r, proxy.Zone) {
+		if err != nil || !reader.May(dataplane) || !matching.Selects(policy, proxy) || !h.views.config.crosses(r, proxy.Zone) {
 			continue
 		}
 		proxy = proxy.WithServices(services)

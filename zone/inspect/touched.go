@@ -23,6 +23,9 @@ type Dataplanes struct {
 	Items []Meta `json:"items"`
 	// Next is the URL of the next page, or null.
 	Next *string `json:"next"`
+	// LeftOut counts the Dataplanes that are neither shown nor in the total, because who asks may not read them. No filter of the
+	// request changes it.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // touched answers for the policy or the MeshService that the path names. On the global it looks at the proxies of all zones.
@@ -36,10 +39,10 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer := Dataplanes{Items: []Meta{}}
-	part := r.URL.Query().Get("name")
+	part, left := r.URL.Query().Get("name"), newLeftOut(h.server.Reader(r))
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.PathValue("mesh")}) {
 		proxy, err := matching.NewProxy(found)
-		if err != nil || !holds(proxy) || !strings.Contains(found.Name, part) && !strings.Contains(proxy.Name, part) {
+		if err != nil || !holds(proxy) || left.out(found) || !strings.Contains(found.Name, part) && !strings.Contains(proxy.Name, part) {
 			continue
 		}
 		if answer.Total >= offset && len(answer.Items) < size {
@@ -47,6 +50,7 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 		}
 		answer.Total++
 	}
+	answer.LeftOut = left.count()
 	if offset+size < answer.Total {
 		next := nextPage(r, size, offset+size)
 		answer.Next = &next
@@ -65,7 +69,7 @@ func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool
 	if v == nil {
 		return nil, nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
 	}
-	found, err := api.Locate(v.snap, r, key)
+	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -33,6 +33,7 @@ type view struct {
 	// services are the MeshServices, which say what inbounds speak.
 	services []*resources.Resource
 	gateways []*resources.Resource
+	grants   []*resources.Resource
 
 	mu sync.Mutex
 	// byZone holds the destinations as the proxies of each zone see them; mu guards it.
@@ -96,6 +97,7 @@ func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
 		all = append(all, p)
 	}
 	v.gateways = slices.Collect(list(resources.TypeMeshGateway))
+	v.grants = slices.Collect(list(resources.TypeMeshReferenceGrant))
 	v.index = matching.NewIndex(all)
 	return v
 }
@@ -122,7 +124,9 @@ func (v *view) destinations(zone string) *matching.Destinations {
 	for _, d := range v.found {
 		all = append(all, d)
 	}
-	x := matching.NewDestinations(matching.DestinationsConfig{Zone: zone, SystemNamespace: v.config.SystemNamespace, Gateways: v.gateways}, all)
+	x := matching.NewDestinations(matching.DestinationsConfig{
+		Zone: zone, SystemNamespace: v.config.SystemNamespace, Gateways: v.gateways, Grants: v.grants,
+	}, all)
 	v.byZone[zone] = x
 	return x
 }

@@ -174,6 +174,8 @@ type DestinationsConfig struct {
 	SystemNamespace string
 	// Gateways are the MeshGateways that targetRefs of policies may mean. Only Problems asks for them.
 	Gateways []*resources.Resource
+	// Grants are the MeshReferenceGrants of all meshes.
+	Grants []*resources.Resource
 }
 
 // Destinations finds services and routes by what refers to them. It is built once and never changed; concurrent readers
@@ -189,6 +191,8 @@ type Destinations struct {
 	parents map[ResourceKey][]ResourceKey
 	// gateways are MeshGateways, by mesh.
 	gateways map[string][]*resources.Resource
+	// grants are by mesh.
+	grants map[string][]grant
 }
 
 type nameKey struct {
@@ -213,8 +217,9 @@ func NewDestinations(c DestinationsConfig, all []*Destination) *Destinations {
 		zone: c.Zone, systemNamespace: c.SystemNamespace, sorted: slices.Clone(all),
 		objects: make(map[nameKey][]*Destination, len(all)), displayed: make(map[nameKey][]*Destination, len(all)),
 		labelled: make(map[labelKey][]*Destination, len(all)), parents: map[ResourceKey][]ResourceKey{},
-		gateways: map[string][]*resources.Resource{},
+		gateways: map[string][]*resources.Resource{}, grants: map[string][]grant{},
 	}
+	x.readGrants(c.Grants)
 	for _, g := range c.Gateways {
 		x.gateways[g.Mesh] = append(x.gateways[g.Mesh], g)
 	}

@@ -12,13 +12,15 @@ import (
 
 // Referrer is the home of what refers: a policy or a proxy.
 type Referrer struct {
+	// Type is that of the policy; empty for a proxy.
+	Type                  resources.Type
 	Mesh, Zone, Namespace string
 	Role                  resources.Role
 }
 
 // Referrer is the policy's own.
 func (p *Policy) Referrer() Referrer {
-	return Referrer{Mesh: p.Resource.Mesh, Zone: p.zone, Namespace: p.namespace, Role: p.Role}
+	return Referrer{Type: p.Resource.Type, Mesh: p.Resource.Mesh, Zone: p.zone, Namespace: p.namespace, Role: p.Role}
 }
 
 // Referrer is for the references that a proxy's outbounds make. They have no namespace: one in the proxy's own wins,
@@ -61,7 +63,8 @@ func (x *Destinations) Resolve(from Referrer, ref *resources.TargetRef) (targets
 }
 
 // ResolveBackend gives the one thing that a route's or an outbound's reference sends traffic to; its port, where the
-// reference names no section, is the section. A reference by labels that means several things is a problem.
+// reference names no section, is the section. A reference by labels that means several things is a problem, and so is one to where
+// the referrer may not send anybody.
 func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) (Target, string) {
 	to := ref.TargetRef
 	if to.SectionName == "" && ref.Port != 0 {
@@ -76,6 +79,9 @@ func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) 
 		found[i] = t.Destination
 	}
 	if _, problem := only(&to, found); problem != "" {
+		return Target{}, problem
+	}
+	if problem := x.notPermitted(from, found[0]); problem != "" {
 		return Target{}, problem
 	}
 	return targets[0], ""
@@ -149,6 +155,11 @@ func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destina
 		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace || ref.Namespace == x.systemNamespace
 	}
 	if found := keep(x.objects[at], fits); len(found) > 0 {
+		if len(found) > 1 { // two owners can share a hash: what a zone's policy says is about that zone's first
+			if own := keep(found, func(d *Destination) bool { return d.zone == from.Zone }); len(own) > 0 {
+				found = own
+			}
+		}
 		return only(ref, found)
 	}
 	named := x.displayed[at]

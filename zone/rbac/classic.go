@@ -95,6 +95,9 @@ func classicEntry(e *entry, deny bool) *rbacconfig.Principal {
 	if len(e.path) > 0 {
 		parts = append(parts, anyPrincipal(e.path, urlPath))
 	}
+	if e.clear {
+		parts = append(parts, &rbacconfig.Principal{Identifier: &rbacconfig.Principal_NotId{NotId: urlPath(climbingTest)}})
+	}
 	for _, h := range e.headers {
 		parts = append(parts, &rbacconfig.Principal{Identifier: &rbacconfig.Principal_Header{Header: &routev3.HeaderMatcher{
 			Name: h.name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: classicMatch(h.test)},

@@ -64,6 +64,8 @@ func (c *classic) principal(p *rbacconfig.Principal, req *rbac.Request) bool {
 			names = []string{""}
 		}
 		return slices.ContainsFunc(names, func(name string) bool { return c.compare(id.Authenticated.GetPrincipalName(), name) })
+	case *rbacconfig.Principal_NotId:
+		return isNot(id.NotId)
 	case *rbacconfig.Principal_UrlPath:
 		return c.compare(id.UrlPath.GetPath(), req.Path)
 	case *rbacconfig.Principal_Header:
@@ -150,7 +152,8 @@ func TestClassicDeniesUnusualPaths(t *testing.T) {
 	check := func(t rapid.TB, path string) {
 		normal, refused := rbac.NormalizePath(path)
 		got := c.allows(&rbac.Request{Protocol: matching.HTTP, URISANs: []string{"spiffe://a/w"}, Method: "POST", Path: path})
-		if want := refused == "" && normal == path; got != want {
+		slashes := strings.HasPrefix(normal+"?", "//?") // Envoy leaves these two
+		if want := refused == "" && normal == path && !slashes; got != want {
 			t.Errorf("%q: allowed %v, normalised %q, refused %q", path, got, normal, refused)
 		}
 	}

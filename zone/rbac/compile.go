@@ -34,7 +34,7 @@ type segment struct {
 
 // compiledMatcher gives the same answers as listMatcher, and looks identities up instead of walking them. Segments
 // follow each other in the order of the list; one that has no answer for a request leaves it to the next.
-func compiledMatcher(list []step) *xdsmatcher.Matcher {
+func compiledMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 	segments, last := segmentsOf(list)
 	for _, s := range slices.Backward(segments) {
 		if s.tree {
@@ -43,7 +43,7 @@ func compiledMatcher(list []step) *xdsmatcher.Matcher {
 			last = ask(matcherList(writeList(s.items), last))
 		}
 	}
-	return matcherList(inFront(), last)
+	return matcherList(inFront(methods), last)
 }
 
 // segmentsOf cuts the steps into segments and says what holds when none has an answer. A step's narrow and wide items may

@@ -2,49 +2,103 @@ package rbac
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// reserved are the characters that Envoy leaves as a client wrote them. Escapes of other characters it either resolves (letters,
-// digits, `-._~`) or refuses (slashes, NUL), and their hexadecimal digits it leaves in either case.
-const reserved = resources.ReservedPathCharacters
-
 // rewritten are the characters that Envoy always percent-encodes.
 const rewritten = "\"<>^`{|}"
 
-// After a denied path, what stands behind a path parameter or a fragment, plain or encoded, does not make another path.
-const (
-	denyEnds       = `[?;#]|%3[bB]|%23`
-	denyPrefixEnds = `[/?;#]|%3[bB]|%23`
-)
-
-// dotParameters is for paths with a dot segment that has a parameter, `/a/..;/b`. Envoy resolves such a segment where it is
-// written plainly; written `%2e%2e;` it arrives like this, and some applications resolve it then.
-const dotParameters = `[^?]*/\.\.?;(?s:.*)`
-
-var denySuffixes = []string{"?", ";", "#", "%3b", "%3B", "%23"}
-
-// disguises is an expression for all the ways to write a literal path, and whether there is more than one.
-func disguises(path string) (expr string, many bool) {
+// deniedLiteral is an expression for all the ways to write a literal path that some application takes for it: the readings of
+// docs/permissions.md.
+func deniedLiteral(path, behind string) string {
 	var out strings.Builder
-	for len(path) > 0 {
-		c, n := nextByte(path)
-		switch {
-		case strings.IndexByte(reserved, c) >= 0:
-			many = true
-			fmt.Fprintf(&out, "(?:%s|%s)", regexp.QuoteMeta(string(rune(c))), resources.EscapeExpression(c))
-		case n > 1:
-			many = true
-			out.WriteString(resources.EscapeExpression(c))
-		default:
-			out.WriteString(regexp.QuoteMeta(path[:1]))
+	out.WriteString(resources.PathRoot)
+	for i, segment := range literalSegments(path) {
+		if i > 0 {
+			out.WriteString(resources.PathSeparator)
 		}
-		path = path[n:]
+		for len(segment) > 0 {
+			r, n := nextRune(segment)
+			if r == utf8.RuneError {
+				out.WriteString(strings.ToLower(segment[:n]))
+			} else {
+				out.WriteString(resources.PathRuneSpellings(r))
+			}
+			segment = segment[n:]
+		}
 	}
-	return out.String(), many
+	return out.String() + behind
+}
+
+// literalSegments are the segments of a path as they are compared: without blanks around, and dots behind, unless there is nothing
+// else in one.
+func literalSegments(path string) []string {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return nil
+	}
+	out := strings.Split(path, "/")
+	for i, segment := range out {
+		if trimmed := trimTrail(trimBlanks(segment)); trimmed != "" {
+			out[i] = trimmed
+		}
+	}
+	return out
+}
+
+var blanks = []string{"%20", "%C2%A0", "%E3%80%80"}
+
+// trimBlanks takes escaped blanks from the beginning, trimTrail those and dots from the end.
+func trimBlanks(s string) string {
+	for _, blank := range blanks {
+		if len(s) >= len(blank) && strings.EqualFold(s[:len(blank)], blank) {
+			return trimBlanks(s[len(blank):])
+		}
+	}
+	return s
+}
+
+func trimTrail(s string) string {
+	if short, ok := strings.CutSuffix(s, "."); ok {
+		return trimTrail(short)
+	}
+	for _, blank := range blanks {
+		if n := len(s) - len(blank); n >= 0 && strings.EqualFold(s[n:], blank) {
+			return trimTrail(s[:n])
+		}
+	}
+	return s
+}
+
+// isFile reports whether a path ends like the name of a file: what follows it, `/admin.php/x`, is then an argument.
+func isFile(path string) bool {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	i := strings.LastIndexByte(name, '.')
+	return i > 0 && i < len(name)-1 && (name[i+1] < '0' || name[i+1] > '9')
+}
+
+// nextRune reads the first character that path stands for, and how many bytes it takes; utf8.RuneError for an escape that is
+// no character of UTF-8.
+func nextRune(path string) (r rune, n int) {
+	first, n := nextByte(path)
+	if first < utf8.RuneSelf {
+		return rune(first), n
+	}
+	var raw []byte
+	for at := 0; len(raw) < utf8.UTFMax && at < len(path); {
+		b, width := nextByte(path[at:])
+		if width == 1 {
+			break
+		}
+		raw, at = append(raw, b), at+width
+		if r, size := utf8.DecodeRune(raw); r != utf8.RuneError && size == len(raw) {
+			return r, at
+		}
+	}
+	return utf8.RuneError, n
 }
 
 // nextByte reads the first byte that path stands for, and how many it takes: three for an escape.

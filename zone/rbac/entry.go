@@ -17,6 +17,8 @@ const anySpiffeID = "spiffe://"
 type entry struct {
 	identity, sni []test
 	path, method  []test
+	// clear keeps climbing paths out.
+	clear bool
 	// headers must all hold.
 	headers []headerTest
 }
@@ -70,7 +72,7 @@ func lowerAllow(m *resources.PermissionMatch, protocol matching.Protocol) (e ent
 		e.sni = []test{{resources.MatchExact, strings.ToLower(m.SNI.Value)}}
 	}
 	if m.Path != nil {
-		e.path = allowedPaths(m.Path)
+		e.path, e.clear = allowedPaths(m.Path), mustBeClear(m.Path)
 	}
 	e.method = methodTests(m.Method)
 	return e, true

@@ -3,7 +3,6 @@ package rbac
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -39,7 +38,7 @@ const (
 // Decision is a verdict and who made it.
 type Decision struct {
 	Allowed bool
-	// Name is the KRI of the deciding policy, NameDefault, NameMultipleURISANs or NameMalformedURISAN: the name of Envoy's action.
+	// Name is the KRI of the deciding policy, NameDefault, NameMultipleURISANs, NameMalformedURISAN or NameUnusualMethod: the name of Envoy's action.
 	Name string
 	// Rule is the place in Rules.Items, -1 where no rule decided. Effect and Entry say which entry matched; EffectNone
 	// is for a rule that is closed.
@@ -72,6 +71,9 @@ func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Deci
 	}
 	if len(req.URISANs) == 1 && strings.HasPrefix(req.URISANs[0], anySpiffeID) && !namesWorkload(req.URISANs[0]) {
 		return Decision{Name: NameMalformedURISAN, Rule: -1}
+	}
+	if req.Protocol == matching.HTTP && namesMethod(rules) && isUnusualMethod(req) {
+		return Decision{Name: NameUnusualMethod, Rule: -1}
 	}
 	for i := range rules.Items {
 		if rules.Items[i].Closed {
@@ -161,7 +163,7 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 		return false
 	case m.SNI != nil && !matchesSNI(m.SNI, req):
 		return false
-	case m.Path != nil && !matchesPath(m.Path, withoutQuery(req.Path)):
+	case m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) && climbingPath.MatchString(req.Path)):
 		return false
 	}
 	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)
@@ -191,43 +193,33 @@ func matchesPath(m *resources.PathMatch, path string) bool {
 	return path == m.Value
 }
 
-// matchesAnyWay compares a path with a denied one: as it is, and as it would be without what follows a `;` or a `#`, which
-// applications may drop, plain or percent-encoded. They are compared whichever way reserved characters are written. A
-// path with a dot segment that has a parameter may mean any.
+// matchesAnyWay compares a path with a denied one as applications read it. Of an unclear path nobody knows how they do.
 func matchesAnyWay(m *resources.PathMatch, path string) bool {
-	path = withoutQuery(path)
-	if strings.Contains(path, "/..;") || strings.Contains(path, "/.;") {
+	if unclearPath.MatchString(path) {
 		return true
 	}
-	ways := []string{path}
-	for i := range path {
-		for _, end := range []string{";", "#", "%3b", "%3B", "%23"} {
-			if strings.HasPrefix(path[i:], end) {
-				ways = append(ways, path[:i])
-			}
+	path = withoutQuery(path)
+	switch {
+	case m.Type == resources.MatchRegularExpression:
+		respelled, err := resources.RespelledExpression(m.Value)
+		return err != nil || expressionReads(regexp.MustCompile(`\A(?:`+respelled+`)\z`), path)
+	case m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") == "":
+		return true
+	case m.Type == resources.MatchPrefix || isFile(m.Value):
+		return readsAs(path, m.Value, anything)
+	}
+	return readsAs(path, m.Value, nothing)
+}
+
+// expressionReads tries all the beginnings of a path behind which nothing follows.
+func expressionReads(expression *regexp.Regexp, path string) bool {
+	for i := 0; i <= len(path); i++ {
+		if nothing(path[i:]) && expression.MatchString(path[:i]) {
+			return true
 		}
 	}
-	return slices.ContainsFunc(ways, func(way string) bool {
-		if m.Type == resources.MatchRegularExpression {
-			respelled, err := resources.RespelledExpression(m.Value)
-			return err != nil || matchesPath(&resources.PathMatch{Type: m.Type, Value: respelled}, way)
-		}
-		return matchesPath(&resources.PathMatch{Type: m.Type, Value: plain(m.Value)}, plain(way))
-	})
+	return false
 }
-
-// plain writes reserved characters unencoded and the digits of all other escapes as capitals.
-func plain(path string) string {
-	return escapes.ReplaceAllStringFunc(path, func(escape string) string {
-		code, err := strconv.ParseUint(escape[1:], 16, 8)
-		if err != nil || !strings.ContainsRune(reserved, rune(code)) {
-			return strings.ToUpper(escape)
-		}
-		return string(rune(code))
-	})
-}
-
-var escapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
 func withoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")

@@ -55,24 +55,25 @@ func (f Form) chosen(rules matching.Rules) Form {
 	return FormFor(rules)
 }
 
-func (f Form) matcher(list []step) *xdsmatcher.Matcher {
+func (f Form) matcher(list []step, methods bool) *xdsmatcher.Matcher {
 	if f == Compiled {
-		return compiledMatcher(list)
+		return compiledMatcher(list, methods)
 	}
-	return listMatcher(list)
+	return listMatcher(list, methods)
 }
 
 // HTTPFilter is the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only where some rule
 // has allowWithShadowDeny. Statistics are kept for each policy, under its KRI.
 func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 	f = f.chosen(rules)
+	methods := namesMethod(rules)
 	filter := &httprbac.RBAC{
-		Matcher:               f.matcher(steps(rules, matching.HTTP, false)),
+		Matcher:               f.matcher(steps(rules, matching.HTTP, false), methods),
 		ShadowRulesStatPrefix: dryRunPrefix,
 		TrackPerRuleStats:     true,
 	}
 	if shadows(rules) {
-		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true))
+		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true), methods)
 	}
 	return filter
 }
@@ -82,10 +83,10 @@ func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 // on policies. statPrefix is Envoy's and must not be empty.
 func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
 	f = f.chosen(rules)
-	matcher := f.matcher(steps(rules, matching.TCP, false))
+	matcher := f.matcher(steps(rules, matching.TCP, false), false)
 	dryrun = &netrbac.RBAC{ShadowMatcher: matcher, ShadowRulesStatPrefix: dryRunPrefix, StatPrefix: statPrefix}
 	if shadows(rules) {
-		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true))
+		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true), false)
 	}
 	enforced = &netrbac.RBAC{
 		Matcher: matcher, ShadowMatcher: matcher, ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix,

@@ -16,6 +16,8 @@ import (
 	sslinputs "github.com/envoyproxy/go-control-plane/envoy/extensions/matching/common_inputs/ssl/v3"
 	envoymatcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -130,11 +132,7 @@ func (x interpreter) count(list *xdsmatcher.Matcher_MatcherList_Predicate_Predic
 
 // input returns the value that Envoy would look at, and whether there is one.
 func (x interpreter) input(e *xdscore.TypedExtensionConfig) (string, bool) {
-	m, err := e.GetTypedConfig().UnmarshalNew()
-	if err != nil {
-		panic(err)
-	}
-	switch m := m.(type) {
+	switch m := inputOf(e).(type) {
 	case *sslinputs.UriSanInput:
 		return strings.Join(x.req.URISANs, ","), len(x.req.URISANs) > 0
 	case *networkinputs.ServerNameInput:
@@ -152,7 +150,7 @@ func (x interpreter) input(e *xdscore.TypedExtensionConfig) (string, bool) {
 		value, there := x.req.Headers[m.GetHeaderName()]
 		return value, there
 	}
-	panic(fmt.Sprintf("input %T", m))
+	panic(fmt.Sprintf("input %v", e))
 }
 
 func matchString(m *xdsmatcher.StringMatcher, value string) bool {
@@ -216,6 +214,22 @@ type decision struct {
 func decide(x interpreter, m *xdsmatcher.Matcher) decision {
 	name, allowed := x.run(m)
 	return decision{name, allowed}
+}
+
+// inputsRead are the inputs that interpreters have met, by type and value: filters have the same few many times.
+var inputsRead sync.Map
+
+func inputOf(e *xdscore.TypedExtensionConfig) proto.Message {
+	key := e.GetTypedConfig().GetTypeUrl() + "\x00" + string(e.GetTypedConfig().GetValue())
+	if m, ok := inputsRead.Load(key); ok {
+		return m.(proto.Message)
+	}
+	m, err := e.GetTypedConfig().UnmarshalNew()
+	if err != nil {
+		panic(err)
+	}
+	inputsRead.Store(key, m)
+	return m
 }
 
 // expressionsCompiled are those that interpreters have met: compiling one takes longer than all else that they do.

@@ -34,8 +34,8 @@ type (
 // listMatcher writes steps as a matcher list. In front stands what no policy can turn off: Envoy joins several URI SANs
 // by a comma, so that a prefix would match the first of them and an exact deny none. Since that looks up the URI
 // SAN, it also ends the matching of a plaintext connection, which Envoy then denies. At the end, everything is denied.
-func listMatcher(list []step) *xdsmatcher.Matcher {
-	matchers := inFront()
+func listMatcher(list []step, methods bool) *xdsmatcher.Matcher {
+	matchers := inFront(methods)
 	for _, s := range list {
 		predicates := make([]*predicate, len(s.entries))
 		for i := range s.entries {
@@ -88,6 +88,9 @@ func entryPredicate(e *entry) *predicate {
 		}
 		parts = append(parts, anyOf(alternatives))
 	}
+	if e.clear {
+		parts = append(parts, &predicate{MatchType: &wrappedNot{NotMatcher: climbs}})
+	}
 	for _, h := range e.headers {
 		parts = append(parts, single(header(h.name), stringMatch(h.test)))
 	}
@@ -102,13 +105,17 @@ func everybody() *predicate {
 	return &predicate{MatchType: &wrappedNot{NotMatcher: multipleURISANs()}}
 }
 
-// inFront are the matchers that no policy can turn off.
-func inFront() []*fieldMatcher {
+// inFront are the matchers that no policy can turn off; methods says that some entry names one.
+func inFront(methods bool) []*fieldMatcher {
 	malformed := single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID}))
-	return []*fieldMatcher{
+	out := []*fieldMatcher{
 		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
 		{Predicate: malformed, OnMatch: action(NameMalformedURISAN, true)},
 	}
+	if methods {
+		out = append(out, &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)})
+	}
+	return out
 }
 
 func multipleURISANs() *predicate {
@@ -159,6 +166,9 @@ var (
 	methodHeader = header(":method")
 	pathHeader   = header(":path")
 )
+
+// climbs is shared, as inputs are.
+var climbs = single(pathHeader, stringMatch(climbingTest))
 
 func header(name string) *extension {
 	return typed("envoy.matching.inputs.request_headers", &envoymatcher.HttpRequestHeaderMatchInput{HeaderName: name})

@@ -90,7 +90,11 @@ func withoutDotParameters(path string) string {
 	return strings.Join(segments, "/")
 }
 
+// mergeSlashes leaves two of a path that is nothing but slashes, as Envoy does.
 func mergeSlashes(path string) string {
+	if len(path) > 1 && strings.Trim(path, "/") == "" {
+		return "//"
+	}
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")
 	}

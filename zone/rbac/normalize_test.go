@@ -58,7 +58,7 @@ func FuzzNormalizePath(f *testing.F) {
 			return
 		}
 		plain, query, _ := strings.Cut(path, "?")
-		if !strings.HasPrefix(plain, "/") || strings.Contains(plain, "//") || strings.ContainsAny(plain, "\\#") || strings.ContainsAny(query, "#") {
+		if !strings.HasPrefix(plain, "/") || plain != "//" && strings.Contains(plain, "//") || strings.ContainsAny(plain, "\\#") || strings.ContainsAny(query, "#") {
 			t.Fatalf("%q became %q", written, path)
 		}
 		for _, segment := range strings.Split(plain, "/") {

@@ -24,36 +24,35 @@ func allowedPaths(m *resources.PathMatch) []test {
 	return literalPath(m.Value, []string{"?"})
 }
 
-// deniedPaths is allowedPaths with all the ways to write the same path that an application may take for it: with a path
-// parameter or a fragment behind it, and with reserved characters percent-encoded. Where an application would go up a folder
-// and Envoy does not, nobody can tell which path is meant, so that every path is denied that has it.
+// deniedPaths is one test for all the paths that some application may take for the one that is meant, and for those of which
+// nobody can tell what they mean.
 func deniedPaths(m *resources.PathMatch) []test {
-	tests := plainDeniedPaths(m)
-	if tests == nil {
-		return nil
-	}
-	return append(tests, test{resources.MatchRegularExpression, dotParameters})
-}
-
-func plainDeniedPaths(m *resources.PathMatch) []test {
-	if m.Type == resources.MatchRegularExpression {
-		return wholePath(resources.DeniedPathExpression(m.Value))(denyEnds)
-	}
-	path, ends := m.Value, denyEnds
-	if m.Type == resources.MatchPrefix {
-		path, ends = strings.TrimSuffix(path, "/"), denyPrefixEnds
-		if path == "" {
+	switch {
+	case m.Type == resources.MatchRegularExpression:
+		expr, err := resources.DeniedPathExpression(m.Value)
+		if err != nil {
 			return nil
 		}
+		return []test{denied(`(?:(?-i:` + expr + `)` + resources.PathNothing + `)`)}
+	case m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") == "":
+		return nil
+	case m.Type == resources.MatchPrefix || isFile(m.Value):
+		return []test{denied(deniedLiteral(m.Value, resources.PathAnything))}
 	}
-	if expr, many := disguises(path); many {
-		return []test{expression(expr, ends)}
+	if strings.Trim(m.Value, "/") == "" {
+		return []test{denied(resources.PathOnlyRoot)}
 	}
-	tests := literalPath(path, denySuffixes)
-	if m.Type == resources.MatchPrefix {
-		tests = append(tests, test{resources.MatchPrefix, path + "/"})
-	}
-	return tests
+	return []test{denied(deniedLiteral(m.Value, resources.PathNothing))}
+}
+
+func denied(expr string) test {
+	return test{resources.MatchRegularExpression, `(?i)` + expr + `|` + unclear}
+}
+
+// mustBeClear reports whether an allow of paths has to be kept from paths of which nobody can tell where they lead: one that is
+// compared as a whole is what it is, and one of every path is of those too.
+func mustBeClear(m *resources.PathMatch) bool {
+	return m.Type == resources.MatchRegularExpression || m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") != ""
 }
 
 func literalPath(path string, suffixes []string) []test {

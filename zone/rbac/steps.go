@@ -15,6 +15,9 @@ const (
 	NameMultipleURISANs = "multiple-uri-sans"
 	// NameMalformedURISAN denies a URI SAN that begins with spiffe:// and is not the SPIFFE ID of a workload, before any rule.
 	NameMalformedURISAN = "malformed-uri-san"
+	// NameUnusualMethod denies, where some entry names a method, a request whose method is not registered or that asks the
+	// application to take it for one of another method, before any rule.
+	NameUnusualMethod = "unusual-method"
 )
 
 // step is one matcher of the list: if any entry matches, the step decides. A step without entries is left out.

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
@@ -33,6 +36,9 @@ type AdmissionConfig struct {
 	Store store.Reader
 	// Identity says who a Dataplane is, and which authorities of this zone may say so. Required.
 	Identity func(dp *resources.Resource) (spiffeid.ID, []*x509.Certificate, error)
+	// Authorities are those of this zone that may sign for a trust domain; when nil, certificates are judged by Identity alone,
+	// once it is known which proxy the stream is for.
+	Authorities func(spiffeid.TrustDomain) []*x509.Certificate
 	// Refused is told of each stream that was refused, by the stream's goroutine; may be nil.
 	Refused func(Refusal)
 	// Now is the clock; time.Now when nil.
@@ -70,13 +76,27 @@ func NewAdmission(c AdmissionConfig) *Admission {
 	return &Admission{cfg: c, live: map[*pass]struct{}{}, sooner: make(chan struct{}, 1)}
 }
 
-// Identify judges the stream of ctx and returns the Dataplane, or ZoneIngress, that node says it is the proxy of. When the
+// passKey is of the context that Admit returns.
+type passKey struct{}
+
+// Admit judges what the stream of ctx shows, and returns a context by which Identify knows what that was. Errors are gRPC statuses.
+func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
+	p, err := a.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, passKey{}, p), nil
+}
+
+// Identify judges the stream of ctx, unless Admit has, and returns the Dataplane, or ZoneIngress, that node says it is the proxy of. When the
 // credential is no longer good, end is called with a gRPC status; release is to be called when the stream ends. Errors are
 // gRPC statuses.
 func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, release func(), err error) {
-	p, err := a.admit(ctx)
-	if err != nil {
-		return resources.Key{}, nil, err
+	p, admitted := ctx.Value(passKey{}).(*pass)
+	if !admitted {
+		if p, err = a.admit(ctx); err != nil {
+			return resources.Key{}, nil, err
+		}
 	}
 	if key, err = DataplaneOf(node); err != nil {
 		return key, nil, status.Error(codes.InvalidArgument, err.Error())
@@ -88,13 +108,31 @@ func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context
 	return key, p.close, nil
 }
 
-// admit reads what a stream shows, before anything it says is read. Errors are gRPC statuses, and say no more than needed.
+// admit reads what a stream shows, before anything it says is read. Errors are gRPC statuses, and say no more than needed. The
+// connection of the stream is told what came of it.
 func (a *Admission) admit(ctx context.Context) (*pass, error) {
+	from, _ := peer.FromContext(ctx)
+	var guest *server.Guest
+	if from != nil {
+		guest = server.GuestAt(from.Addr)
+	}
+	if !guest.Try() {
+		return nil, status.Error(codes.ResourceExhausted, "too many streams without a credential")
+	}
+	p, err := a.judge(ctx, from)
+	if err != nil {
+		guest.Fail()
+	} else {
+		guest.Prove()
+	}
+	return p, err
+}
+
+func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 	if a == nil {
 		return nil, nil
 	}
 	p := &pass{admission: a, end: func(error) {}}
-	from, _ := peer.FromContext(ctx)
 	if from != nil {
 		p.address = from.Addr.String()
 	}
@@ -113,12 +151,29 @@ func (a *Admission) admit(ctx context.Context) (*pass, error) {
 	}
 	if chain := certificatesOf(from); len(chain) > 0 {
 		p.method, p.chain, p.until = methodCertificate, chain, chain[0].NotAfter
+		if !a.signedHere(chain) {
+			return nil, p.refuse("another-proxy", codes.PermissionDenied)
+		}
 		return p, nil
 	}
 	if a.cfg.Required {
 		return nil, p.refuse("missing", codes.Unauthenticated)
 	}
 	return p, nil
+}
+
+// signedHere reports whether a chain leads to an authority of this zone that may sign for the trust domain that it names.
+func (a *Admission) signedHere(chain []*x509.Certificate) bool {
+	if a.cfg.Authorities == nil {
+		return true
+	}
+	id, err := x509svid.IDFromCert(chain[0])
+	if err != nil {
+		return false
+	}
+	bundle := x509bundle.FromX509Authorities(id.TrustDomain(), a.cfg.Authorities(id.TrustDomain()))
+	_, _, err = x509svid.Verify(chain, bundle, x509svid.WithTime(a.cfg.Now()))
+	return err == nil
 }
 
 func certificatesOf(from *peer.Peer) []*x509.Certificate {

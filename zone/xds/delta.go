@@ -132,7 +132,7 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 		return err
 	}
 	req.Node = s.node
-	if err := s.accept(req.GetTypeUrl(), len(req.GetResourceNamesSubscribe())+len(req.GetInitialResourceVersions())); err != nil {
+	if err := s.accept(req.GetTypeUrl(), req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions()); err != nil {
 		return err
 	}
 	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)

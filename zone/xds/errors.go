@@ -8,3 +8,6 @@ var (
 	// ErrConfig: a Dataplane cannot be turned into Envoy's resources; its proxy keeps what it has.
 	ErrConfig = errors.New("no config for the proxy")
 )
+
+// serving is what is served, in logs and metrics of panics.
+const serving = "xds"

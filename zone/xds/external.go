@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -37,7 +38,13 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 		return nil, err
 	}
 	if tls != nil {
-		if c.TransportSocket, err = externalTLS(b, tls); err != nil {
+		client, problem := s.clientOf(b, &tls.Verification)
+		if problem != nil {
+			s.problem(b.name, fmt.Sprintf("it is not dialled: tls.verification: %v", problem))
+			c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
+			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+		}
+		if c.TransportSocket, err = externalTLS(b, tls, client); err != nil {
 			return nil, err
 		}
 	}
@@ -96,8 +103,8 @@ func externalName(b *backend) string {
 	return ""
 }
 
-// externalTLS verifies the server as the MeshExternalService says.
-func externalTLS(b *backend, tls *resources.ExternalTLS) (*corev3.TransportSocket, error) {
+// externalTLS verifies the server as the MeshExternalService says. client is who the proxy says that it is; nil for nobody.
+func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertificate) (*corev3.TransportSocket, error) {
 	v := &tls.Verification
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: externalName(b), AllowRenegotiation: tls.AllowRenegotiation,
@@ -119,16 +126,8 @@ func externalTLS(b *backend, tls *resources.ExternalTLS) (*corev3.TransportSocke
 		validation.MatchTypedSubjectAltNames = externalNames(b, v)
 	}
 	context.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation}
-	if v.ClientCert != nil {
-		certificate, err := v.ClientCert.Text()
-		if err != nil {
-			return nil, err
-		}
-		key, err := v.ClientKey.Text()
-		if err != nil {
-			return nil, err
-		}
-		context.CommonTlsContext.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: inline([]byte(certificate)), PrivateKey: inline([]byte(key))}}
+	if client != nil {
+		context.CommonTlsContext.TlsCertificates = []*tlsv3.TlsCertificate{client}
 	}
 	return tlsSocket(b, context)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -26,6 +27,8 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		}
 	case resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService:
 		x.workInServiceLocked(c)
+	case resources.TypeMeshReferenceGrant:
+		x.workInGrantLocked(key)
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
 		x.network.forget(key)
 		x.workInConfLocked(revision, key, c.New)
@@ -34,6 +37,9 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
 	case resources.TypeSecret:
+		if named, ok := secrets.NamedOf(key); ok {
+			x.workInSourceLocked(named.Mesh)
+		}
 		if realm, ok := identity.RealmOf(key); ok && x.meshes[identity.MeshOfRealm(realm)] != nil {
 			x.workInIdentitiesLocked(x.meshes[identity.MeshOfRealm(realm)])
 		}
@@ -80,14 +86,18 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	p.record.setDataplane(true)
 	x.insights.mark(p.record, soon)
-	t, err := newTarget(dp, neighbours(x.cfg.Store.Snapshot(), dp), p.proxyless)
+	t, err := built(x, func() (*target, error) {
+		return newTarget(dp, neighbours(x.cfg.Store.Snapshot(), dp), p.proxyless)
+	})
 	var next *state
 	if err == nil {
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
 	if err == nil {
-		next, err = build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accessesLocked(p.key))
+		next, err = built(x, func() (*state, error) {
+			return build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accessesLocked(p.key))
+		})
 	}
 	if err == nil {
 		next, err = x.sendLocked(p, t, next)
@@ -170,7 +180,9 @@ func (x *Proxies) settlePermissionsLocked() {
 
 func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	old := p.state.Load()
-	next, err := buildPermissions(p.target, p.mesh.permissions.candidates(p.target), old)
+	next, err := built(x, func() (*state, error) {
+		return buildPermissions(p.target, p.mesh.permissions.candidates(p.target), old)
+	})
 	if err != nil {
 		x.failed(p, err)
 		return

@@ -27,8 +27,12 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		p.record.setProblem(problemOutbounds, "")
 		return s.with(nil, nil), nil
 	}
-	sender := &sender{target: t, secrets: t.secrets, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
-	out, backends, err := sender.build()
+	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
+	var backends []*backend
+	out, err := built(x, func() (out *sending, err error) {
+		out, backends, err = sender.build()
+		return out, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +86,20 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 			} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.concerned(r) {
 				x.network.mark(p, onlySending)
 			}
+		}
+	}
+}
+
+// workInGrantLocked notes the proxies whose calls a producer's route sends somewhere.
+func (x *Proxies) workInGrantLocked(key resources.Key) {
+	x.network.forget(key)
+	m := x.meshes[key.Mesh]
+	if m == nil {
+		return
+	}
+	for p := range m.proxiesAt[hook{allHook, ""}] {
+		if s := p.state.Load(); s != nil && s.sending != nil && s.sending.granted {
+			x.network.mark(p, onlySending)
 		}
 	}
 }

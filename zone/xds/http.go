@@ -1,16 +1,22 @@
 package xds
 
 import (
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
@@ -25,6 +31,10 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 		return nil, err
 	}
 	router, err := pack(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
+	routes, err := toApplication(in)
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +53,24 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: toApplication(in)},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
 	}, nil
 }
 
-// toApplication routes everything to the inbound's cluster, without a limit of time of its own.
-func toApplication(in *inbound) *routev3.RouteConfiguration {
+// toApplication routes everything to the inbound's cluster, without a limit of time of its own, but answers what has no registered
+// method.
+func toApplication(in *inbound) (*routev3.RouteConfiguration, error) {
+	refused, err := unregistered(in)
+	if err != nil {
+		return nil, err
+	}
 	return &routev3.RouteConfiguration{
 		Name:             in.name(),
 		ValidateClusters: wrapperspb.Bool(false),
 		VirtualHosts: []*routev3.VirtualHost{{
 			Name:    in.name(),
 			Domains: []string{"*"},
-			Routes: []*routev3.Route{{
+			Routes: []*routev3.Route{refused, {
 				Name:  in.name(),
 				Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
@@ -64,7 +79,50 @@ func toApplication(in *inbound) *routev3.RouteConfiguration {
 				}},
 			}},
 		}},
+	}, nil
+}
+
+// unregistered answers a method that is not registered, or not spelled as it is registered, with 400: Envoy passes any over
+// HTTP/2, and applications may take `delete` for DELETE. No rule is asked, so that none can let it through.
+func unregistered(in *inbound) (*routev3.Route, error) {
+	unasked, err := pack(&rbacv3.RBACPerRoute{})
+	if err != nil {
+		return nil, err
 	}
+	var none []*routev3.HeaderMatcher
+	for _, expression := range registeredMethods() {
+		registered := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
+		none = append(none, &routev3.HeaderMatcher{
+			Name: ":method", InvertMatch: true, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: registered},
+		})
+	}
+	return &routev3.Route{
+		Name: "unregistered-method",
+		Match: &routev3.RouteMatch{
+			PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"},
+			Headers:       none,
+		},
+		Action:               &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadRequest}},
+		TypedPerFilterConfig: map[string]*anypb.Any{in.httpFilter(): unasked},
+	}, nil
+}
+
+// routeRegexBytes keeps an expression of a route below the 100 steps above which Envoy refuses it.
+const routeRegexBytes = 60
+
+// registeredMethods are expressions for a few registered methods each, the usual ones first: of most requests Envoy asks one.
+func registeredMethods() []string {
+	out := []string{"DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT"}
+	for _, method := range resources.RegisteredMethods() {
+		switch last := &out[len(out)-1]; {
+		case slices.Contains(strings.Split(out[0], "|"), method):
+		case len(*last)+len(method) < routeRegexBytes:
+			*last += "|" + method
+		default:
+			out = append(out, method)
+		}
+	}
+	return out
 }
 
 // discovered is a filter that comes by ECDS. Until it does, deny is in its place.

@@ -87,11 +87,14 @@ func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 
 // renew issues the next identity of a proxy that is still connected.
 func (x *Proxies) renew(p *proxy) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.proxies[p.id()] == p {
-		x.renewLocked(p)
-	}
+	_ = x.cfg.Panics.Do(serving, func() error { // it is told where it is caught
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.proxies[p.id()] == p {
+			x.renewLocked(p)
+		}
+		return nil
+	})
 }
 
 // renewLocked issues the next identity and wakes the streams that asked for it.

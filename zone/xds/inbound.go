@@ -22,6 +22,7 @@ type inbound struct {
 	listen  endpoint              // where the proxy takes connections
 	service endpoint              // where the application does
 	logs    []*accesslogv3.AccessLog
+	refused []*accesslogv3.AccessLog // of connections without a request
 	// serverFirst: the application may speak before the client does.
 	serverFirst bool
 }

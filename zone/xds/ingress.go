@@ -91,12 +91,24 @@ func (n *network) exported() []*backend {
 		add(r)
 	}
 	slices.SortFunc(out, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
-	seen := map[string]bool{}
+	led, seen := ledTo(out), map[string]bool{}
 	return slices.DeleteFunc(out, func(b *backend) bool {
-		twice := seen[b.sni()] || seen[b.name]
-		seen[b.sni()], seen[b.name] = true, true
+		twice := led[b.sni()] != b || seen[b.name]
+		seen[b.name] = true
 		return twice
 	})
+}
+
+// ledTo says where each server name leads. Its parts are joined by dots, and a service's name may have some: one without a namespace can
+// spell that of any namespace's service. So a namespace's own service goes before it, and no two that have one are spelled alike.
+func ledTo(backends []*backend) map[string]*backend {
+	led := make(map[string]*backend, len(backends))
+	for _, b := range backends {
+		if other := led[b.sni()]; other == nil || other.service.KRI.Namespace == "" && b.service.KRI.Namespace != "" {
+			led[b.sni()] = b
+		}
+	}
+	return led
 }
 
 // ingressOf makes the listener and the clusters of an ingress.

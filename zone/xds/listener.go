@@ -56,6 +56,7 @@ func newListener(in *inbound, secrets secretNames, clients access) (*resource, e
 		StatPrefix:       in.name(),
 		Address:          in.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		AccessLog:        in.refused,
 		// The inspector tells matchers the server name of the handshake.
 		ListenerFilters: []*listenerv3.ListenerFilter{{
 			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
@@ -125,6 +126,13 @@ func tcpFilters(in *inbound) ([]*listenerv3.Filter, error) {
 		return nil, err
 	}
 	var filters []*listenerv3.Filter
+	if len(in.logs) > 0 {
+		note, err := noteClient()
+		if err != nil {
+			return nil, err
+		}
+		filters = append(filters, note)
+	}
 	for _, name := range in.filterNames() {
 		filters = append(filters, &listenerv3.Filter{
 			Name:       name,
@@ -145,7 +153,15 @@ func httpFilters(in *inbound) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*listenerv3.Filter{{
+	var filters []*listenerv3.Filter
+	if len(in.refused) > 0 {
+		note, err := noteClient()
+		if err != nil {
+			return nil, err
+		}
+		filters = append(filters, note)
+	}
+	return append(filters, &listenerv3.Filter{
 		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
-	}}, nil
+	}), nil
 }

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"maps"
+
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
@@ -19,22 +21,30 @@ const ServerCluster = "causeway_zone"
 func (t *target) setLogs(sinks []accesslog.Sink) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		in.logs = nil
+		in.logs, in.refused = nil, nil
 		for _, sink := range sinks {
-			log, err := newLog(in, sink, resources.KRIOf(t.dataplane).WithSection(in.section))
+			kri := resources.KRIOf(t.dataplane).WithSection(in.section)
+			log, err := newLog(in, sink, logLines(in, kri))
 			if err != nil {
 				return err
 			}
 			in.logs = append(in.logs, log)
+			if !in.http() || sink == accesslog.Service {
+				continue
+			}
+			refused, err := newRefusedLog(in, sink, kri)
+			if err != nil {
+				return err
+			}
+			in.refused = append(in.refused, refused)
 		}
 	}
 	return nil
 }
 
-func newLog(in *inbound, sink accesslog.Sink, kri resources.KRI) (*accesslogv3.AccessLog, error) {
+func newLog(in *inbound, sink accesslog.Sink, lines *corev3.SubstitutionFormatString) (*accesslogv3.AccessLog, error) {
 	var name string
 	var config message
-	lines := logLines(in, kri)
 	switch {
 	case sink == accesslog.Stdout:
 		name, config = "envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: lines}}
@@ -63,26 +73,39 @@ func logService(in *inbound) *alsv3.CommonGrpcAccessLogConfig {
 // logLines is one JSON object for each request, and each connection on TCP, with the same fields: what does not exist is null.
 // Where the filters leave who decided is in zone/rbac.
 func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
+	values := connectionFields(kri)
 	said := func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.network.rbac:" + key + ")%" }
-	decided, request := "enforced_shadow_", map[string]string{}
+	decided := "enforced_shadow_"
 	if in.http() {
 		said = func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.http.rbac:" + key + ")%" }
 		decided = "enforced_"
-		request = map[string]string{"method": "%REQ(:METHOD)%", "path": "%REQ(:PATH)%", "status": "%RESPONSE_CODE%"}
+		maps.Copy(values, map[string]string{"method": "%REQ(:METHOD)%", "path": "%REQ(:PATH)%", "status": "%RESPONSE_CODE%"})
+		// There is no request before the handshake is over, which is over when the client is verified.
+		values["client"], values["claim"] = "%DOWNSTREAM_PEER_URI_SAN%", ""
 	}
-	fields := map[string]*structpb.Value{
-		"method": structpb.NewNullValue(), "path": structpb.NewNullValue(), "status": structpb.NewNullValue(),
-	}
-	for key, value := range request {
-		fields[key] = structpb.NewStringValue(value)
-	}
-	for key, value := range map[string]string{
-		"time": "%START_TIME%", "inbound": kri.String(), "client": "%DOWNSTREAM_PEER_URI_SAN%",
-		"sni": "%REQUESTED_SERVER_NAME%", "policy": said(decided + "effective_policy_id"), "verdict": said(decided + "engine_result"),
+	maps.Copy(values, map[string]string{
+		"policy": said(decided + "effective_policy_id"), "verdict": said(decided + "engine_result"),
 		"shadowPolicy": said("dryrun_shadow_effective_policy_id"), "shadowVerdict": said("dryrun_shadow_engine_result"),
-		"durationMs": "%DURATION%", "bytesReceived": "%BYTES_RECEIVED%", "bytesSent": "%BYTES_SENT%", "flags": "%RESPONSE_FLAGS%",
-	} {
-		fields[key] = structpb.NewStringValue(value)
+	})
+	return asJSON(values)
+}
+
+// connectionFields are those of a connection that nobody has judged. What is null of every line is empty.
+func connectionFields(kri resources.KRI) map[string]string {
+	return map[string]string{
+		"time": "%START_TIME%", "inbound": kri.String(), "client": "%FILTER_STATE(" + verifiedClient + ":PLAIN)%", "claim": "%DOWNSTREAM_PEER_URI_SAN%",
+		"sni": "%REQUESTED_SERVER_NAME%", "durationMs": "%DURATION%", "bytesReceived": "%BYTES_RECEIVED%", "bytesSent": "%BYTES_SENT%",
+		"flags": "%RESPONSE_FLAGS%", "tlsFailure": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
+		"method": "", "path": "", "status": "", "policy": "", "verdict": "", "shadowPolicy": "", "shadowVerdict": "",
+	}
+}
+
+func asJSON(values map[string]string) *corev3.SubstitutionFormatString {
+	fields := map[string]*structpb.Value{}
+	for key, value := range values {
+		if fields[key] = structpb.NewStringValue(value); value == "" {
+			fields[key] = structpb.NewNullValue()
+		}
 	}
 	return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: &structpb.Struct{Fields: fields}}}
 }

@@ -6,7 +6,7 @@ type metrics struct {
 	proxies, streams         prometheus.Gauge
 	builds, failures, issued prometheus.Counter
 	responses, acks, nacks   *prometheus.CounterVec
-	kept                     *prometheus.CounterVec
+	kept, over               *prometheus.CounterVec
 	propagation              prometheus.Histogram
 }
 
@@ -26,6 +26,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		kept: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "causeway_identity_kept_total", Help: "Identities that were kept for a proxy that comes back: used, or not because they are unreadable, of an other-identity, by an other-authority, or due for renewal.",
 		}, []string{"outcome"}),
+		over: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_xds_over_limit_total", Help: "What proxies asked for beyond what one may: streams, names, or types that are not served.",
+		}, []string{"limit"}),
 		responses: byType("causeway_xds_responses_total", "Responses sent to proxies."),
 		acks:      byType("causeway_xds_acks_total", "Responses that proxies acknowledged."),
 		nacks:     byType("causeway_xds_nacks_total", "Responses that proxies refused."),
@@ -35,7 +38,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.proxies, m.streams, m.builds, m.failures, m.issued, m.kept, m.responses, m.acks, m.nacks, m.propagation)
+		r.MustRegister(m.proxies, m.streams, m.builds, m.failures, m.issued, m.kept, m.over, m.responses, m.acks, m.nacks, m.propagation)
 	}
 	return m
 }

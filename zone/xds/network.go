@@ -2,6 +2,7 @@ package xds
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -74,7 +75,10 @@ func (n *network) in(mesh string) *matching.Destinations {
 			}
 		}
 	}
-	d := matching.NewDestinations(matching.DestinationsConfig{Zone: n.home.Zone, SystemNamespace: n.home.SystemNamespace}, all)
+	d := matching.NewDestinations(matching.DestinationsConfig{
+		Zone: n.home.Zone, SystemNamespace: n.home.SystemNamespace,
+		Grants: slices.Collect(snap.List(store.Query{Type: resources.TypeMeshReferenceGrant, Mesh: mesh})),
+	}, all)
 	n.destinations[mesh] = d
 	return d
 }
@@ -188,7 +192,7 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 	}
 	var out []*resources.Resource
 	for s := range n.store.Snapshot().List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh, Labels: spec.Selector.MeshService.MatchLabels}) {
-		if b.localOnly && s.Zone() != n.home.Zone {
+		if b.localOnly && s.Zone() != n.home.Zone || !spec.Selects(s) {
 			continue
 		}
 		out = append(out, s)
@@ -259,7 +263,7 @@ func (n *network) behind(port *usedPort, r *resources.Resource) bool {
 		return false
 	}
 	spec, err := resources.SpecAs[resources.MeshMultiZoneService](of)
-	return err == nil && carries(r.Labels, spec.Selector.MeshService.MatchLabels)
+	return err == nil && spec.Selects(r)
 }
 
 // carries reports whether all of want are among have.

@@ -48,5 +48,5 @@ func envoyVersion(node *corev3.Node) string {
 	if v := node.GetUserAgentBuildVersion().GetVersion(); v != nil {
 		return fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
 	}
-	return node.GetUserAgentVersion()[:min(len(node.GetUserAgentVersion()), 64)]
+	return strings.Clone(strings.ToValidUTF8(node.GetUserAgentVersion()[:min(len(node.GetUserAgentVersion()), 64)], ""))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
@@ -34,6 +35,8 @@ type Config struct {
 	AccessLogs []accesslog.Sink
 	// Holdings keep what proxies are given for the next start; nil for nothing.
 	Holdings *holdings.Book
+	// Sources reads what MeshExternalServices refer to; nil finds none of it.
+	Sources SourceFunc
 	// Instance names this process in DataplaneInsights.
 	Instance string
 	// Now is the clock; time.Now when nil.
@@ -44,6 +47,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Tracer gets a span for each response with a traced change, until the proxy's answer; nil for none.
 	Tracer trace.Tracer
+	// Panics catches what would end the process on behalf of one proxy; nil lets it.
+	Panics *panics.Guard
 }
 
 // Proxies are the connected proxies of a zone and what each of them should have.
@@ -84,7 +89,7 @@ func New(cfg Config) *Proxies {
 		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments),
 	}
 	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(byState{p})
+		cfg.Registerer.MustRegister(cfg.Panics.Collector(serving, byState{p}))
 	}
 	p.renewals = newRenewals(cfg.Now, p.renew)
 	p.since = cfg.Store.Snapshot().Revision()
@@ -93,17 +98,19 @@ func New(cfg Config) *Proxies {
 	return p
 }
 
-// attach makes session one of the streams of a proxy, and returns that proxy.
-func (x *Proxies) attach(id proxyID, s *session) *proxy {
+// attach makes session one of the streams of a proxy, and returns that proxy; ok is false when it has too many already.
+func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.proxies[id]
-	if p == nil {
+	if p = x.proxies[id]; p == nil {
 		p = x.addLocked(id)
+	}
+	if p.full() {
+		return p, false
 	}
 	p.sessions[s] = struct{}{}
 	delete(x.awaited, id)
-	return p
+	return p, true
 }
 
 func (x *Proxies) addLocked(id proxyID) *proxy {

@@ -32,6 +32,8 @@ type proxy struct {
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.
 	state atomic.Pointer[state]
+	// asked is how many names its streams are subscribed to.
+	asked atomic.Int64
 
 	mu        sync.Mutex
 	dataplane *resources.Resource // guarded by mu: what the identity is issued for; nil: no identity

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // maxSubscriptions is how many streams of a proxy its insight remembers.
 const maxSubscriptions = 5
+
+// maxProblem is how much is kept of what is wrong with a proxy, in bytes for each source.
+const maxProblem = 1024
 
 // Sources of problems, as an insight's metadata names them.
 const (
@@ -78,9 +82,7 @@ func (r *record) connect(node *corev3.Node, instance string, now time.Time) *sub
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscriptions = append(r.subscriptions, s)
-	for len(r.subscriptions) > maxSubscriptions && !r.subscriptions[0].ended.IsZero() {
-		r.subscriptions = r.subscriptions[1:]
-	}
+	r.dropEnded()
 	return s
 }
 
@@ -104,6 +106,10 @@ func (r *record) acknowledged(s *subscription, k kind, now time.Time) bool {
 	s.updated = now
 	_, refused := r.problems[problemRefused(k)]
 	delete(r.problems, problemRefused(k))
+	if _, over := r.problems[problemLimits]; over && r.openLocked() < maxProxyStreams {
+		delete(r.problems, problemLimits)
+		refused = true
+	}
 	return refused
 }
 
@@ -132,7 +138,15 @@ func (r *record) setProblemLocked(source, text string) {
 	if r.problems == nil {
 		r.problems = map[string]string{}
 	}
-	r.problems[source] = text[:min(len(text), 1024)]
+	r.problems[source] = shorten(text)
+}
+
+// shorten keeps whole characters: what is cut in the middle of one cannot be written.
+func shorten(text string) string {
+	if len(text) <= maxProblem {
+		return text
+	}
+	return strings.Clone(strings.ToValidUTF8(text[:maxProblem], "")) // a part of a string keeps all of it
 }
 
 // issued notes the proxy's identity. One that is resumed is not a new one.

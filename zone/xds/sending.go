@@ -14,6 +14,8 @@ type sending struct {
 	sets [kinds]set
 	// refs are all references to services that were followed, found or not: a change of what they may mean concerns the proxy.
 	refs []resources.BackendRef
+	// granted: a producer's route sends somewhere, so that a grant may decide where; joined: to what MeshServices may join.
+	granted, joined bool
 	// problems are outbounds without a listener, and parts of policies without effect.
 	problems []string
 }
@@ -24,6 +26,7 @@ type sender struct {
 	secrets  secretNames
 	dests    *matching.Destinations
 	policies []*matching.Policy
+	sources  SourceFunc
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
@@ -166,7 +169,12 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 			w.weight = *ref.Weight
 		}
 		s.out.refs = append(s.out.refs, ref)
-		found, problem := find(s.dests, rule.Origin.Policy.Referrer(), &ref, b.section)
+		from := rule.Origin.Policy.Referrer()
+		if from.Role == resources.RoleProducer {
+			s.out.granted = true
+			s.out.joined = s.out.joined || ref.Kind == resources.KindMeshMultiZoneService
+		}
+		found, problem := find(s.dests, from, &ref, b.section)
 		if problem != "" {
 			s.problem(rule.Origin.KRI().String(), problem)
 		} else {
@@ -180,7 +188,7 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 
 // concerned reports whether a change of the resource may change what was built.
 func (s *sending) concerned(r *resources.Resource) bool {
-	return slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
+	return s.joined && r.Type == resources.TypeMeshService || slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
 }
 
 // showProblems shows what is wrong with the proxy's outbounds.

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/causeway-mesh/causeway/server"
 )
 
 const (
@@ -22,6 +24,10 @@ const (
 	window = 256 << 10
 	// maxStreams is how many streams a connection may have; a proxy needs one, and one for the log of each inbound.
 	maxStreams = 128
+	// maxHeaders bounds the metadata of a stream, in bytes: a token fits many times.
+	maxHeaders = 16 << 10
+	// handshakeTimeout is how long a connection may take to TLS and HTTP/2.
+	handshakeTimeout = 5 * time.Second
 	// drainTimeout is how long streams may take to end when the server is asked to.
 	drainTimeout = 5 * time.Second
 )
@@ -38,6 +44,8 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.WaitForHandlers(true),
 		// One connection a proxy: buffers kept for it cost more than they save (engine-notes, "Memory").
@@ -48,24 +56,46 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if config != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+		options = append(options, grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
+	} else {
+		l = server.Plaintext(l)
 	}
-	server := grpc.NewServer(options...)
-	NewService(ctx, proxies, admission).Register(server)
+	s := grpc.NewServer(options...)
+	guarded := proxies.cfg.Panics.Registrar(serving, s)
+	NewService(ctx, proxies, admission).Register(guarded)
 	for _, o := range others {
-		o.Register(server)
+		o.Register(guarded)
 	}
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(drained)
-		limit := time.AfterFunc(drainTimeout, server.Stop)
+		limit := time.AfterFunc(drainTimeout, s.Stop)
 		defer limit.Stop()
-		server.GracefulStop()
+		s.GracefulStop()
 	})
-	err := server.Serve(l)
+	err := s.Serve(l)
 	if !stop() {
 		<-drained
 		return nil
 	}
 	return err
+}
+
+// countedTLS counts the frames of strangers behind TLS.
+type countedTLS struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c countedTLS) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return conn, info, err
+	}
+	return server.CountFrames(conn), info, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c countedTLS) Clone() credentials.TransportCredentials {
+	return countedTLS{c.TransportCredentials.Clone()}
 }

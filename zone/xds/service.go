@@ -2,6 +2,7 @@ package xds
 
 import (
 	"context"
+	"errors"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/panics"
 )
 
 // aggregated is how go-control-plane names a stream of all types.
@@ -37,14 +40,14 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 // DeltaAggregatedResources is the incremental stream.
 func (s *Service) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return s.serve(stream.Context(), func(ctx context.Context, session *session) error {
-		return delta.NewServer(ctx, session, session).DeltaStreamHandler(stream, aggregated)
+		return delta.NewServer(ctx, session, session).DeltaStreamHandler(&guardedDelta{stream, s.proxies.cfg.Panics}, aggregated)
 	})
 }
 
 // StreamAggregatedResources is the state-of-the-world stream.
 func (s *Service) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.serve(stream.Context(), func(ctx context.Context, session *session) error {
-		return sotw.NewServer(ctx, session, session, sotw.WithOrderedADS()).StreamHandler(stream, aggregated)
+		return sotw.NewServer(ctx, session, session, sotw.WithOrderedADS()).StreamHandler(&guardedSotw{stream, s.proxies.cfg.Panics}, aggregated)
 	})
 }
 
@@ -71,6 +74,9 @@ func (s *Service) serve(of context.Context, handle func(context.Context, *sessio
 	}
 	if err := endedBy(context.Cause(ctx)); err != nil {
 		return err
+	}
+	if errors.Is(context.Cause(ctx), panics.Err) {
+		return status.Error(codes.Internal, panics.Err.Error())
 	}
 	return status.Error(codes.Unavailable, "the zone is shutting down")
 }

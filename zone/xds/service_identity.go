@@ -6,6 +6,7 @@ import (
 
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/identity"
@@ -19,12 +20,18 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	snap, mesh := n.store.Snapshot(), port.mesh()
 	who, given := n.assignments(mesh), identity.GrantsIn(snap, mesh)
 	for _, s := range port.services {
-		n.addIdentities(s, who, exact)
-		if s.Zone() != n.home.Zone && !names(s) {
-			prefixes["spiffe://"+resources.ZoneTrustDomain(mesh, s.Zone())+"/"] = true
-			for domain := range given.DomainsOf(snap, s.Zone()) {
-				prefixes["spiffe://"+domain+"/"] = true
-			}
+		if s.Zone() == n.home.Zone {
+			n.addIdentities(s, who, exact)
+			continue
+		}
+		domains := given.DomainsOf(snap, s.Zone())
+		domains[resources.ZoneTrustDomain(mesh, s.Zone())] = true
+		if names(s) {
+			addForeign(s, domains, exact)
+			continue
+		}
+		for domain := range domains {
+			prefixes["spiffe://"+domain+"/"] = true
 		}
 	}
 	context := &tlsv3.CertificateValidationContext{CustomValidatorConfig: t.validator}
@@ -55,8 +62,23 @@ func names(s *resources.Resource) bool {
 	return err != nil || slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
 }
 
-// addIdentities adds as whom a service may answer: the SPIFFE IDs that it names. One of this zone that names none may answer as the
-// Dataplanes that it selects, and one of another zone, whose Dataplanes are not known here, as anybody in the trust domains of that zone.
+// addForeign adds the SPIFFE IDs that a service of another zone names, as far as they are in trust domains of that zone: one that names
+// somebody else's would have its clients take that one's workloads for it.
+func addForeign(s *resources.Resource, domains, exact map[string]bool) {
+	spec, err := resources.SpecAs[resources.MeshService](s)
+	if err != nil {
+		return
+	}
+	for _, named := range spec.Identities {
+		if id, err := spiffeid.FromString(named.Value); named.Type == "SpiffeID" && err == nil && domains[id.TrustDomain().Name()] {
+			exact[named.Value] = true
+		}
+	}
+}
+
+// addIdentities adds as whom a service of this zone may answer: the SPIFFE IDs that it names, or else the Dataplanes that it selects. A
+// service of another zone that names none, and whose Dataplanes are not known here, is answered for by anybody in the trust domains
+// of that zone.
 func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {
@@ -67,7 +89,7 @@ func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments
 			exact[id.Value] = true
 		}
 	}
-	if names(s) || s.Zone() != n.home.Zone {
+	if names(s) {
 		return
 	}
 	for _, m := range n.candidates(s) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -13,12 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/resources"
-)
-
-// Limits on what one stream may ask for.
-const (
-	maxNames        = 4096 // names in one request, and subscribed to at a time
-	maxUnknownTypes = 16   // types that are not served here
 )
 
 // session is one ADS stream. It is the cache and the callbacks of a go-control-plane server of its own, so whatever is
@@ -37,6 +32,7 @@ type session struct {
 	node         *corev3.Node // what is kept of the node
 	subscription *subscription
 	unknown      map[string]struct{}
+	names        [kinds]int // how many it is subscribed to
 
 	mu       sync.Mutex
 	watches  [kinds]*watch       // guarded by mu
@@ -84,7 +80,9 @@ func (s *session) identify(node *corev3.Node) error {
 	}
 	s.node = &corev3.Node{Id: node.GetId()}
 	s.log = s.log.With("mesh", key.Mesh, "name", key.Name)
-	s.proxy = s.proxies.attach(id, s)
+	if err := s.attached(id); err != nil {
+		return err
+	}
 	if s.pass != nil { // from here on every change of it is seen; this one is for what came in between
 		s.pass.recheck(key, s.proxies.cfg.Store.Snapshot().Get(key), s.endStream)
 	}
@@ -99,17 +97,20 @@ func (s *session) end() {
 	if s.proxy == nil {
 		return
 	}
-	s.proxy.record.disconnect(s.subscription, s.proxies.cfg.Now())
-	s.proxies.insights.mark(s.proxy.record, soon)
+	if s.subscription != nil { // a panic may have come in between
+		s.proxy.record.disconnect(s.subscription, s.proxies.cfg.Now())
+		s.proxies.insights.mark(s.proxy.record, soon)
+	}
+	s.unsubscribe()
 	s.proxies.detach(s.proxy, s)
 	s.abandon()
 	s.log.Debug("proxy disconnected")
 }
 
 // accept checks a request's type. Types that are not served are left unanswered, up to a number.
-func (s *session) accept(typeURL string, names int) error {
-	if names > maxNames {
-		return status.Errorf(codes.InvalidArgument, "more than %d names in one request", maxNames)
+func (s *session) accept(typeURL string, names []string, versions map[string]string) error {
+	if err := s.acceptNames(names, versions); err != nil {
+		return err
 	}
 	if _, ok := kindOf(typeURL); ok {
 		return nil
@@ -117,9 +118,9 @@ func (s *session) accept(typeURL string, names int) error {
 	if s.unknown == nil {
 		s.unknown = map[string]struct{}{}
 	}
-	s.unknown[typeURL] = struct{}{}
+	s.unknown[strings.Clone(typeURL[:min(len(typeURL), maxName)])] = struct{}{}
 	if len(s.unknown) > maxUnknownTypes {
-		return status.Errorf(codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
+		return s.over(limitTypes, codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
 	}
 	return nil
 }
@@ -144,6 +145,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 		s.proxies.insights.mark(s.proxy.record, within)
 		return
 	}
+	problem = shorten(problem)
 	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
 	s.log.Warn("the proxy refused a response and keeps what it had", "type", k.String(), "nonce", nonce, "reason", problem)
 	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
@@ -180,6 +182,7 @@ func (s *session) await(k kind, respond func() bool) (cancel func()) {
 
 // wake tells the stream that what its proxy should have of a kind may have changed. Anyone may call it.
 func (s *session) wake(k kind) {
+	defer s.endOnPanic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakeLocked(k)
@@ -213,8 +216,8 @@ func (s *session) repeatLocked(clusters []string) {
 
 // prepare makes what is only made when it is asked for.
 func (s *session) prepare(k kind, sub cache.Subscription) error {
-	if len(sub.SubscribedResources()) > maxNames {
-		return status.Errorf(codes.InvalidArgument, "more than %d names subscribed to", maxNames)
+	if err := s.subscribed(k, sub); err != nil {
+		return err
 	}
 	if k == kindSecret && (s.proxy.asks(sub.SubscribedResources()) || sub.IsWildcard()) {
 		s.proxies.ensureIdentity(s.proxy)

@@ -101,7 +101,7 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 		return err
 	}
 	req.Node = s.node
-	if err := s.accept(req.GetTypeUrl(), len(req.GetResourceNames())); err != nil {
+	if err := s.accept(req.GetTypeUrl(), req.GetResourceNames(), nil); err != nil {
 		return err
 	}
 	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)

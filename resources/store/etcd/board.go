@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -53,22 +54,46 @@ func (s *Store) Board(lease time.Duration) *Board {
 	return &Board{store: s, lease: lease, log: s.log}
 }
 
-// Put writes notes, in several transactions where there are many. An error is etcd's; then some may have been written.
+// Put writes notes, in several transactions where there are many. Errors: ErrNoteTooLarge when all were written but those that etcd
+// never takes, which the error names; otherwise etcd's, and some may have been written.
 func (b *Board) Put(ctx context.Context, notes []Note) error {
+	var large []string
 	for chunk := range slices.Chunk(notes, b.store.config.MaxOps) {
 		for len(chunk) > 0 {
-			ops, size := []clientv3.Op{}, 0
+			ops, size, first := []clientv3.Op{}, 0, chunk
 			for len(chunk) > 0 && (len(ops) == 0 || size+len(chunk[0].Value) <= b.store.config.MaxBytes) {
 				ops = append(ops, b.op(chunk[0]))
 				size += len(chunk[0].Value)
 				chunk = chunk[1:]
 			}
-			if err := b.commit(ctx, ops); err != nil {
+			refused, err := b.each(ctx, first[:len(ops)], b.commit(ctx, ops))
+			if err != nil {
 				return err
 			}
+			large = append(large, refused...)
 		}
 	}
+	if len(large) > 0 {
+		return fmt.Errorf("%w: %s", ErrNoteTooLarge, strings.Join(large, ", "))
+	}
 	return nil
+}
+
+// each writes notes one by one where etcd refused them together for their size, and returns the keys of those that it refuses alone.
+func (b *Board) each(ctx context.Context, notes []Note, together error) (refused []string, err error) {
+	if !isTooLarge(errors.Unwrap(together)) {
+		return nil, together
+	}
+	for _, n := range notes {
+		switch err := b.commit(ctx, []clientv3.Op{b.op(n)}); {
+		case err == nil:
+		case isTooLarge(errors.Unwrap(err)):
+			refused = append(refused, n.Key)
+		default:
+			return refused, err
+		}
+	}
+	return refused, nil
 }
 
 func (b *Board) op(n Note) clientv3.Op {

@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -131,5 +133,19 @@ func TestHistory(t *testing.T) {
 	step(second, true)
 	if readable(first) || !readable(second) {
 		t.Errorf("%d can be read: %v, %d: %v", first, readable(first), second, readable(second))
+	}
+}
+
+// TestNoteThatIsTooLarge: one note that etcd never takes is named, and holds up none of the others.
+func TestNoteThatIsTooLarge(t *testing.T) {
+	s := open(t, Config{Endpoints: etcdtest.StartLimited(t, 64<<10).Endpoints()})
+	b := s.Board(0)
+	notes := []Note{{Key: "a", Value: []byte("1")}, {Key: "large", Value: make([]byte, 300<<10)}, {Key: "b", Value: []byte("2")}}
+	if err := b.Put(t.Context(), notes); !errors.Is(err, ErrNoteTooLarge) || !strings.Contains(err.Error(), "large") {
+		t.Errorf("got %v", err)
+	}
+	_, there, _, err := b.load(t.Context())
+	if err != nil || len(there) != 2 {
+		t.Errorf("%d notes, %v: want a and b", len(there), err)
 	}
 }

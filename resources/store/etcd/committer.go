@@ -44,6 +44,14 @@ func (s *Store) commit(group []*store.Request) {
 			}
 			err = fmt.Errorf("waiting for the writes of other servers: %w", err)
 		}
+		var large *oversize
+		if errors.As(err, &large) {
+			if s.shrink(large.part) {
+				continue
+			}
+			s.refuseAlone(group, large)
+			return
+		}
 		if err != nil {
 			s.fail(group, err)
 		}
@@ -58,51 +66,86 @@ func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, er
 	answers := t.ApplyAll(group)
 	commits := t.Commits()
 	if len(commits) == 0 {
+		// That nothing is to be done, or may be, is true only if the view is what etcd has.
+		if late, err := s.confirm(ctx); err != nil {
+			return late, err
+		}
 		answers.Send()
 		return 0, nil
 	}
-	at, err := s.write(ctx, commits)
+	w, err := s.write(ctx, commits)
 	if err != nil {
-		return at, err
+		return w.late, err
 	}
 	t.Commit()
-	s.place.move(at)
+	s.place.move(w.expected, w.value)
 	answers.Send()
-	return at, nil
+	return 0, nil
 }
 
-// write makes commits durable and returns the etcd revision of the last part. The caller is in a transaction of the view.
-func (s *Store) write(ctx context.Context, commits []*store.Commit) (at int64, err error) {
+// confirm asks etcd whether the view shows the last write. With errLate it does not, and late is the etcd revision to wait for.
+func (s *Store) confirm(ctx context.Context) (late int64, err error) {
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	r, err := s.client.Txn(asked).Then(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
+	if err != nil {
+		s.health.suspect(err)
+		return 0, fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	}
+	s.health.heard()
+	if format := valueOf(r, 1); format != "" && format != strconv.Itoa(s.keys.version) {
+		return 0, s.outdate(format, valueOf(r, 2))
+	}
+	at, value := s.place.mark()
+	now := modRevisionOf(r, 0)
+	switch {
+	case now > at:
+		return now, errLate
+	case now < at || valueOf(r, 0) != value:
+		return 0, s.wentBack(fmt.Errorf("the last write was at %d, and is at %d", at, now))
+	}
+	s.place.confirm(at, r.Header.Revision)
+	return 0, nil
+}
+
+// write makes commits durable and returns how that went. The caller is in a transaction of the view.
+func (s *Store) write(ctx context.Context, commits []*store.Commit) (*writing, error) {
+	at, value := s.place.mark()
+	w := &writing{store: s, expected: at, value: value}
 	parts, err := s.cut(commits)
 	if err != nil {
-		return 0, err
+		return w, err
 	}
-	w := writing{store: s, expected: s.place.seen(), head: head{
-		Revision: commits[len(commits)-1].Revision, Parts: len(parts), Writer: s.writer,
-	}}
+	w.head = head{Revision: commits[len(commits)-1].Revision, Parts: len(parts), Writer: s.writer}
 	if len(parts) > 1 {
 		if err := w.lock(ctx); err != nil {
-			return 0, err
+			return w, err
 		}
 		defer w.unlock()
+	}
+	if err := w.probe(ctx, parts); err != nil {
+		return w, err
 	}
 	for i, p := range parts {
 		w.head.Part = i + 1
 		if err := w.put(ctx, p); err != nil {
-			return w.late, err
+			return w, err
 		}
+		s.taken = max(s.taken, p.size)
 	}
-	return w.expected, nil
+	return w, nil
 }
 
 // writing is one write on its way.
 type writing struct {
 	store *Store
 	head  head
-	// expected is head's etcd revision when nobody else wrote.
+	// expected is head's etcd revision, and value what it holds, when nobody else wrote.
 	expected int64
+	value    string
 	lease    clientv3.LeaseID
-	late     int64
+	// late is, with errLate, the etcd revision to wait for.
+	late int64
 }
 
 // lock makes the lease for the writer key; the key itself comes with the first part.
@@ -128,6 +171,7 @@ func (w *writing) unlock() {
 // put writes one part.
 func (w *writing) put(ctx context.Context, p part) error {
 	s := w.store
+	w.head.After = w.expected
 	value, err := w.head.encode()
 	if err != nil {
 		return err
@@ -136,6 +180,9 @@ func (w *writing) put(ctx context.Context, p part) error {
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected),
 		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version)),
+	}
+	if w.expected > 0 { // a restored store may have come to the same revision by other writes
+		conditions = append(conditions, clientv3.Compare(clientv3.Value(s.keys.head()), "=", w.value))
 	}
 	if w.head.Part == 1 {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(s.keys.writer()), "=", 0))
@@ -155,16 +202,22 @@ func (w *writing) put(ctx context.Context, p part) error {
 	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).
 		Else(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
 	switch {
+	case isTooLarge(err):
+		return &oversize{p, err}
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		s.health.fill(err)
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	case isRefusal(err):
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
-	case err != nil && w.arrived(ctx):
+	case err != nil && w.arrived(ctx, value):
 		return nil
 	case err != nil:
 		return w.lost(err)
 	}
 	s.health.heard()
 	if r.Succeeded {
-		w.expected = r.Header.Revision
+		s.health.fill(nil)
+		w.expected, w.value = r.Header.Revision, value
 		return nil
 	}
 	if w.head.Part > 1 {
@@ -173,15 +226,16 @@ func (w *writing) put(ctx context.Context, p part) error {
 	if format := valueOf(r, 1); format != "" && format != strconv.Itoa(s.keys.version) {
 		return s.outdate(format, valueOf(r, 2))
 	}
-	if kvs := r.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
-		w.late = kvs[0].ModRevision
+	w.late = modRevisionOf(r, 0)
+	if w.late < w.expected || w.late == w.expected && w.expected > 0 && valueOf(r, 0) != w.value {
+		return s.wentBack(fmt.Errorf("the last write was at %d, and is at %d", w.expected, w.late))
 	}
 	return errLate
 }
 
 // isRefusal says whether etcd did not take a transaction, as opposed to not having answered.
 func isRefusal(err error) bool {
-	for _, refusal := range []error{rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps, rpctypes.ErrNoSpace, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty} {
+	for _, refusal := range []error{rpctypes.ErrTooManyOps, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty} {
 		if errors.Is(err, refusal) {
 			return true
 		}
@@ -190,19 +244,15 @@ func isRefusal(err error) bool {
 }
 
 // arrived looks, after a transaction without an answer, whether it is the last that happened.
-func (w *writing) arrived(ctx context.Context) bool {
+func (w *writing) arrived(ctx context.Context, value string) bool {
 	s := w.store
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Timeout)
 	defer cancel()
 	r, err := s.client.Get(ctx, s.keys.head())
-	if err != nil || len(r.Kvs) == 0 {
+	if err != nil || len(r.Kvs) == 0 || string(r.Kvs[0].Value) != value {
 		return false
 	}
-	h, err := decodeHead(r.Kvs[0].Value)
-	if err != nil || h != w.head {
-		return false
-	}
-	w.expected = r.Kvs[0].ModRevision
+	w.expected, w.value = r.Kvs[0].ModRevision, value
 	return true
 }
 
@@ -234,7 +284,7 @@ func (s *Store) Replace(ctx context.Context, revision uint64, rs []*resources.Re
 	t := s.Begin()
 	defer t.Abort()
 	changes := differences(t, rs)
-	at, err := s.write(ctx, []*store.Commit{{Revision: revision, Changes: changes}})
+	w, err := s.write(ctx, []*store.Commit{{Revision: revision, Changes: changes}})
 	if errors.Is(err, errLate) {
 		return fmt.Errorf("etcd: %w (a server writes there: stop it first)", store.ErrUnavailable)
 	}
@@ -243,6 +293,6 @@ func (s *Store) Replace(ctx context.Context, revision uint64, rs []*resources.Re
 	}
 	t.Adopt(revision, changes)
 	t.Commit()
-	s.place.move(at)
+	s.place.move(w.expected, w.value)
 	return nil
 }

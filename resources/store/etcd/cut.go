@@ -13,6 +13,8 @@ import (
 type part struct {
 	ops  []clientv3.Op
 	size int
+	// key is that of the last operation.
+	key resources.Key
 }
 
 // cut makes parts of what a group of commits does: each key once, at the place of its last change, in the order of the
@@ -25,12 +27,13 @@ func (s *Store) cut(commits []*store.Commit) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(current.ops) == s.config.MaxOps || len(current.ops) > 0 && current.size+size > s.config.MaxBytes {
+		if len(current.ops) == s.config.MaxOps || len(current.ops) > 0 && current.size+size > s.maxBytes {
 			parts = append(parts, current)
 			current = part{}
 		}
 		current.ops = append(current.ops, op)
 		current.size += size
+		current.key = key.key
 	}
 	return append(parts, current), nil
 }

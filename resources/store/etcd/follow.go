@@ -22,13 +22,19 @@ func (s *Store) follow(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	for {
 		begin := time.Now()
-		err := f.watch(ctx)
+		err := s.recognise(ctx)
+		if err == nil {
+			err = f.watch(ctx)
+		}
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errUnreadable) {
+		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errUnreadable) || errors.Is(err, errGap) {
 			s.log.Info("store: comparing everything with etcd", "prefix", s.config.Prefix, "error", err)
 			err = f.compare(ctx)
+		}
+		if errors.Is(err, ErrWentBack) {
+			return
 		}
 		if errors.Is(err, ErrFormat) {
 			s.health.end(fmt.Errorf("%w: %w", store.ErrUnavailable, err))
@@ -49,8 +55,12 @@ func (s *Store) follow(ctx context.Context) {
 	}
 }
 
-// errUnreadable: an event makes no sense.
-var errUnreadable = errors.New("unreadable event")
+var (
+	// errUnreadable: an event makes no sense.
+	errUnreadable = errors.New("unreadable event")
+	// errGap: a write has passed the watch by.
+	errGap = errors.New("the watch left out a write")
+)
 
 // follower is where following stands.
 type follower struct {
@@ -58,17 +68,24 @@ type follower struct {
 	// next is the first revision of etcd that was not seen yet.
 	next int64
 	// pending are the changes of a cut batch that is not complete, of which head is the last that was seen, at etcd's
-	// revision at.
+	// revision at; value is how etcd has it.
 	pending []store.Change
 	head    head
+	value   string
 	at      int64
 }
 
-// watch takes up events until the watch breaks.
+// watch takes up events until the watch breaks, or the store finds that none come any more. The header of a response says where etcd
+// is, not how far the watch has come: while it catches up, etcd sends old events in batches under the newest revision. So what is
+// seen are events alone.
 func (f *follower) watch(ctx context.Context) error {
 	s := f.store
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	s.health.watching(cancel)
+	if len(f.pending) == 0 {
+		f.next = s.place.from(f.next)
+	}
 	for r := range s.client.Watch(ctx, s.keys.store(), clientv3.WithRange(s.keys.end()), clientv3.WithRev(f.next)) {
 		if err := r.Err(); err != nil {
 			return err
@@ -76,7 +93,9 @@ func (f *follower) watch(ctx context.Context) error {
 		if err := f.take(r.Events); err != nil {
 			return err
 		}
-		f.next = max(f.next, r.Header.Revision+1)
+	}
+	if s.health.isBehind() {
+		return errGap
 	}
 	return errors.New("the watch ended")
 }
@@ -118,7 +137,10 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUnreadable, err)
 			}
-			f.head, f.at, moved = h, at, true
+			if last := max(f.at, s.place.seen()); h.After != 0 && h.After != last {
+				return fmt.Errorf("%w: one at %d follows one at %d, and the last that was seen is at %d", errGap, at, h.After, last)
+			}
+			f.head, f.value, f.at, moved = h, string(e.Kv.Value), at, true
 		case name == s.keys.writer():
 			writerGone = e.Type == clientv3.EventTypeDelete
 		case len(name) > len(s.keys.resources()) && name[:len(s.keys.resources())] == s.keys.resources():
@@ -150,26 +172,31 @@ func (f *follower) publish(t *store.Transaction) {
 	t.Adopt(f.head.Revision, f.pending)
 	f.pending = nil
 	t.Commit()
-	f.store.place.move(f.at)
+	f.store.place.move(f.at, f.value)
 }
 
 // compare reads everything and adopts the difference.
 func (f *follower) compare(ctx context.Context) error {
 	s := f.store
+	at, revision := s.place.seen(), s.Snapshot().Revision()
 	state, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
+	if s.place.isElsewhere(state.cluster) || state.at < at || state.revision < revision {
+		return s.wentBack(fmt.Errorf("its last write is %d at %d, and was %d at %d", state.revision, state.at, revision, at))
+	}
 	t := s.Begin()
 	defer t.Abort()
-	f.pending = nil
+	f.pending, f.at = nil, state.at
 	f.next = state.next
+	s.health.caughtUp()
 	if state.at <= s.place.seen() {
 		return nil
 	}
 	t.Adopt(state.revision, differences(t, state.resources))
 	t.Commit()
-	s.place.move(state.at)
+	s.place.move(state.at, state.head)
 	return nil
 }
 

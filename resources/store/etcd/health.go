@@ -2,10 +2,13 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -14,12 +17,18 @@ import (
 // healthInterval is how often the cluster is asked whether it is there.
 const healthInterval = time.Second
 
-// health knows whether the cluster answers, so that writers need not wait to find out.
+// health knows whether the cluster answers and whether the view has what it has, so that writers need not wait to find out.
 type health struct {
 	mu sync.Mutex
-	// away and final are guarded by mu. away is why the cluster does not answer, nil while it does; final is why this store
-	// can never write again.
-	away, final error
+	// All are guarded by mu. away is why the cluster does not answer, nil while it does; final is why this store can never write again;
+	// full is why the cluster takes no writes although it answers.
+	away, final, full error
+	// behind is the etcd revision of a write that the view does not show, first found missing at since; 0 when it shows all.
+	behind int64
+	since  time.Time
+	// stale says that behind is so old that no watch will bring it; rewatch ends the watch.
+	stale   bool
+	rewatch context.CancelFunc
 }
 
 // err is nil while writes make sense.
@@ -31,6 +40,23 @@ func (h *health) err() error {
 		return h.final
 	case h.away != nil:
 		return fmt.Errorf("%w (no answer: %w)", store.ErrUnavailable, h.away)
+	}
+	return nil
+}
+
+// report is err, and nil only while the view is current and etcd takes writes.
+func (h *health) report() error {
+	if err := h.err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.full != nil:
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, h.full)
+	case h.stale:
+		return fmt.Errorf("%w: etcd has a write at %d that has not come here since %s: what is shown is older",
+			store.ErrUnavailable, h.behind, h.since.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -57,9 +83,65 @@ func (h *health) end(err error) {
 	h.final = err
 }
 
-// Healthy returns nil while the cluster answers, and otherwise store.ErrUnavailable with what is wrong; ErrWentBack means
-// that the server must be started again. It asks nobody, so it returns at once.
-func (s *Store) Healthy() error { return s.health.err() }
+// fill notes that etcd has no room, and why; nil that it took a write.
+func (h *health) fill(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.full = err
+}
+
+func (h *health) isFull() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.full != nil
+}
+
+// watching tells how the watch under way can be ended.
+func (h *health) watching(cancel context.CancelFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rewatch = cancel
+}
+
+// compared takes in that etcd's last write is at now, and the view's at seen. A write that stays away for longer than patience ends
+// the watch, so that everything is compared.
+func (h *health) compared(seen, now int64, patience time.Duration, at time.Time) (stale bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case seen >= now, h.behind == 0, seen >= h.behind:
+		h.behind, h.stale = 0, false
+		if seen < now {
+			h.behind, h.since = now, at
+		}
+		return false
+	case at.Sub(h.since) < patience:
+		return false
+	}
+	stale = !h.stale
+	h.stale = true
+	if h.rewatch != nil {
+		h.rewatch()
+	}
+	return stale
+}
+
+func (h *health) isBehind() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stale
+}
+
+// caughtUp notes that everything was compared.
+func (h *health) caughtUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.behind, h.stale = 0, false
+}
+
+// Healthy returns nil while the cluster answers and takes writes, and the view has all of them; otherwise store.ErrUnavailable with what
+// is wrong. ErrWentBack means that the server must be started again. It asks nobody, so it returns at once.
+func (s *Store) Healthy() error { return s.health.report() }
 
 // watchHealth asks for the head of the store, linearised, so that a member without a quorum counts as away.
 func (s *Store) watchHealth(ctx context.Context) {
@@ -71,26 +153,92 @@ func (s *Store) watchHealth(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		seen := s.place.seen()
-		asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
-		r, err := s.client.Get(asked, s.keys.head(), clientv3.WithKeysOnly())
-		cancel()
-		switch {
-		case ctx.Err() != nil:
+		if !s.look(ctx) {
 			return
-		case err != nil:
-			if s.health.suspect(err) {
-				s.log.Warn("store: etcd does not answer; reads go on, writes fail until it does", "endpoints", s.config.Endpoints, "error", err)
-			}
-		case r.Header.Revision < seen:
-			err := fmt.Errorf("%w: it is at %d, and was at %d: %w: start this server again", ErrWentBack, r.Header.Revision, seen, store.ErrUnavailable)
-			s.health.end(err)
-			s.log.Error("store: "+err.Error(), "endpoints", s.config.Endpoints)
-			return
-		default:
-			if s.health.heard() {
-				s.log.Info("store: etcd answers again", "endpoints", s.config.Endpoints)
-			}
+		}
+		if s.health.isFull() {
+			s.lookForRoom(ctx)
 		}
 	}
+}
+
+// look compares the head of the store with the view; false means that there is no more to look for.
+func (s *Store) look(ctx context.Context) bool {
+	at, value := s.place.mark()
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	r, err := s.client.Txn(asked).Then(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format())).Commit()
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		if s.health.suspect(err) {
+			s.log.Warn("store: etcd does not answer; reads go on, writes fail until it does", "endpoints", s.config.Endpoints, "error", err)
+		}
+		return true
+	}
+	now := modRevisionOf(r, 0)
+	if s.place.isElsewhere(r.Header.GetClusterId()) {
+		_ = s.wentBack(fmt.Errorf("it is another cluster, %x", r.Header.GetClusterId()))
+		return false
+	}
+	if r.Header.Revision < at || now < at || now == at && valueOf(r, 0) != value {
+		_ = s.wentBack(fmt.Errorf("it is at %d, and was at %d", r.Header.Revision, at))
+		return false
+	}
+	if now == at && valueOf(r, 1) == strconv.Itoa(s.keys.version) {
+		s.place.confirm(at, r.Header.Revision)
+	}
+	// A batch in parts may take as long as its writer's lease to come or to be given up.
+	if s.health.compared(s.place.seen(), now, s.config.Timeout+2*s.config.WriterLease, time.Now()) {
+		s.log.Error("store: etcd has writes that do not come here: comparing everything", "endpoints", s.config.Endpoints, "revision", now)
+	}
+	if s.health.heard() {
+		s.log.Info("store: etcd answers again", "endpoints", s.config.Endpoints)
+	}
+	return true
+}
+
+// lookForRoom asks whether etcd still takes no writes. One that does not tell this user is taken to have room, until it refuses again.
+func (s *Store) lookForRoom(ctx context.Context) {
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	alarms, err := s.client.AlarmList(asked)
+	if err == nil && len(alarms.Alarms) > 0 || ctx.Err() != nil {
+		return
+	}
+	s.health.fill(nil)
+	s.log.Info("store: etcd has room again", "endpoints", s.config.Endpoints)
+}
+
+// wentBack ends writing and following for good: this is not the store that was followed, as after a restore.
+func (s *Store) wentBack(why error) error {
+	err := fmt.Errorf("%w: %w: %w: start this server again", ErrWentBack, why, store.ErrUnavailable)
+	s.health.end(err)
+	s.log.Error("store: "+err.Error(), "endpoints", s.config.Endpoints)
+	return err
+}
+
+// recognise asks, before a watch goes on, whether the store still has the write that the view shows at the revision where it was
+// made: one that was restored meanwhile may have come further since, by other writes. Where etcd has forgotten that revision, its last
+// write cannot be an earlier one. Errors: ErrWentBack, and etcd's.
+func (s *Store) recognise(ctx context.Context) error {
+	at, value := s.place.mark()
+	if at == 0 {
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	r, err := s.client.Get(asked, s.keys.head(), clientv3.WithRev(at))
+	switch {
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return s.wentBack(fmt.Errorf("it has not come to %d, where it was", at))
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return nil // the watch is told the same, and everything is compared
+	case err != nil:
+		return err
+	case len(r.Kvs) == 0 || r.Kvs[0].ModRevision != at || string(r.Kvs[0].Value) != value:
+		return s.wentBack(fmt.Errorf("what it has of %d is not what it had", at))
+	}
+	return nil
 }

@@ -55,6 +55,9 @@ type head struct {
 	Parts int `json:"parts"`
 	// Writer is the server that wrote it.
 	Writer string `json:"writer"`
+	// After is the etcd revision of the write before, so that a view can tell that it has every one of them. Absent in the first
+	// write, and in those of older programs.
+	After int64 `json:"after,omitempty"`
 }
 
 func (h head) whole() bool { return h.Part == h.Parts }

@@ -35,8 +35,8 @@ func (s *Store) load(ctx context.Context) error {
 				return 0, err
 			}
 		}
-		s.place.move(state.at)
-		s.place.next = state.next
+		s.place.move(state.at, state.head)
+		s.place.next, s.place.cluster = state.next, state.cluster
 		return state.revision, nil
 	})
 }
@@ -44,9 +44,11 @@ func (s *Store) load(ctx context.Context) error {
 // state is everything, at one revision of etcd.
 type state struct {
 	resources []*resources.Resource
-	// revision is the store's; at is where head was last written, next where to watch from, both etcd's.
+	// revision is the store's; at is where head was last written, next where to watch from, both etcd's. head is what was written.
 	revision uint64
 	at, next int64
+	head     string
+	cluster  uint64
 }
 
 // read reads everything, when no cut batch is under way. Errors: ErrFormat when it was brought to a newer format meanwhile.
@@ -82,13 +84,13 @@ func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, err
 	if valueOf(first, 1) != "" && !ours {
 		return nil, errBusy
 	}
-	out := &state{next: first.Header.Revision + 1}
+	out := &state{next: first.Header.Revision + 1, cluster: first.Header.GetClusterId()}
 	if kvs := first.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 		h, err := decodeHead(kvs[0].Value)
 		if err != nil {
 			return nil, err
 		}
-		out.revision, out.at = h.Revision, kvs[0].ModRevision
+		out.revision, out.at, out.head = h.Revision, kvs[0].ModRevision, string(kvs[0].Value)
 	}
 	from := keys.resources()
 	end := clientv3.GetPrefixRangeEnd(from)
@@ -118,6 +120,14 @@ func valueOf(r *clientv3.TxnResponse, part int) string {
 		return string(kvs[0].Value)
 	}
 	return ""
+}
+
+// modRevisionOf is where etcd last changed the first key that a part of a transaction read; 0 when there is none.
+func modRevisionOf(r *clientv3.TxnResponse, part int) int64 {
+	if kvs := r.Responses[part].GetResponseRange().GetKvs(); len(kvs) > 0 {
+		return kvs[0].ModRevision
+	}
+	return 0
 }
 
 func (s *Store) get(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {

@@ -5,32 +5,61 @@ import (
 	"sync"
 )
 
-// place is how far the view has come in etcd: the revision of etcd at which head was last changed by a write that the view
-// shows.
+// place is how far the view has come in etcd: the write of head that the view shows.
 type place struct {
 	mu sync.Mutex
-	// at and moved, which is closed when at grows, are guarded by mu. at changes only within a transaction of the view.
-	at    int64
+	// at, value, confirmed and moved are guarded by mu. at is the etcd revision of the write, value what it left in head; both
+	// change only within a transaction of the view. confirmed is an etcd revision up to which there is no later write.
+	at        int64
+	value     string
+	confirmed int64
+	// moved is closed when at grows.
 	moved chan struct{}
-	// next is where following begins; it is set before.
-	next int64
+	// next is where following begins, and cluster the id of etcd's cluster; they are set before.
+	next    int64
+	cluster uint64
 }
+
+// isElsewhere reports whether a cluster is not the one that was loaded.
+func (p *place) isElsewhere(cluster uint64) bool { return p.cluster != cluster }
 
 func (p *place) seen() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.at
+	at, _ := p.mark()
+	return at
 }
 
-func (p *place) move(at int64) {
+// mark is the write that the view shows: a store that has another one at this revision is not the one that was followed.
+func (p *place) mark() (at int64, value string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at, p.value
+}
+
+func (p *place) move(at int64, value string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at == p.at {
 		return
 	}
-	p.at = at
+	p.at, p.value = at, value
 	close(p.moved)
 	p.moved = make(chan struct{})
+}
+
+// confirm notes that etcd, at its revision now, still had the write at as the last one.
+func (p *place) confirm(at, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at == p.at {
+		p.confirmed = max(p.confirmed, now)
+	}
+}
+
+// from is where to watch from, given the first revision of which no event has come: later, where it is confirmed that there is none.
+func (p *place) from(next int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(next, p.confirmed+1)
 }
 
 // wait returns when the view shows the write at the etcd revision, or a later one.

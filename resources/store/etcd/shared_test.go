@@ -188,7 +188,8 @@ func TestWriterDiesBetweenParts(t *testing.T) {
 	stores := several(t, 2, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), WriterLease: time.Second})
 	s, other := stores[0], stores[1]
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("before"), 1, nil)))
-	w := writing{store: s, expected: s.place.seen(), head: head{Revision: 2, Part: 1, Parts: 3, Writer: "dead"}}
+	at, value := s.place.mark()
+	w := writing{store: s, expected: at, value: value, head: head{Revision: 2, Part: 1, Parts: 3, Writer: "dead"}}
 	if err := w.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}

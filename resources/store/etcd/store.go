@@ -98,6 +98,9 @@ type Store struct {
 
 	place  place
 	health health
+	// maxBytes bounds a transaction: MaxBytes, or less when etcd has refused one of that size. taken is the size of the biggest that it
+	// took. Both are the committer's.
+	maxBytes, taken int
 }
 
 var _ store.Store = (*Store)(nil)
@@ -122,7 +125,7 @@ func openWith(ctx context.Context, config Config, formats []entryReader) (*Store
 		config:  config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats, writer: uuid.NewString(), log: config.Log,
 		queue: store.NewQueue(config.QueueSize),
 	}
-	s.place.moved = make(chan struct{})
+	s.place.moved, s.maxBytes = make(chan struct{}), config.MaxBytes
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), client.Close())
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +50,7 @@ func Alone(dir string) (*exec.Cmd, string, error) {
 		return nil, "", err
 	}
 	cmd := exec.Command(self) //nolint:gosec // this very program
-	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{"m0", dir, client, peer, "m0=" + peer}, "|"))
+	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{"m0", dir, client, peer, "m0=" + peer, ""}, "|"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, client, nil
 }
@@ -70,6 +71,23 @@ type Member struct {
 // Start starts a cluster of size members, without waiting for disks, and ends it with the test.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
+	return start(t, size, "")
+}
+
+// StartLimited is Start for one member that takes requests of up to so many bytes, of which some are etcd's own.
+func StartLimited(t testing.TB, bytes uint) *Cluster {
+	t.Helper()
+	return start(t, 1, fmt.Sprint("request=", bytes))
+}
+
+// StartQuota is Start for one member whose database may grow to so many bytes.
+func StartQuota(t testing.TB, bytes int64) *Cluster {
+	t.Helper()
+	return start(t, 1, fmt.Sprint("quota=", bytes))
+}
+
+func start(t testing.TB, size int, limit string) *Cluster {
+	t.Helper()
 	c := &Cluster{}
 	var names []string
 	var peers []string
@@ -80,7 +98,7 @@ func Start(t testing.TB, size int) *Cluster {
 	dir := t.TempDir()
 	for i := range size {
 		m := &Member{Endpoint: mustFreeURL(t)}
-		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ",")}, "|")
+		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ","), limit}, "|")
 		c.Members = append(c.Members, m)
 	}
 	for _, m := range c.Members {
@@ -252,7 +270,7 @@ func freeURL() (string, error) {
 
 // serve runs one member until it fails or its process is ended.
 func serve(spec []string) error {
-	if len(spec) != 5 {
+	if len(spec) != 6 {
 		return errors.New("the member is not well described")
 	}
 	config := embed.NewConfig()
@@ -263,12 +281,33 @@ func serve(spec []string) error {
 	config.UnsafeNoFsync = true
 	config.BcryptCost = 4 // the least: passwords of tests are no secrets
 	config.LogLevel = "fatal"
+	if err := limit(config, spec[5]); err != nil {
+		return err
+	}
 	config.TickMs, config.ElectionMs = 50, 500
 	e, err := embed.StartEtcd(config)
 	if err != nil {
 		return err
 	}
 	return <-e.Err()
+}
+
+// limit sets what StartLimited and StartQuota ask for.
+func limit(config *embed.Config, spec string) error {
+	what, value, found := strings.Cut(spec, "=")
+	if !found {
+		return nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return err
+	}
+	if what == "quota" {
+		config.QuotaBackendBytes = n
+		return nil
+	}
+	config.MaxRequestBytes = uint(n) //nolint:gosec // of a test
+	return nil
 }
 
 func urls(s string) []url.URL {

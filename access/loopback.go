@@ -1,0 +1,98 @@
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// overLoopback: both ends are this machine, so nothing that arrived from elsewhere.
+func overLoopback(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopback(local.String()) && isLoopback(r.RemoteAddr)
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// ordinary are the headers of a program or a browser that asks for itself. Proxies invent new ones every year, so what takes
+// loopback's trust away is not a list of theirs: it is every header that is not on this list. The names are in lower case.
+var ordinary = map[string]bool{
+	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
+	"cache-control": true, "connection": true, "content-encoding": true, "content-language": true, "content-length": true,
+	"content-type": true, "cookie": true, "date": true, "dnt": true, "expect": true,
+	"idempotency-key": true, "if-match": true, "if-modified-since": true, "if-none-match": true, "if-unmodified-since": true,
+	"keep-alive": true, "origin": true, "pragma": true, "priority": true, "range": true, "referer": true, "save-data": true,
+	"sec-gpc": true, "sec-purpose": true, "transfer-encoding": true, "upgrade-insecure-requests": true, "user-agent": true,
+	// Tracing, and what scripts of a page add.
+	"baggage": true, "traceparent": true, "tracestate": true, "x-correlation-id": true, "x-request-id": true, "x-requested-with": true,
+}
+
+// notLocal says why a request over loopback may be somebody else's than its sender's; empty when nothing speaks for that.
+// Everything here is a sign of a proxy, of which one is enough, whatever its value: a proxy that joins lines, or a client that
+// sends the first of them empty, must not hide another.
+func notLocal(r *http.Request) string {
+	for name := range r.Header {
+		if low := strings.ToLower(name); !ordinary[low] && !strings.HasPrefix(low, "sec-fetch-") && !strings.HasPrefix(low, "sec-ch-") {
+			return fmt.Sprintf("the request may have come through a proxy: header %q", name)
+		}
+	}
+	switch {
+	case len(r.Trailer) > 0:
+		return "the request has trailers, which proxies send"
+	case !hopOnly(r.Header["Connection"]):
+		return "the request may have come through a proxy: header \"Connection\" names headers that were taken out"
+	case !r.ProtoAtLeast(1, 1):
+		return "the request is in HTTP/1.0, which proxies speak"
+	case r.ProtoMajor != 1:
+		return "the request is not in HTTP/1.1"
+	case r.URL.Host != "" || r.URL.Scheme != "":
+		return "the request is written as for a proxy: its target is a whole URL"
+	}
+	if err := server.PeerIsOwner(r); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// hopOnly reports whether a header Connection speaks of the connection alone, and names no header that a proxy is to take out.
+func hopOnly(values []string) bool {
+	for _, value := range values {
+		for option := range strings.SplitSeq(value, ",") {
+			switch strings.ToLower(strings.TrimSpace(option)) {
+			case "", "close", "keep-alive":
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// misplaced are places where programs put credentials that this server does not read there.
+var misplaced = []string{"Proxy-Authorization", "X-Auth-Token", "X-Api-Key", "X-Access-Token", "X-Token"}
+
+// elsewhere refuses a credential in a place that is not read: who names one does not mean to be somebody else for having
+// no other.
+func elsewhere(r *http.Request) error {
+	for _, name := range misplaced {
+		if _, given := r.Header[name]; given {
+			return &LoginError{Method: ByToken, Reason: "a credential in the header " + name, Hint: "send a token as Authorization: Bearer TOKEN, and in no other place"}
+		}
+	}
+	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		if name, _, _ := strings.Cut(part, "="); strings.EqualFold(name, "access_token") {
+			return &LoginError{Method: ByToken, Reason: "a token in the URL", Hint: "send a token as Authorization: Bearer TOKEN, and in no other place; this one is in the logs of what it passed: revoke it"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package access
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// keysEvery is how often a provider is asked for its keys at most, and keysBurst how often at once. Anybody can sign with a key
+	// that is not known: each such token is a reason to ask.
+	keysEvery = 10 * time.Second
+	keysBurst = 2
+)
+
+// errKeysAsked: the provider was asked for its keys a moment ago, and will not have others.
+var errKeysAsked = errors.New("the provider was asked for its keys a moment ago")
+
+// seldom is an http.RoundTripper that asks at the rate of a limiter and not sooner.
+type seldom struct {
+	to      http.RoundTripper
+	limiter *rate.Limiter
+}
+
+// seldomAsking returns client as it may ask for keys.
+func seldomAsking(client *http.Client) *http.Client {
+	out := *client
+	to := client.Transport
+	if to == nil {
+		to = http.DefaultTransport
+	}
+	out.Transport = &seldom{to: to, limiter: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
+	return &out
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !s.limiter.Allow() {
+		return nil, errKeysAsked
+	}
+	return s.to.RoundTrip(r)
+}
+
+// worthVerifying says what is wrong with a token without looking at its signature: one that would be refused anyway is a reason
+// neither to compute nor to ask anybody.
+func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
+	var header struct {
+		Algorithm string `json:"alg"`
+	}
+	var claims struct {
+		Audience audience    `json:"aud"`
+		Expires  json.Number `json:"exp"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 || !decodePart(parts[0], &header) || !decodePart(parts[1], &claims) {
+		return errors.New("it is no JWT")
+	}
+	expires, err := claims.Expires.Float64()
+	switch {
+	case !slices.Contains(oidcAlgorithms, header.Algorithm):
+		return fmt.Errorf("the algorithm %.20q is not accepted", header.Algorithm)
+	case !slices.Contains(claims.Audience, v.settings.ClientID):
+		return errors.New("it is for somebody else: claim aud")
+	case err != nil || now.After(time.Unix(int64(expires), 0)):
+		return errors.New("it has expired: claim exp")
+	}
+	return nil
+}
+
+func decodePart(part string, into any) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(part)
+	return err == nil && json.Unmarshal(raw, into) == nil
+}
+
+// audience is one name or a list of them.
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(a))
+}

@@ -1,0 +1,19 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// MayWriteSome reports whether there may be something that the subject may create or update. Who may not has nothing to send.
+func (g *Guard) MayWriteSome(s Subject) bool {
+	if s.Only != nil {
+		return false
+	}
+	return g.Roles().some(s, func(rule *resources.AccessRule) bool {
+		return len(rule.Types) > 0 && slices.ContainsFunc(rule.Verbs, func(verb string) bool {
+			return verb == resources.VerbCreate || verb == resources.VerbUpdate || verb == resources.AccessAny
+		})
+	})
+}

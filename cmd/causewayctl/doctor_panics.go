@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/panics"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// panics tells of what the server caught instead of ending: each is a defect that some peer can reach.
+func (e *examination) panics(ctx context.Context, client *api.Client, address string) {
+	answer, err := client.Do(ctx, api.Request{Path: "/metrics"})
+	if err != nil {
+		e.unknown("panics", address, err, "")
+		return
+	}
+	caught := panicsOf(string(answer))
+	if len(caught) == 0 {
+		e.note("panics", address, "none since the server started")
+		return
+	}
+	for _, c := range caught {
+		e.add(finding{
+			findingProblem, "panics", c.serving, fmt.Sprintf("%s since the server started", c.count),
+			"each ended the session of one peer, or one request: a defect of the server, which somebody may be using against it",
+			"look for \"" + panics.Message + "\" in the server's log, which has the stack; report it as docs/security.md says",
+		})
+	}
+}
+
+// caughtPanics is one line of the metric.
+type caughtPanics struct{ serving, count string }
+
+// panicsOf reads the counters that are not zero.
+func panicsOf(metrics string) (out []caughtPanics) {
+	lines := bufio.NewScanner(strings.NewReader(metrics))
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), panics.Metric+`{serving="`)
+		if !ok {
+			continue
+		}
+		if serving, count, ok := strings.Cut(rest, `"} `); ok && count != "0" {
+			out = append(out, caughtPanics{serving, count})
+		}
+	}
+	return out
+}

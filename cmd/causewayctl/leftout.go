@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// leftOuts collects how much the answers to one command lack, because who asks may not read it. Safe for concurrent use.
+type leftOuts struct {
+	mu     sync.Mutex
+	byPath map[string]int // guarded by mu; pages of one list say the same number
+}
+
+func (l *leftOuts) add(path string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byPath == nil {
+		l.byPath = map[string]int{}
+	}
+	path = strings.TrimSuffix(path, overviewSuffix) // the same things, as the list has them
+	l.byPath[path] = max(l.byPath[path], n)
+}
+
+// sayLeftOut tells people, after the answer, what is not in it.
+func (c *cli) sayLeftOut() {
+	c.left.mu.Lock()
+	defer c.left.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(c.left.byPath)) {
+		fmt.Fprintf(c.errOut, "%d left out of %s: you may not read them\n", c.left.byPath[path], path)
+	}
+	c.left.byPath = nil
+}

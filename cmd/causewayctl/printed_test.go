@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// nastyText is what a stranger, a zone or another server may have written into any field.
+const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\x7f\r\U000e0041z"
+
+// nastyServer answers every request with text that wants to be more than text: a server that was taken over, or one that
+// believed whom it should not have.
+func nastyServer(t *testing.T, refuses bool) string {
+	t.Helper()
+	entry := map[string]any{"time": "2026-01-01T00:00:00Z", "event": nastyText, "outcome": nastyText, "user": nastyText, "from": nastyText, "request": "GET /" + nastyText, "reason": nastyText,
+		"changes": []any{map[string]any{"result": nastyText, "type": nastyText, "mesh": nastyText, "name": nastyText, "diff": []any{map[string]any{"path": nastyText, "from": nastyText, "to": nastyText}}}}}
+	item := map[string]any{"type": nastyText, "name": nastyText, "mesh": nastyText, "kri": nastyText, "labels": map[string]string{nastyText: nastyText, "kuma.io/display-name": nastyText},
+		"spec": map[string]any{nastyText: nastyText}, "networking": map[string]any{"address": nastyText}, "creationTime": "2026-01-01T00:00:00Z"}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := map[string]any{"entries": []any{entry}, "items": []any{item}, "total": 1, "keys": []any{map[string]any{"name": nastyText, "purpose": nastyText}}}
+		if refuses {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusBadRequest)
+			answer = map[string]any{"type": "/std-errors", "status": 400, "title": nastyText, "detail": nastyText, "invalid_parameters": []any{map[string]string{"field": nastyText, "reason": nastyText}}}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestWhatIsPrintedIsText reads what commands print of answers whose every field is nasty.
+func TestWhatIsPrintedIsText(t *testing.T) {
+	commands := [][]string{{"audit"}, {"keys", "list"}, {"inspect", "sync"}, {"inspect", "dataplane", "a"}, {"report", "shadow"}, {"doctor"}, {"version"}, {"auth", "can-i", "read", "zones"}}
+	for _, d := range resources.Descriptors() {
+		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
+	}
+	shown := false
+	for _, refuses := range []bool{false, true} {
+		address := nastyServer(t, refuses)
+		for _, command := range commands {
+			for _, format := range outputFormats() {
+				args := append(append([]string{}, command...), "--address", address, "--timeout", "5s", "-o", format)
+				var stdout, stderr bytes.Buffer
+				cmd := exec.Command(filepath.Join(programs, "causewayctl"), args...)
+				cmd.Stdout, cmd.Stderr = &stdout, &stderr
+				err := cmd.Run()
+				for _, text := range []string{stdout.String(), stderr.String()} {
+					shown = shown || strings.Contains(text, `\u202e`) && strings.Contains(text, "owned")
+					if !printing.Safe(text) {
+						t.Errorf("%s prints %q", args, text)
+					}
+				}
+				if err == nil && format == string(formatJSON) && !json.Valid(stdout.Bytes()) {
+					t.Errorf("%s prints no JSON: %s", args, stdout.Bytes())
+				}
+			}
+		}
+	}
+	if !shown {
+		t.Error("no command showed any of it: what was looked at?")
+	}
+}
+
+// TestOneWayOut: nothing but main names the process's own outputs, so that no command can pass by what escapes.
+func TestOneWayOut(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if file == "main.go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range []string{"os.Stdout", "os.Stderr", "fmt.Print", "println("} {
+			if strings.Contains(strings.ReplaceAll(strings.ToLower(string(text)), "fprint", ""), strings.ToLower(way)) {
+				t.Errorf("%s: %s passes by printing.Writer: use cli.out or cli.errOut", file, way)
+			}
+		}
+	}
+}

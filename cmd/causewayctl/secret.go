@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+func newSecret(c *cli) *cobra.Command {
+	return newGroup("secret", "Store, list and delete the secrets that resources of a zone refer to by name", newSecretSet(c), newSecretList(c), newSecretDelete(c))
+}
+
+// secretScope says where a secret is.
+type secretScope struct{ mesh, namespace string }
+
+func (s *secretScope) bind(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVarP(&s.mesh, "mesh", "m", "default", "`name` of the mesh")
+	cmd.Flags().StringVarP(&s.namespace, "namespace", "n", "", "`namespace` of the resources that may refer to it; empty means those without one")
+	return cmd
+}
+
+func (s *secretScope) request(method, name string) api.Request {
+	r := api.Request{Method: method, Path: "/meshes/" + url.PathEscape(s.mesh) + "/_secrets", Query: url.Values{}}
+	if name != "" {
+		r.Path += "/" + url.PathEscape(name)
+	}
+	if s.namespace != "" {
+		r.Query.Set("namespace", s.namespace)
+	}
+	return r
+}
+
+func newSecretSet(c *cli) *cobra.Command {
+	scope, file := &secretScope{}, ""
+	return scope.bind(withFile(&file, &cobra.Command{
+		Use:   "set NAME --from-file FILE",
+		Short: "Store a secret in a zone, or replace it; nothing gives it out again",
+		Long: "Stores a secret in the zone that is asked, sealed under the zone's key for secrets. Resources of the same mesh and namespace refer to\n" +
+			"it by its name, such as tls.verification.clientKey.secret of a MeshExternalService. It stays in the zone: set it in each zone whose\n" +
+			"proxies need it. Nobody can read it back.",
+		Example: "  causewayctl secret set payments-client-key --namespace payments --from-file key.pem --address http://127.0.0.1:15681",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			value, err := readSecretFile(file)
+			if err != nil {
+				return err
+			}
+			r := scope.request(http.MethodPut, args[0])
+			if r.Body, err = json.Marshal(api.SecretValue{Value: value}); err != nil {
+				return err
+			}
+			if err := client.JSON(ctx, r, nil); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.out, "secret %s set\n", args[0])
+			return err
+		}),
+	}))
+}
+
+func withFile(file *string, cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(file, "from-file", "", "`file` with the secret")
+	return cmd
+}
+
+// readSecretFile reads at most what a secret may be.
+func readSecretFile(path string) ([]byte, error) {
+	if path == "" {
+		return nil, usagef("want --from-file, a file with the secret")
+	}
+	f, err := os.Open(path) //nolint:gosec // the operator's own file
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	value, err := io.ReadAll(io.LimitReader(f, secrets.MaxNamed+1))
+	if err == nil && (len(value) == 0 || len(value) > secrets.MaxNamed) {
+		err = fmt.Errorf("%s: want 1 to %d bytes", path, secrets.MaxNamed)
+	}
+	return value, err
+}
+
+func newSecretList(c *cli) *cobra.Command {
+	scope := &secretScope{}
+	return scope.bind(&cobra.Command{
+		Use:     "list",
+		Short:   "List the names of secrets, never what they are",
+		Example: "  causewayctl secret list --namespace payments --address http://127.0.0.1:15681",
+		Args:    cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			var list api.NamedSecrets
+			if err := client.JSON(ctx, scope.request(http.MethodGet, ""), &list); err != nil {
+				return err
+			}
+			for _, item := range list.Items {
+				if _, err := fmt.Fprintln(c.out, item.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	})
+}
+
+func newSecretDelete(c *cli) *cobra.Command {
+	scope := &secretScope{}
+	return scope.bind(&cobra.Command{
+		Use:     "delete NAME",
+		Short:   "Delete a secret; what refers to it is not dialled any more",
+		Example: "  causewayctl secret delete payments-client-key --namespace payments --address http://127.0.0.1:15681",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			if err := client.JSON(ctx, scope.request(http.MethodDelete, args[0]), nil); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.out, "secret %s deleted\n", args[0])
+			return err
+		}),
+	})
+}

@@ -1,0 +1,66 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestEmptyCredentials: a credential that is named by nothing ends the start, on the command line and in the environment; other settings may
+// be empty, and a flag wins.
+func TestEmptyCredentials(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		says string
+	}{
+		{"none", nil, nil, ""},
+		{"a file", []string{"--secrets-key-file", "key"}, nil, ""},
+		{"an empty flag", []string{"--secrets-key-file="}, nil, "--secrets-key-file is empty"},
+		{"a blank flag", []string{"--api-client-ca", " "}, nil, "--api-client-ca is empty"},
+		{"an empty variable", nil, map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""}, "CAUSEWAY_SECRETS_KEY_FILE is there and empty"},
+		{"an empty passphrase", nil, map[string]string{"CAUSEWAY_SECRETS_PASSPHRASE": ""}, "CAUSEWAY_SECRETS_PASSPHRASE is there and empty"},
+		{"a flag over an empty variable", []string{"--secrets-key-file", "key"}, map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""}, ""},
+		{"another setting", []string{"--api-address="}, map[string]string{"CAUSEWAY_API_ADDRESS": ""}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			for _, name := range []string{"secrets-key-file", "api-client-ca", "api-address"} {
+				flags.String(name, "", "")
+			}
+			if err := flags.Parse(c.args); err != nil {
+				t.Fatal(err)
+			}
+			if err := Load(flags); (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestUnreadableCredential: a credential of the service manager that is there and leads nowhere is named, so that reading it fails; without it
+// the server would make a key of its own.
+func TestUnreadableCredential(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	for _, there := range []bool{false, true} {
+		if there {
+			if err := os.Symlink("nowhere", filepath.Join(dir, "key")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		file := flags.String("secrets-key-file", "", "")
+		UseCredential(flags, "secrets-key-file", "key")
+		if err := Load(flags); err != nil || (*file != "") != there {
+			t.Errorf("there %t: %q %v", there, *file, err)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package kds
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// evilZone is a zone that says what a script tells it to.
+type evilZone struct {
+	t      *testing.T
+	global *Global
+	store  store.Store
+	target string
+
+	conn   *grpc.ClientConn
+	ctx    context.Context
+	cancel context.CancelFunc
+	down   GlobalToZoneClient
+	up     ZoneToGlobalClient
+	asked  *inbox[*discovery.DeltaDiscoveryRequest]
+	sent   *inbox[*discovery.DeltaDiscoveryResponse]
+	last   *discovery.DeltaDiscoveryResponse
+}
+
+func (z *evilZone) connect(features Features) {
+	z.hangUp()
+	var err error
+	z.conn, err = grpc.NewClient(z.target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	ctx, cancel := withoutEnd()
+	md := []string{metadataClientID, "evil"}
+	for _, name := range features.Names() {
+		md = append(md, metadataFeatures, name)
+	}
+	z.ctx, z.cancel = metadata.AppendToOutgoingContext(ctx, md...), cancel
+}
+
+func (z *evilZone) hangUp() {
+	if z.conn == nil {
+		return
+	}
+	z.cancel()
+	_ = z.conn.Close()
+	if z.sent != nil {
+		<-z.sent.done
+	}
+	if z.asked != nil {
+		<-z.asked.done
+	}
+	z.conn, z.down, z.up, z.sent, z.asked, z.last = nil, nil, nil, nil, nil, nil
+}
+
+func (z *evilZone) openDown() {
+	if z.down != nil {
+		return
+	}
+	var err error
+	if z.down, err = openGlobalToZone(z.ctx, z.conn); err != nil {
+		z.down = nil
+		return
+	}
+	z.sent = readInto(z.down.Recv)
+}
+
+func (z *evilZone) openUp() {
+	if z.up != nil {
+		return
+	}
+	var err error
+	if z.up, err = openZoneToGlobal(z.ctx, z.conn); err != nil {
+		z.up = nil
+		return
+	}
+	z.asked = readInto(z.up.Recv)
+}
+
+func (z *evilZone) request(r *discovery.DeltaDiscoveryRequest) {
+	if z.down != nil && sayableMessage(r) {
+		_ = z.down.Send(r) // an ended stream is for the script to notice
+	}
+}
+
+// answer answers the next message, or the last one again.
+func (z *evilZone) answer(text string, node byte) {
+	if z.sent == nil {
+		return
+	}
+	if m, ok := z.sent.take(patienceOfFuzz, func(*discovery.DeltaDiscoveryResponse) bool { return true }); ok {
+		z.last = m
+	}
+	if z.last == nil {
+		return
+	}
+	r := &discovery.DeltaDiscoveryRequest{TypeUrl: z.last.GetTypeUrl(), ResponseNonce: z.last.GetNonce(), Node: saidNode("evil", node)}
+	if text != "" {
+		r.ErrorDetail = &rpcstatus.Status{Message: text}
+	}
+	z.request(r)
+}
+
+// send sends upwards, and holds the global to what it acknowledges.
+func (z *evilZone) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
+	if z.up == nil || !sayableMessage(m) || z.up.Send(m) != nil {
+		return
+	}
+	answer, ok := z.asked.take(200*time.Millisecond, func(r *discovery.DeltaDiscoveryRequest) bool {
+		return r.GetResponseNonce() == m.GetNonce() && m.GetNonce() != ""
+	})
+	if ok && answer.GetErrorDetail() == nil && wrote != "" && find(z.store, resources.Type(m.GetTypeUrl()), wrote) == nil {
+		z.t.Errorf("%s of %s was acknowledged and is not stored", wrote, m.GetTypeUrl())
+	}
+}
+
+func (z *evilZone) play(op, a, b byte) {
+	if z.conn == nil {
+		z.connect(OwnFeatures())
+	}
+	switch op % 16 {
+	case 0:
+		z.openDown()
+	case 1:
+		z.openUp()
+	case 2:
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", b), ResourceNamesSubscribe: []string{"*"}})
+	case 3:
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", 4), InitialResourceVersions: saidHave(a, b)})
+	case 4:
+		z.answer("", a)
+	case 5:
+		z.answer(pick(saidTexts, a), b)
+	case 6:
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), ResponseNonce: pick(saidTexts, b), ErrorDetail: &rpcstatus.Status{}})
+	case 7:
+		key, spec := permission("g" + string('a'+rune(a%4)))
+		put(z.t, z.store, written(z.t, globalHome, key, spec))
+	case 8:
+		key, _ := permission("g" + string('a'+rune(a%4)))
+		remove(z.t, z.store, key)
+	case 9, 10:
+		typ := pick(saidTypes, a)
+		item, wrote := saidItem(z.t, ZoneToGlobal, "evil", typ, b)
+		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item}, SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
+	case 11:
+		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: pick(saidTypes, a), Nonce: "n", RemovedResources: []string{pick(saidNames, b), "p.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
+	case 12:
+		z.hangUp()
+		z.connect([]Features{OwnFeatures(), plainFeatures, 0}[int(a)%3])
+	case 13:
+		if z.down != nil {
+			_ = z.down.CloseSend()
+		}
+	case 14:
+		z.report(a, b)
+	case 15:
+		z.global.Recheck()
+		_, _ = z.global.Resync(context.Background(), "evil")
+	}
+}
+
+var saidJSON = []string{
+	"", "null", "[]", "{", `{"applied":null,"behind":[{}]}`, `{"applied":{"Mesh":18446744073709551615,"\u0000":1},"held":{"Mesh":-1}}`, `{"behind":[{"mesh":"\u001b[2J"}],"newStore":{"since":"9999-12-31T23:59:59Z"}}`,
+	`{"held":{"Mesh":9223372036854775807,"Zone":9223372036854775807}}`, `{"newStore":{"since":"0000-01-01T00:00:00Z","known":"a"}}`, `{"type":"MeshTrafficPermission","mesh":"default","name":"p"}`, `{"type":"Nobody"}`,
+	strings.Repeat("[", 20_000), `{"applied":{"MeshTrafficPermission":1}}`,
+}
+
+func (z *evilZone) report(a, b byte) {
+	ctx, cancel := context.WithTimeout(z.ctx, time.Second)
+	defer cancel()
+	in := wrapperspb.Bytes([]byte(pick(saidJSON, a)))
+	if b%2 == 0 {
+		_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), in, new(emptypb.Empty))
+		return
+	}
+	_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), in, new(wrapperspb.BytesValue))
+}
+
+// FuzzGlobalSession plays sequences of what a zone can say, on both streams, beside reports, to a real global. A zone beside it has one
+// session throughout and all that is written; what the evil one did not write is as it was.
+func FuzzGlobalSession(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 2, 0, 4, 4, 0, 0, 7, 0, 0, 4, 0, 0})                  // asks, and acknowledges
+	f.Add([]byte{0, 0, 0, 3, 0, 1, 5, 1, 1, 7, 1, 0, 5, 5, 1, 8, 1, 0})         // has something, and refuses
+	f.Add([]byte{1, 0, 0, 9, 0, 5, 9, 0, 13, 11, 0, 0, 9, 16, 21, 9, 48, 2})    // sends, removes, lists
+	f.Add([]byte{14, 12, 0, 14, 5, 0, 14, 9, 1, 0, 0, 0, 12, 1, 0, 1, 0, 0})    // reports, comes back
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 2, 8, 1, 6, 0, 1, 13, 0, 0, 15, 0, 0, 0, 0}) // unknown types, half closed
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c := newToll()
+		playGlobal(t, raw)
+		c.check(t)
+	})
+}
+
+func playGlobal(t *testing.T, raw []byte) {
+	s := store.NewMemory()
+	key, spec := permission("own")
+	other := written(t, zoneHome("zone-9"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "other"}, `{}`)
+	put(t, s, written(t, globalHome, key, spec), other)
+	untouched := map[resources.Key]uint64{key: s.Snapshot().Get(key).Revision, other.Key: s.Snapshot().Get(other.Key).Revision}
+	// Without a guard: a panic is the end of the process, and what was looked for.
+	g := NewGlobal(GlobalConfig{
+		Store: s, Status: store.NewMemory(), Validate: resources.ValidateSpec, SendTimeout: 5 * time.Second, MaxMessageSize: 2048, Log: testLog(),
+		AcceptDeletes: func(string, resources.Type) bool { return true },
+	})
+	l, target := listenSomewhere(t)
+	stop := serveOn(t, l, g.Register)
+	honest := newHonestZone(t, target)
+	z := &evilZone{t: t, global: g, store: s, target: target}
+	for todo := (&script{rest: raw}); ; {
+		op, a, b, ok := todo.next()
+		if !ok {
+			break
+		}
+		z.play(op, a, b)
+	}
+	marker, markerSpec := permission("marker")
+	put(t, s, written(t, globalHome, marker, markerSpec))
+	honest.waitFor("marker-")
+	honest.stop()
+	checkShown(t, g)
+	z.hangUp()
+	g.Drain()
+	stop()
+	g.Wait()
+	for key, revision := range untouched {
+		if r := s.Snapshot().Get(key); r == nil || r.Revision != revision {
+			t.Errorf("%s is %v", key, r)
+		}
+	}
+	for _, d := range resources.Descriptors() {
+		for r := range s.Snapshot().List(store.Query{Type: d.Type}) {
+			if zone := r.Zone(); zone != "" && zone != "evil" && r.Key != other.Key {
+				t.Errorf("%s is zone %s's", r.Key, zone)
+			}
+		}
+	}
+	if n := len(g.Refusals("evil")); n > maxRefusals {
+		t.Errorf("%d refusals are kept", n)
+	}
+}
+
+// checkShown: whatever a zone said, operators can be shown it.
+func checkShown(t *testing.T, g *Global) {
+	t.Helper()
+	shown := map[string]any{"status": g.Statuses(), "state": g.State("evil"), "report": g.LastReport("evil")}
+	if r := g.LastReport("evil"); r != nil {
+		shown["conditions"] = r.Conditions()
+	}
+	if _, err := json.Marshal(shown); err != nil {
+		t.Errorf("what is known of the zone cannot be shown: %v", err)
+	}
+}
+
+// honestZone asks for permissions and acknowledges them, in one session.
+type honestZone struct {
+	t      *testing.T
+	conn   *grpc.ClientConn
+	cancel context.CancelFunc
+	names  *inbox[string]
+}
+
+func newHonestZone(t *testing.T, target string) *honestZone {
+	t.Helper()
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := withoutEnd()
+	h := &honestZone{t: t, conn: conn, cancel: cancel}
+	stream, err := openGlobalToZone(metadata.AppendToOutgoingContext(ctx, metadataClientID, "honest"), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(resources.TypeMeshTrafficPermission), Node: nodeOf("honest", Peer{Features: OwnFeatures()})}); err != nil {
+		t.Fatal(err)
+	}
+	var ready []string
+	h.names = readInto(func() (string, error) {
+		for len(ready) == 0 {
+			m, err := stream.Recv()
+			if err != nil {
+				return "", err
+			}
+			for _, r := range m.GetResources() {
+				ready = append(ready, r.GetName())
+			}
+			if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()}); err != nil {
+				return "", err
+			}
+		}
+		name := ready[0]
+		ready = ready[1:]
+		return name, nil
+	})
+	return h
+}
+
+// waitFor fails unless a resource arrives by the session that the zone began with.
+func (h *honestZone) waitFor(prefix string) {
+	h.t.Helper()
+	if _, ok := h.names.take(10*time.Second, func(name string) bool { return strings.HasPrefix(name, prefix) }); !ok {
+		h.t.Errorf("the zone beside it did not get %s; its stream has ended: %v", prefix, h.names.over())
+	}
+}
+
+func (h *honestZone) stop() {
+	h.cancel()
+	_ = h.conn.Close()
+	<-h.names.done
+}

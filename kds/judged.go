@@ -1,0 +1,36 @@
+package kds
+
+import "context"
+
+// judgedKey is of the context of a call whose caller was judged before its message was read.
+type judgedKey struct{}
+
+// judged is what was found out then.
+type judged struct {
+	zone string
+	pass Pass
+}
+
+// judge is what serves calls of one message that only zones may make.
+type judge interface {
+	judge(ctx context.Context) (context.Context, error)
+}
+
+// judgedBy finds out who calls while nothing of the call's message is read; identify, with the context that it returns, says so
+// again. Errors are gRPC statuses.
+//
+//nolint:revive // the order of arguments is gRPC's
+func judgedBy(srv any, ctx context.Context) (context.Context, error) {
+	if j, ok := srv.(judge); ok {
+		return j.judge(ctx)
+	}
+	return ctx, nil
+}
+
+func (g *Global) judge(ctx context.Context) (context.Context, error) {
+	zone, _, pass, err := g.identify(ctx)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return context.WithValue(ctx, judgedKey{}, &judged{zone, pass}), nil
+}

@@ -1,0 +1,321 @@
+package kds
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// junk are n resources that cannot be read, the first of them number from.
+func junk(from, n int) []*discovery.Resource {
+	var out []*discovery.Resource
+	for i := range n {
+		out = append(out, &discovery.Resource{Name: fmt.Sprintf("junk-%d.default", from+i), Version: "v", Resource: &anypb.Any{TypeUrl: "no resource"}})
+	}
+	return out
+}
+
+// inUse is how much memory is reachable, in bytes.
+func inUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestRefusedNamesAreBounded: of 300,000 names that are refused in the parts of one list, as many are kept as anybody would read.
+func TestRefusedNamesAreBounded(t *testing.T) {
+	const parts, names = 30, 10_000
+	s := store.NewMemory()
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	v := testReceiver(ZoneToGlobal, s)
+	v.over = &overLimits{}
+	before := inUse()
+	for i := range parts {
+		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: junk(i*names, names), SystemVersionInfo: "7 list more"}
+		answer, err := v.handle(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(answer.GetErrorDetail().GetMessage(), "\n") + 1; lines != maxRefusalLines {
+			t.Fatalf("the answer has %d lines", lines)
+		}
+	}
+	if grown := inUse() - before; grown > 16<<20 {
+		t.Errorf("%d MiB are kept", grown>>20)
+	}
+	if n := len(v.refusals.List()); n > maxRefusals || n < maxRefusals/10 || v.refusals.bytes > maxRefusalBytes {
+		t.Errorf("%d refusals of %d bytes are kept", n, v.refusals.bytes)
+	}
+	over := v.over.list()
+	if len(over) != 1 || over[0].Limit != limitRefusals || over[0].Count != parts*names-len(v.refusals.List()) {
+		t.Errorf("met: %+v", over)
+	}
+	v.refusals.rest()
+	if n := len(v.refusals.List()); n != keptRefusals {
+		t.Errorf("%d refusals are kept of a peer that is gone", n)
+	}
+	if grown := inUse() - before; grown > 2<<20 {
+		t.Errorf("%d KiB are kept of a peer that is gone", grown>>10)
+	}
+	runtime.KeepAlive(v)
+}
+
+// TestRefusalsKeepNoMessage: what is kept of why is not a part of the message that said it.
+func TestRefusalsKeepNoMessage(t *testing.T) {
+	f := NewRefusals()
+	before := inUse()
+	for i := range 20 {
+		name := fmt.Sprintf("p-%d.default", i)
+		message := name + ": " + strings.Repeat("x", 5<<20)
+		scope := Refusal{Direction: GlobalToZone, Type: resources.TypeMeshService, ByPeer: true}
+		f.settle(scope, []string{name}, parseRefusals(scope, message, []string{name}, func(*Refusal) {}))
+	}
+	if grown := inUse() - before; grown > 1<<20 {
+		t.Errorf("%d MiB are kept of 20 refusals", grown>>20)
+	}
+	if n := len(f.List()); n != 20 {
+		t.Errorf("%d refusals", n)
+	}
+}
+
+// TestZoneHasARoom fills a zone's room on the global: what is more is refused by name, what is there stays and can change, other
+// types and other zones do not notice, and what was refused is taken with the next session once there is room.
+func TestZoneHasARoom(t *testing.T) {
+	const most = 5
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Limits = Limits{Resources: most, Bytes: 64 << 10} })
+	service := func(zone, name, spec string) *discovery.Resource {
+		return wireOf(t, zone, written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}, spec))
+	}
+	var all []*discovery.Resource
+	for i := range most + 2 {
+		all = append(all, service("big", fmt.Sprintf("s-%d", i), `{}`))
+	}
+	big := dialPeer(t, "big", g.address, OwnFeatures())
+	big.openUp()
+	refused := big.send(resources.TypeMeshService, "1", nil, all...).GetErrorDetail().GetMessage()
+	for i, item := range all {
+		if got := strings.Contains(refused, item.GetName()+": over the limit"); got != (i >= most) {
+			t.Errorf("%s is refused: %v, in %q", item.GetName(), got, refused)
+		}
+	}
+	if n := count(g.store, resources.TypeMeshService); n != most {
+		t.Fatalf("%d are stored", n)
+	}
+	if answer := big.send(resources.TypeMeshService, "2", nil, service("big", "s-0", `{"selector":{"dataplaneTags":{"app":"x"}}}`)); answer.GetErrorDetail() != nil {
+		t.Errorf("one that is there cannot change: %s", answer.GetErrorDetail().GetMessage())
+	}
+	large := `{"selector":{"dataplaneTags":{"app":"` + strings.Repeat("x", 65<<10) + `"}}}`
+	if answer := big.send(resources.TypeMeshService, "3", nil, service("big", "s-1", large)); !strings.Contains(answer.GetErrorDetail().GetMessage(), "bytes") {
+		t.Errorf("a large one is answered with %q", answer.GetErrorDetail().GetMessage())
+	}
+	limits := map[string]bool{}
+	status, _ := g.Status("big", "")
+	for _, o := range status.Over {
+		limits[o.Limit] = o.Count > 0 && o.Most > 0
+	}
+	if !limits[limitResources] || !limits[limitBytes] {
+		t.Errorf("the status says %+v", status.Over)
+	}
+
+	small := dialPeer(t, "small", g.address, OwnFeatures())
+	small.openUp()
+	if answer := small.send(resources.TypeMeshService, "1", nil, service("small", "s", `{}`)); answer.GetErrorDetail() != nil {
+		t.Errorf("another zone is refused: %s", answer.GetErrorDetail().GetMessage())
+	}
+
+	// Two go, and the two that were refused are offered again: a zone that resumes is not told that they are here.
+	big.send(resources.TypeMeshService, "4", []string{all[0].GetName(), all[1].GetName()})
+	again := dialPeer(t, "big", g.address, OwnFeatures())
+	up, err := openZoneToGlobal(again.ctx, again.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.up = up
+	for _, d := range resources.Descriptors() {
+		if !ZoneToGlobal.Carries(d) {
+			continue
+		}
+		asked, err := up.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range all[most:] {
+			if _, claimed := asked.GetInitialResourceVersions()[item.GetName()]; claimed {
+				t.Errorf("%s is claimed to be here", item.GetName())
+			}
+		}
+	}
+	if answer := again.send(resources.TypeMeshService, "1", nil, all[2:]...); answer.GetErrorDetail() != nil {
+		t.Errorf("there is room, and the answer is %s", answer.GetErrorDetail().GetMessage())
+	}
+}
+
+// TestNamesOfAListAreNotKept: between the parts of a list, and of an answer to what a peer has, only names of copies are kept.
+func TestNamesOfAListAreNotKept(t *testing.T) {
+	s := store.NewMemory()
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	v := testReceiver(ZoneToGlobal, s)
+	good := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "good"}, `{}`))
+	var removed []string
+	for i := range 1000 {
+		removed = append(removed, fmt.Sprintf("gone-%d.default", i))
+	}
+	say := func(progress string, items ...*discovery.Resource) *reception {
+		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: items, SystemVersionInfo: progress}
+		if strings.Contains(progress, "resume") {
+			m.RemovedResources = removed
+		}
+		if _, err := v.handle(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		return v.types[resources.TypeMeshService]
+	}
+	for range 3 {
+		if state := say("7 list more", append(junk(0, 1000), good)...); len(state.listed) != 1 {
+			t.Errorf("%d names are kept", len(state.listed))
+		}
+	}
+	say("7 list", junk(0, 1)...)
+	if n := count(s, resources.TypeMeshService); n != 1 {
+		t.Errorf("%d services after a list that names one in its first part", n)
+	}
+	for range 3 {
+		if state := say("8 resume more"); len(state.removed) != 0 {
+			t.Errorf("%d removals are kept", len(state.removed))
+		}
+	}
+	removed = []string{good.GetName()}
+	say("8 resume more")
+	removed = nil
+	say("8 resume")
+	if n := count(s, resources.TypeMeshService); n != 0 {
+		t.Error("a removal in an earlier part is forgotten")
+	}
+}
+
+// TestWhatAPeerSaysThatItHasIsBounded: one that claims too much is sent the complete list.
+func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
+	s := store.NewMemory()
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`), written(t, globalHome, key, spec))
+	have := func(n int) map[string]string {
+		out := map[string]string{}
+		for i := range n {
+			out[fmt.Sprintf("%s-%d.default", strings.Repeat("x", 200), i)] = "v"
+		}
+		return out
+	}
+	for n, want := range map[int]string{10: "resume", maxHave / 200: "list"} {
+		g := startGlobal(t, s)
+		p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+		p.openDown()
+		const most = 20_000 // in one request, which has a limit of its own
+		for sent, types := 0, []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshService, resources.TypeMeshCircuitBreaker, resources.TypeMeshTrust}; sent+most < n && len(types) > 0; sent, types = sent+most, types[1:] {
+			p.subscribe(types[0], have(most))
+		}
+		p.subscribe(key.Type, have(min(n, most)))
+		for {
+			m := p.receive()
+			if m.GetTypeUrl() == string(key.Type) {
+				if !strings.Contains(m.GetSystemVersionInfo(), want) {
+					t.Errorf("%d names: %q", n, m.GetSystemVersionInfo())
+				}
+				break
+			}
+		}
+		status, _ := g.Status("zone-1", "")
+		if got := len(status.Over) > 0; got != (want == "list") {
+			t.Errorf("%d names: the status says %+v", n, status.Over)
+		}
+		g.stop()
+	}
+}
+
+// TestHeldStreamsAreBounded: a zone that opens streams that stay open has a few; when they end, it may open others.
+func TestHeldStreamsAreBounded(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+	desc := globalServiceDesc.Streams[0]
+	for range maxHeldStreams + 5 {
+		if _, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "as many as may be are held", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.held["zone-1"] == maxHeldStreams
+	})
+	stream, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(new(discovery.DeltaDiscoveryRequest)); grpcstatus.Code(err) != codes.ResourceExhausted {
+		t.Errorf("one more ends with %v", err)
+	}
+	_ = p.conn.Close()
+	eventually(t, "all are given back", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.held) == 0
+	})
+}
+
+// TestQuotaIsReadAgain: somebody else may have made room.
+func TestQuotaIsReadAgain(t *testing.T) {
+	q := &quota{limits: Limits{Resources: 1, Bytes: 1 << 20}, counted: time.Now().Add(-2 * recount), usage: usage{resources: map[resources.Type]int{resources.TypeMeshService: 1}}}
+	r := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
+	if err := q.admit(&plan{}, nil, r, func() usage { return usage{resources: map[resources.Type]int{}} }); err != nil {
+		t.Error(err)
+	}
+	if err := q.admit(&plan{change: change{added: 1}}, nil, r, func() usage { t.Error("read again at once"); return usage{} }); err == nil {
+		t.Error("there was no room, and it was admitted")
+	}
+}
+
+// TestQuotaFollowsWhatIsStored: what comes, changes and goes again leaves the quota as it was, versions included.
+func TestQuotaFollowsWhatIsStored(t *testing.T) {
+	s := store.NewMemory()
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	v := testReceiver(ZoneToGlobal, s)
+	v.quota = &quota{limits: Limits{}.filled()}
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`))
+	version := 0
+	say := func(m *discovery.DeltaDiscoveryResponse) {
+		t.Helper()
+		m.TypeUrl, m.Nonce = string(resources.TypeMeshService), "1"
+		if answer, err := v.handle(t.Context(), m); err != nil || answer.GetErrorDetail() != nil {
+			t.Fatal(answer, err)
+		}
+	}
+	spec := func(app string) *discovery.DeltaDiscoveryResponse {
+		item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"},
+			`{"selector":{"dataplaneTags":{"app":"`+app+`"}}}`))
+		version++
+		item.Version = fmt.Sprintf("%0*d", maxVersion, version)
+		return &discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{item}}
+	}
+	say(&discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{item}})
+	for range 3 {
+		say(spec("a"))
+		say(spec("b"))
+		if got, want := v.quota.usage.bytes, v.usage().bytes; got != want {
+			t.Errorf("the quota counts %d bytes, and %d are stored", got, want)
+		}
+		say(&discovery.DeltaDiscoveryResponse{RemovedResources: []string{item.GetName()}})
+		if got := v.quota.usage.bytes; got != 0 {
+			t.Errorf("the quota counts %d bytes, and nothing is stored", got)
+		}
+	}
+}

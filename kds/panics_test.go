@@ -1,0 +1,331 @@
+package kds
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+
+	"github.com/causeway-mesh/causeway/panics"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// watched is a log that tests read, with a guard that writes to it.
+type watched struct {
+	*panics.Guard
+	mu  sync.Mutex
+	log bytes.Buffer // guarded by mu
+}
+
+func watch() *watched {
+	w := &watched{}
+	w.Guard = panics.New(slog.New(slog.NewTextHandler(w, nil)))
+	return w
+}
+
+// Write implements io.Writer.
+func (w *watched) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(b)
+}
+
+func (w *watched) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+// caught is how many panics the log tells of.
+func (w *watched) caught() int { return strings.Count(w.text(), panics.Message) }
+
+// panicking panics wherever the zone called evil is concerned, at the places where KDS calls what it was given.
+type panicking struct {
+	events
+	kinds [Held + 1]atomic.Int64 // how often still, by kind of event
+}
+
+func (p *panicking) Observe(e Event) {
+	if e.Zone == "evil" && p.kinds[e.Kind].Add(-1) >= 0 {
+		panic(fmt.Sprintf("event %d", e.Kind))
+	}
+	p.events.Observe(e)
+}
+
+type panickingPass struct{ armed *atomic.Bool }
+
+func (p panickingPass) Err() error {
+	if p.armed.CompareAndSwap(true, false) {
+		panic("a pass")
+	}
+	return nil
+}
+
+// TestPanicEndsOneSession: wherever what serves a zone panics, under whatever locks, its session ends and it can come back; a zone beside
+// it keeps its session and all that is written meanwhile.
+func TestPanicEndsOneSession(t *testing.T) {
+	w, seen := watch(), &panicking{}
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
+		c.Panics, c.Observer = w.Guard, seen
+		c.Validate = func(r *resources.Resource) error {
+			if strings.HasPrefix(r.DisplayName(), "poison") {
+				panic("a resource")
+			}
+			return resources.ValidateSpec(r)
+		}
+	})
+	quiet := store.NewMemory()
+	honest := startZone(t, "honest", g.address, quiet)
+	own := store.NewMemory()
+	evil := startZone(t, "evil", g.address, own)
+	eventually(t, "both zones", func() bool { return honest.Connected() && evil.Connected() })
+	before := honest.events.count(SessionStarted, "")
+
+	written := 0
+	put1 := func() {
+		written++
+		key, spec := permission(fmt.Sprintf("p%d", written))
+		put(t, g.store, writtenBy(t, key, spec))
+	}
+	caught := w.caught
+	for _, kind := range []EventKind{Sent, Acknowledged, StreamOpened, SessionStarted, HealthChecked, SessionEnded} {
+		was := caught()
+		seen.kinds[kind].Store(3)
+		if kind != Sent && kind != Acknowledged {
+			g.End("evil", ErrResync)
+		}
+		for tries := 0; caught() == was; tries++ { // writes go on, so that waves and answers meet the panic
+			put1()
+			eventually(t, "the honest zone to have it", func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
+			if tries > 2000 {
+				t.Fatalf("event %d was never met", kind)
+			}
+		}
+		seen.kinds[kind].Store(0)
+		eventually(t, "the zone to be back", func() bool {
+			return evil.Connected() && count(own, resources.TypeMeshTrafficPermission) == written
+		})
+	}
+	// What a zone sends: its session ends each time, until the resource is gone.
+	was := caught()
+	key, _ := permission("poison")
+	key.Type = resources.TypeMeshService
+	put(t, own, writtenByZone(t, "evil", key, `{"ports":[{"port":80}]}`))
+	eventually(t, "the panic", func() bool { return caught() > was })
+	put1()
+	eventually(t, "the honest zone to have it", func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
+	remove(t, own, key)
+	eventually(t, "the zone to be back", func() bool {
+		return evil.Connected() && count(own, resources.TypeMeshTrafficPermission) == written
+	})
+	if after := honest.events.count(SessionStarted, ""); after != before {
+		t.Errorf("the honest zone had %d sessions, and now %d", before, after)
+	}
+	if log := w.text(); !strings.Contains(log, panics.Message) || !strings.Contains(log, "kds.(*panicking).Observe") {
+		t.Errorf("the log has no stack: %.2000s", log)
+	}
+	g.stop() // ends only when nothing is held and nobody is left
+}
+
+func writtenBy(t *testing.T, key resources.Key, spec string) *resources.Resource {
+	t.Helper()
+	return written(t, globalHome, key, spec)
+}
+
+func writtenByZone(t *testing.T, zone string, key resources.Key, spec string) *resources.Resource {
+	t.Helper()
+	return written(t, zoneHome(zone), key, spec)
+}
+
+// TestPanicInAPass: passes of all sessions are asked by one goroutine, under the lock of the sessions.
+func TestPanicInAPass(t *testing.T) {
+	w, armed := watch(), &atomic.Bool{}
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Panics = w.Guard })
+	var zones []*testZone
+	for _, name := range []string{"evil", "honest"} {
+		z := startZone(t, name, g.address, store.NewMemory())
+		eventually(t, "the zone", z.Connected)
+		zones = append(zones, z)
+	}
+	g.mu.Lock()
+	for name, s := range g.sessions {
+		if name == "evil" {
+			s.pass = panickingPass{armed}
+		}
+	}
+	g.mu.Unlock()
+	armed.Store(true)
+	g.Recheck()
+	eventually(t, "the end of the session", func() bool { return zones[0].events.count(SessionEnded, "") == 1 })
+	eventually(t, "the next one", zones[0].Connected)
+	if zones[1].events.count(SessionEnded, "") > 0 || w.caught() != 1 {
+		t.Errorf("the honest zone's session ended, or %d panics were caught", w.caught())
+	}
+}
+
+// TestPanicInAZone: what the global says ends the session with it when it makes the zone panic. The zone comes back.
+func TestPanicInAZone(t *testing.T) {
+	w, armed := watch(), &atomic.Bool{}
+	g := startGlobal(t, store.NewMemory())
+	s := store.NewMemory()
+	z := startZone(t, "zone-1", g.address, s, func(c *ZoneConfig) {
+		c.Panics = w.Guard
+		c.Validate = func(r *resources.Resource) error {
+			if armed.CompareAndSwap(true, false) {
+				panic("a resource")
+			}
+			return resources.ValidateSpec(r)
+		}
+	})
+	eventually(t, "the zone", z.Connected)
+	armed.Store(true)
+	key, spec := permission("p")
+	put(t, g.store, written(t, globalHome, key, spec))
+	eventually(t, "the resource after all", func() bool { return count(s, key.Type) == 1 })
+	if n := w.caught(); n != 1 || z.events.count(SessionStarted, "") != 2 {
+		t.Errorf("%d panics were caught in %d sessions", n, z.events.count(SessionStarted, ""))
+	}
+}
+
+// TestPanicOfAnEncoding: a resource that cannot be encoded is withheld by name; the next one is sent.
+func TestPanicOfAnEncoding(t *testing.T) {
+	w := watch()
+	m := NewMapping()
+	m.outbound[GlobalToZone] = append(m.outbound[GlobalToZone], outboundStep{"panics", func(r *resources.Resource, _ *Audience) error {
+		if strings.HasPrefix(r.DisplayName(), "poison") {
+			panic("a step")
+		}
+		return nil
+	}})
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Panics = w.Guard })
+	g.mapping, g.encoder.mapping = m, m
+	for _, name := range []string{"poison", "sound"} {
+		key, spec := permission(name)
+		put(t, g.store, written(t, globalHome, key, spec))
+	}
+	for _, name := range []string{"zone-1", "zone-2"} {
+		s := store.NewMemory()
+		z := startZone(t, name, g.address, s)
+		eventually(t, "the sound one", func() bool { return find(s, resources.TypeMeshTrafficPermission, "sound") != nil })
+		if len(g.Refusals(name)) != 1 || z.events.count(SessionEnded, "") > 0 {
+			t.Errorf("%s: refusals %v, %d sessions ended", name, g.Refusals(name), z.events.count(SessionEnded, ""))
+		}
+	}
+	if n := w.caught(); n != 1 {
+		t.Errorf("%d panics were caught: it is encoded once", n)
+	}
+}
+
+// TestRefusalOfWhatHasNoName: the panic that took a global down. A zone says that it has x, is told that x is gone, and refuses that.
+func TestRefusalOfWhatHasNoName(t *testing.T) {
+	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default", strings.Repeat("a", 600) + ".default"} {
+		g := startGlobal(t, store.NewMemory())
+		p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+		p.openDown()
+		p.subscribe(resources.TypeMeshTrafficPermission, map[string]string{name: "1"})
+		m, err := p.down.Recv()
+		if err == nil {
+			t.Errorf("%q was taken for a name: %v", name, m)
+			continue
+		}
+		if !strings.Contains(err.Error(), "initial_resource_versions") {
+			t.Errorf("%q: the answer does not say what is wrong: %v", name, err)
+		}
+	}
+	g := startGlobal(t, store.NewMemory())
+	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+	p.openDown()
+	p.subscribe(resources.TypeMeshTrafficPermission, map[string]string{"x.default": "1"})
+	m := p.receive()
+	p.nack(m, "x: no\nx.default: no")
+	eventually(t, "the refusal", func() bool { return len(g.Refusals("zone-1")) == 1 })
+}
+
+// TestNackAttribution holds the reading of refusals against what it replaces: names are found in the lines of any peer.
+func TestNackAttribution(t *testing.T) {
+	names := []string{"a-b.default", "long-name-x.default", "long-name.default", "dotted.name.mesh", "x", "", ".", "mesh-1."}
+	for _, c := range []struct{ line, name, reason string }{
+		{"a-b.default: is bad: very", "a-b.default", "is bad: very"},
+		{"mesh-1.: no", "mesh-1.", "no"},
+		{`resource "long-name-x" is invalid`, "long-name-x.default", `resource "long-name-x" is invalid`},
+		{"resource long-name.", "long-name.default", "resource long-name."},
+		{"ns/dotted.name: no", "dotted.name.mesh", "ns/dotted.name: no"},
+		{"(mesh-1)", "mesh-1.", "(mesh-1)"},
+		{"nothing that we know", "", "nothing that we know"}, {". .. -", "", ". .. -"},
+	} {
+		if name, reason := newNack(names).attribute(c.line); name != c.name || reason != c.reason {
+			t.Errorf("%q: %q, %q", c.line, name, reason)
+		}
+	}
+}
+
+// TestNackCostsWhatItIs: 300 lines about 10,000 names took 0.94 s. Each line is looked up, and not held against each name.
+func TestNackCostsWhatItIs(t *testing.T) {
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("some-resource-%d.default", i)
+	}
+	message := strings.Repeat(strings.Repeat("what stands here names nothing ", 3)+"\n", 300)
+	cost := func(names []string) int64 {
+		n := newNack(names)
+		return testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				for line := range strings.SplitSeq(message, "\n") {
+					n.attribute(line)
+				}
+			}
+		}).NsPerOp()
+	}
+	// A hundred times the names: the same, but for what the memory of the machine makes of it.
+	few, many := cost(names[:100]), cost(names)
+	if many > 20*few {
+		t.Errorf("300 lines cost %d ns with 100 names, and %d ns with 10,000", few, many)
+	}
+}
+
+func TestWhatArrives(t *testing.T) {
+	many := map[string]string{}
+	for i := range maxNames + 1 {
+		many[fmt.Sprintf("n%d.default", i)] = "1"
+	}
+	for name, m := range map[string]*discovery.DeltaDiscoveryRequest{
+		"a long type": {TypeUrl: strings.Repeat("a", maxWord+1)}, "a type with an escape": {TypeUrl: "a\x1b[2J"}, "a long nonce": {ResponseNonce: strings.Repeat("1", maxNonce+1)},
+		"many names": {InitialResourceVersions: many}, "a long version": {InitialResourceVersions: map[string]string{"a.b": strings.Repeat("1", maxWord+1)}},
+		"many subscriptions": {ResourceNamesSubscribe: make([]string, maxSubscribed+1)},
+	} {
+		if err := checkRequest(m); !errors.Is(err, ErrRequest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, m := range map[string]*discovery.DeltaDiscoveryResponse{
+		"a long type": {TypeUrl: strings.Repeat("a", maxWord+1)}, "a long version": {SystemVersionInfo: strings.Repeat("1", maxVersionInfo+1)},
+		"nothing at all": {Resources: []*discovery.Resource{nil}}, "many removals": {RemovedResources: make([]string, maxNames+1)},
+	} {
+		if err := checkResponse(m); !errors.Is(err, ErrRequest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	removed := &discovery.DeltaDiscoveryResponse{RemovedResources: []string{"x", "a.b", "..", strings.Repeat(".", 1<<20)}}
+	if err := checkResponse(removed); err != nil || len(removed.GetRemovedResources()) != 1 {
+		t.Errorf("%v, %v", err, removed.GetRemovedResources())
+	}
+	for _, m := range []*discovery.DeltaDiscoveryRequest{
+		{}, {TypeUrl: "Mesh", ResponseNonce: "a b", InitialResourceVersions: map[string]string{"default.": "", "a.b.c": "1"}, ErrorDetail: &status.Status{}},
+	} {
+		if err := checkRequest(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := checked(func() (*discovery.DeltaDiscoveryRequest, error) { return nil, io.EOF }, checkRequest)(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}

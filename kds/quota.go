@@ -1,0 +1,131 @@
+package kds
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// errOverLimit: a resource is refused because of what else is stored of the zone, so it is offered again with the next session.
+var errOverLimit = errors.New("over the limit")
+
+// quota is what a zone has here and may have, as one receiver counts it. Only the receiver's goroutine uses it.
+type quota struct {
+	limits Limits
+	// counted is when usage was last read from the stores, zero for never.
+	counted time.Time
+	usage   usage
+}
+
+// usage is how much there is.
+type usage struct {
+	resources map[resources.Type]int
+	bytes     int64
+}
+
+// recount is how long a full quota is believed: somebody else may have removed something.
+const recount = 10 * time.Second
+
+// change is what a plan does to a type's usage. added and grown were admitted, over counts what was not, by bound.
+type change struct {
+	added int
+	grown int64
+	over  map[string]int
+}
+
+// admit says whether r, which takes the place of held or of nothing, still has room beside what the plan has admitted.
+func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
+	if v.quota == nil {
+		return nil
+	}
+	if err := v.quota.admit(p, held, r, v.usage); err != nil {
+		if p.change.over == nil {
+			p.change.over = map[string]int{}
+		}
+		limit := limitResources
+		if errors.Is(err, errOverBytes) {
+			limit = limitBytes
+		}
+		p.change.over[limit]++
+		return err
+	}
+	return nil
+}
+
+var errOverBytes = fmt.Errorf("%w of bytes", errOverLimit)
+
+func (q *quota) admit(p *plan, held, r *resources.Resource, read func() usage) error {
+	if q.counted.IsZero() {
+		q.usage, q.counted = read(), time.Now()
+	}
+	added, grown := 1, sizeOf(r)
+	if held != nil {
+		added, grown = 0, grown-sizeOf(held)
+	}
+	err := q.judge(p, r.Type, added, grown)
+	if err != nil && time.Since(q.counted) > recount {
+		q.usage, q.counted = read(), time.Now()
+		err = q.judge(p, r.Type, added, grown)
+	}
+	if err == nil {
+		p.change.added += added
+		p.change.grown += grown
+	}
+	return err
+}
+
+func (q *quota) judge(p *plan, t resources.Type, added int, grown int64) error {
+	if have := q.usage.resources[t] + p.change.added; added > 0 && have >= q.limits.Resources {
+		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone", errOverLimit, have, q.limits.Resources)
+	}
+	if have := q.usage.bytes + p.change.grown; grown > 0 && have+grown > q.limits.Bytes {
+		return fmt.Errorf("%w: the zone's resources have %d bytes here, and may have %d: delete some, then resync the zone", errOverBytes, have, q.limits.Bytes)
+	}
+	return nil
+}
+
+// usage reads from the stores what there is of the zone.
+func (v *receiver) usage() usage {
+	u := usage{resources: map[resources.Type]int{}}
+	for _, d := range resources.Descriptors() {
+		if !v.arrival.Direction.Carries(d) {
+			continue
+		}
+		for r := range v.copies(v.storeOf(d.Type).Snapshot(), d.Type) {
+			u.resources[d.Type]++
+			u.bytes += sizeOf(r)
+		}
+	}
+	return u
+}
+
+// spend notes what a plan has done, and which bounds it met.
+func (v *receiver) spend(t resources.Type, p *plan) {
+	if v.quota == nil {
+		return
+	}
+	q := v.quota
+	if !q.counted.IsZero() {
+		q.usage.resources[t] += p.change.added
+		q.usage.bytes += p.change.grown
+	}
+	v.over.meet(limitResources, t, int64(q.limits.Resources), p.change.over[limitResources])
+	v.over.meet(limitBytes, "", q.limits.Bytes, p.change.over[limitBytes])
+	if p.change.added < 0 && p.change.over[limitResources] == 0 {
+		v.over.end(limitResources, t)
+	}
+	if p.change.grown < 0 && p.change.over[limitBytes] == 0 {
+		v.over.end(limitBytes, "")
+	}
+}
+
+// sizeOf is about how much a resource takes, in bytes.
+func sizeOf(r *resources.Resource) int64 {
+	size := len(r.Key.Name) + len(r.Spec.JSON()) + len(r.Status) + len(r.Version)
+	for key, value := range r.Labels {
+		size += len(key) + len(value)
+	}
+	return int64(size)
+}

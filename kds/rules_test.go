@@ -1,0 +1,171 @@
+package kds
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// ruleOfReach is a rule on whom what is written in zone-1 may speak for, with what breaks it and a twin that does not.
+type ruleOfReach struct {
+	rule           string
+	t              resources.Type
+	namespace      string
+	wrong, right   string
+	rightNamespace string
+	says           string
+}
+
+const anEntry = `"default":{"idleTimeout":"1s"}`
+
+var rulesOfReach = []ruleOfReach{
+	{rule: "what lives with the system", t: resources.TypeMeshExternalService, namespace: "cats", wrong: `{"match":{"port":80}}`, right: `{"match":{"port":80}}`, rightNamespace: "kuma-system", says: "lives in the system namespace only"},
+	{rule: "identities live with the system", t: resources.TypeMeshIdentity, namespace: "cats", wrong: `{"provider":{"type":"Bundled"}}`, right: `{"provider":{"type":"Bundled"}}`, rightNamespace: "kuma-system", says: "lives in the system namespace only"},
+	{
+		rule: "one role", t: resources.TypeMeshTimeout, namespace: "cats", says: "make two policies",
+		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `},{"targetRef":{"kind":"MeshService","name":"b","namespace":"dogs"},` + anEntry + `}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `},{"targetRef":{"kind":"MeshService","name":"b","namespace":"cats"},` + anEntry + `}]}`,
+	},
+	{
+		rule: "one side", t: resources.TypeMeshTimeout, namespace: "cats", says: "cannot be together with to",
+		wrong: `{"from":[{"targetRef":{"kind":"Mesh"},` + anEntry + `}],"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
+	},
+	{
+		rule: "gateways are the operator's", t: resources.TypeMeshHTTPRoute, namespace: "cats", says: "lives in the system namespace",
+		wrong: `{"targetRef":{"kind":"MeshGateway","name":"g"},"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
+	},
+	{
+		rule: "another mesh", t: resources.TypeMeshTimeout, namespace: "cats", says: "reaches its own mesh only",
+		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a","mesh":"other"},` + anEntry + `}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a","mesh":"default"},` + anEntry + `}]}`,
+	},
+	{
+		rule: "another zone's identity", t: resources.TypeMeshService, namespace: "cats", says: "workloads of its own zone",
+		wrong: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-2.mesh.local/ns/cats/sa/cat"}]}`,
+		right: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/cats/sa/cat"}]}`,
+	},
+	{
+		rule: "another namespace's identity", t: resources.TypeMeshService, namespace: "cats", says: "workloads of its own namespace",
+		wrong: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/dogs/sa/dog"}]}`,
+		right: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/cats/sa/cat"}]}`,
+	},
+	{
+		rule: "another zone's trust domain", t: resources.TypeMeshIdentity, namespace: "kuma-system", says: "write it on the global",
+		wrong: `{"spiffeID":{"trustDomain":"default.zone-2.mesh.local"},"provider":{"type":"Bundled"}}`,
+		right: `{"spiffeID":{"trustDomain":"x.zone-1.mesh.local"},"provider":{"type":"Bundled"}}`,
+	},
+	{
+		rule: "another namespace's service accounts", t: resources.TypeTrafficTarget, namespace: "cats", says: "opens service accounts of that namespace only",
+		wrong: `{"destination":{"kind":"ServiceAccount","name":"a","namespace":"dogs"},"sources":[{"kind":"ServiceAccount","name":"b","namespace":"b"}],"rules":[{"kind":"TCPRoute","name":"all"}]}`,
+		right: `{"destination":{"kind":"ServiceAccount","name":"a","namespace":"cats"},"sources":[{"kind":"ServiceAccount","name":"b","namespace":"b"}],"rules":[{"kind":"TCPRoute","name":"all"}]}`,
+	},
+	{
+		rule: "a grant of another zone's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own zone",
+		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-2"}]}`,
+		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-1"}]}`,
+	},
+	{
+		rule: "a grant of another namespace's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own namespace",
+		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"dogs"}]}`,
+		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"cats"}]}`,
+	},
+}
+
+// TestRulesOfReachHoldEverywhere: each rule refuses, and lets its twin pass, at each place where something is taken: the HTTP API of the
+// zone, the global that hears it from the zone, and another zone that hears it from the global.
+func TestRulesOfReachHoldEverywhere(t *testing.T) {
+	for i := range rulesOfReach {
+		row := &rulesOfReach[i]
+		t.Run(strings.ReplaceAll(row.rule, " ", "-"), func(t *testing.T) {
+			for place, try := range map[string]func(*testing.T, *resources.Resource) string{"API": byAPI, "global": byGlobal, "zone": byZone} {
+				key := resources.Key{Type: row.t, Mesh: "default", Namespace: row.namespace, Name: "x"}
+				if says := try(t, written(t, zoneHome("zone-1"), key, row.wrong)); !strings.Contains(says, row.says) {
+					t.Errorf("%s: %q does not say %q", place, says, row.says)
+				}
+				if row.rightNamespace != "" {
+					key.Namespace = row.rightNamespace
+				}
+				if says := try(t, written(t, zoneHome("zone-1"), key, row.right)); says != "" {
+					t.Errorf("%s: the twin: %s", place, says)
+				}
+			}
+		})
+	}
+}
+
+func byAPI(t *testing.T, r *resources.Resource) string {
+	t.Helper()
+	s := store.NewMemory()
+	put(t, s, written(t, globalHome, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`))
+	server := httptest.NewServer(api.New(api.Config{Store: s, Home: zoneHome("zone-1")}))
+	defer server.Close()
+	client, err := api.NewClient(api.ClientConfig{Address: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	body := `{"type":"` + string(r.Type) + `","mesh":"default","namespace":"` + r.Namespace + `","name":"x","spec":` + string(r.Spec.JSON()) + `}`
+	if err := client.JSON(t.Context(), api.Request{Method: http.MethodPut, Path: "/meshes/default/" + r.Descriptor().Path + "/x?namespace=" + r.Namespace, Body: []byte(body)}, nil); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func byGlobal(t *testing.T, r *resources.Resource) string {
+	return refusalOf(t, ZoneToGlobal, wireOf(t, "zone-1", r), r.Type)
+}
+
+// byZone: as a global that was taken over, too, would send it.
+func byZone(t *testing.T, r *resources.Resource) string {
+	t.Helper()
+	out, err := NewMapping().Outbound(r, &Audience{Direction: GlobalToZone, Zone: "zone-9", Features: OwnFeatures()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire, err := Encode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return refusalOf(t, GlobalToZone, wire, r.Type)
+}
+
+func refusalOf(t *testing.T, direction Direction, wire *discovery.Resource, typ resources.Type) string {
+	t.Helper()
+	s := store.NewMemory()
+	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
+	v := testReceiver(direction, s)
+	v.arrival.SystemNamespace = resources.DefaultSystemNamespace
+	if v.arrival.Zone = "zone-1"; direction == GlobalToZone {
+		v.arrival.Zone = "zone-9"
+	}
+	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: "1", Resources: []*discovery.Resource{wire}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.GetErrorDetail().GetMessage()
+}
+
+// TestNoRuleOfReachAsksWhoSent: where these rules are, nobody asks whether a peer or a user sent it, but to find the owner.
+func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
+	asks := regexp.MustCompile(`v\.peer\b`)
+	for file, want := range map[string]int{"validate_namespace.go": 1, "validate_grant.go": 0, "validate_services.go": 0, "validate_claims.go": 0} {
+		raw, err := os.ReadFile("../resources/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(asks.FindAll(raw, -1)); got != want {
+			t.Errorf("%s asks %d times, want %d: a rule on reach holds for all", file, got, want)
+		}
+	}
+}

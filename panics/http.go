@@ -1,0 +1,54 @@
+package panics
+
+import (
+	"errors"
+	"log"
+	"net/http"
+	"strings"
+)
+
+// Handler returns h guarded: a panic closes the connection of whoever asked. That net/http would do too, but it would tell nobody.
+func (g *Guard) Handler(serving string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+			if !aborts(reason) {
+				g.Caught(serving, reason)
+			}
+			panic(http.ErrAbortHandler)
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// aborts: this is how a handler ends a connection on purpose.
+func aborts(reason any) bool {
+	err, ok := reason.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+// ErrorLog is for http.Server: what net/http itself recovers from, as a panic in a callback of a TLS handshake, it says there only.
+// The rest of what it says, of handshakes that fail and the like, is nobody's business and is logged at level debug.
+func (g *Guard) ErrorLog() *log.Logger {
+	if g == nil {
+		return nil
+	}
+	return log.New(errorLog{g}, "", 0)
+}
+
+type errorLog struct{ guard *Guard }
+
+// Write implements io.Writer: one call is one message.
+func (l errorLog) Write(b []byte) (int, error) {
+	text := strings.TrimSpace(string(b))
+	if strings.Contains(text[:min(len(text), 64)], "panic serving") {
+		l.guard.log.Error(Message, "serving", "http connection", "reason", text)
+		l.guard.total.WithLabelValues("http connection").Inc()
+	} else {
+		l.guard.log.Debug("http connection", "error", text)
+	}
+	return len(b), nil
+}

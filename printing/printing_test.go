@@ -1,0 +1,73 @@
+package printing
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// nasty is what somebody may write to be shown as something else.
+var nasty = []string{
+	"\x1b[2J", "\x1b]0;title\x07", "\r", "\b\b\b", "\x00", "\x7f", "\u009b31m", "\u0085", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff",
+	"\u2028", "\u2029", "\u061c", "\u00ad", "\U000e0041", "\xff", "\xc2", "\xe2\x80", "\x9b2J",
+}
+
+func TestNothingNastyIsShown(t *testing.T) {
+	for _, one := range nasty {
+		text := "before" + one + "after"
+		for how, got := range map[string]string{"Text": Text(text), "Line": Line(text), "YAML": string(YAML([]byte(text)))} {
+			if Safe(text) || !Safe(got) || !strings.HasPrefix(got, `before\`) || !strings.HasSuffix(got, "after") {
+				t.Errorf("%s of %q: %q", how, text, got)
+			}
+		}
+	}
+	for _, plain := range []string{"", "a line\nand\tanother", "Zürich, 東京, 🙂", `C:\temp`} {
+		if Text(plain) != plain {
+			t.Errorf("%q became %q", plain, Text(plain))
+		}
+	}
+	if got := Line("a\nb\tc"); got != `a\nb\tc` {
+		t.Errorf("a line: %q", got)
+	}
+}
+
+// FuzzWriter: however text is cut into writes, what comes out is the same, and harmless; JSON stays what it says.
+func FuzzWriter(f *testing.F) {
+	for _, one := range nasty {
+		f.Add("a"+one+"b", 2)
+	}
+	f.Fuzz(func(t *testing.T, text string, cut int) {
+		whole, parts := write(t, text), ""
+		if cut = min(max(cut, 0), len(text)); true {
+			parts = write(t, text[:cut], text[cut:])
+		}
+		if whole != parts || !Safe(whole) || whole != Text(text) {
+			t.Fatalf("%q: %q, in parts %q", text, whole, parts)
+		}
+		raw, err := json.Marshal(text)
+		if err != nil || !utf8.ValidString(text) {
+			return
+		}
+		var back string
+		if err := json.Unmarshal([]byte(write(t, string(raw))), &back); err != nil || back != text {
+			t.Fatalf("%q came back as %q: %v", text, back, err)
+		}
+	})
+}
+
+func write(t *testing.T, parts ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewWriter(&out)
+	for _, part := range parts {
+		if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}

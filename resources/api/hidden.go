@@ -1,0 +1,72 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// keepShown has documents keep the secrets of which they give only what was shown.
+func (s *Server) keepShown(state store.Snapshot, docs []*resources.Resource) ([]*resources.Resource, error) {
+	out := docs
+	failed := &resources.DocumentsError{}
+	for i, doc := range docs {
+		if doc.Descriptor().Sensitive == nil {
+			continue
+		}
+		kept, err := resources.KeepShown(doc, state.Get(doc.Key))
+		var invalid *resources.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			invalid.Document = i + 1
+			failed.Invalid = append(failed.Invalid, invalid)
+		case err != nil:
+			return nil, err
+		case kept != doc:
+			if &out[0] == &docs[0] { // what was read is the caller's
+				out = append([]*resources.Resource(nil), docs...)
+			}
+			out[i] = kept
+		}
+	}
+	if len(failed.Invalid) > 0 {
+		return nil, failed
+	}
+	return out, nil
+}
+
+// sealed is a document as the store would have it.
+func (s *Server) sealed(doc, old *resources.Resource) (*resources.Resource, error) {
+	if s.config.Fields == nil {
+		return doc, nil
+	}
+	return s.config.Fields.Seal(doc, old)
+}
+
+// reveal answers POST .../_reveal: one resource with its secrets in the clear, for who may read secrets. It is in the audit log.
+func (s *Server) reveal(w http.ResponseWriter, r *http.Request) error {
+	d, err := descriptorOf(r)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r, d)
+	if err != nil {
+		return err
+	}
+	found, err := s.find(r, s.view(), resources.VerbRead, key)
+	if err != nil {
+		return err
+	}
+	if err := s.Authorize(r, access.OnResource(resources.VerbReadSecret, found)); err != nil {
+		return err
+	}
+	if s.config.Fields != nil {
+		if found, err = s.config.Fields.Open(found); err != nil {
+			return err
+		}
+	}
+	return s.writeItem(w, r, found)
+}

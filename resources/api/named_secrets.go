@@ -1,0 +1,18 @@
+package api
+
+// NamedSecret is a secret that users manage, as the API shows it: what it is called, and never what it is.
+type NamedSecret struct {
+	Mesh      string `json:"mesh"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// NamedSecrets is the answer to `GET /meshes/{mesh}/_secrets`.
+type NamedSecrets struct {
+	Items []NamedSecret `json:"items"`
+}
+
+// SecretValue is the body of `PUT /meshes/{mesh}/_secrets/{name}`. Value is base64 in JSON.
+type SecretValue struct {
+	Value []byte `json:"value"`
+}

@@ -1,0 +1,256 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Route names one row of the table of all routes. Handle takes nothing else, so that there is no route without a row.
+type Route int
+
+// The routes, in the order of the table.
+const (
+	RouteIndex Route = iota
+	RouteResourceTypes
+	RoutePolicyTypes
+	RouteWhoAmI
+	RouteOpenAPI
+	RouteCanI
+	RouteIssueUserToken
+	RouteRevokeUserToken
+	RouteRevokeUserCertificate
+	RouteAudit
+	RouteGlobalInsight
+	RouteBackup
+	RouteKeys
+	RouteRotateKey
+	RouteImportKey
+	RouteRetireKey
+	RouteReplicas
+	RouteZoneSyncHere
+
+	RouteBatch
+	RouteKRI
+	RouteList
+	RouteGet
+	RoutePut
+	RouteDelete
+	RouteListInMesh
+	RouteGetInMesh
+	RoutePutInMesh
+	RouteDeleteInMesh
+	RouteReveal
+	RouteRevealInMesh
+	RouteZoneOverviews
+	RouteZoneOverview
+	RouteDataplaneOverviews
+	RouteDataplaneOverviewsInMesh
+	RouteDataplaneOverview
+	RouteRollout
+
+	RouteProxyRules
+	RouteProxyPolicies
+	RouteProxyLayout
+	RouteInboundPolicies
+	RouteOutboundPolicies
+	RouteTouchedDataplanes
+	RouteServicePolicies
+	RouteExplain
+	RouteExplainAtDataplane
+	RouteExplainAtService
+	RouteLint
+	RouteTrust
+	RouteShadowReport
+	RouteSuggest
+
+	RouteSVID
+	RouteDataplaneToken
+	RouteIngressToken
+	RouteRevokeDataplaneToken
+	RouteSecrets
+	RoutePutSecret
+	RouteDeleteSecret
+
+	RouteZoneSync
+	RouteZoneAcceptDeletes
+	RouteZoneResync
+	RouteZoneJoin
+	RouteZoneToken
+	RouteZoneTokenOfPeers
+	RouteZoneCredentials
+	RouteZoneRevoke
+	RouteAdoptions
+	RouteZoneAdopt
+	RouteZoneEnable
+	RouteZoneDisable
+	RouteZoneDelete
+
+	routeCount
+)
+
+// Servers are those that have a route.
+type Servers int
+
+// The servers.
+const (
+	OnGlobal Servers = 1 << iota
+	OnZone
+	onBoth = OnGlobal | OnZone
+)
+
+// Row is what a route needs. The route and the thing that it acts on say what, and no parameter of a request.
+type Row struct {
+	// Pattern is that of http.ServeMux, with its method.
+	Pattern string
+	// On says which servers have the route.
+	On Servers
+	// Verb is one of resources.AccessVerbs, or several in the order in which they are tried, with a comma between; empty is for
+	// everybody who has proven who they are.
+	Verb string
+	// Type is a type of resources, or one of resources.AccessThings. Empty means the type that the path or the body names.
+	Type string
+	// Scope is that of the thing; empty where it is that of the type that the request names.
+	Scope access.Scope
+	// ByThing: what the path says is not what the thing is. The handler looks the thing up, or reads what it would make, and judges
+	// its home (Find, Authorize, Reader). The route alone refuses only who has the permission for nothing; a handler that answers
+	// before it has judged is answered for with 500.
+	ByThing bool
+	// Name is the part of the path that holds the thing's name; empty for none.
+	Name string
+}
+
+const (
+	read                = resources.VerbRead
+	write               = resources.VerbCreate + "," + resources.VerbUpdate
+	server, thing, mesh = access.ScopeServer, access.ScopeResource, access.ScopeMesh
+	namespace           = access.ScopeNamespace
+
+	dataplane = string(resources.TypeDataplane)
+	zoneType  = string(resources.TypeZone)
+)
+
+// rows is the table.
+var rows = [routeCount]Row{
+	RouteIndex:                 {Pattern: "GET /{$}", On: onBoth},
+	RouteResourceTypes:         {Pattern: "GET /_resources", On: onBoth},
+	RoutePolicyTypes:           {Pattern: "GET /policies", On: onBoth},
+	RouteWhoAmI:                {Pattern: "GET /who-am-i", On: onBoth},
+	RouteOpenAPI:               {Pattern: "GET /openapi.json", On: onBoth},
+	RouteCanI:                  {Pattern: "POST /_can-i", On: onBoth},
+	RouteIssueUserToken:        {Pattern: "POST /tokens/user", On: onBoth, Verb: resources.VerbIssue, Type: resources.AccessUserToken, Scope: thing, ByThing: true},
+	RouteRevokeUserToken:       {Pattern: "POST /tokens/user/{id}/_revoke", On: onBoth, Verb: resources.VerbRevoke, Type: resources.AccessUserToken, Scope: server, Name: "id"},
+	RouteRevokeUserCertificate: {Pattern: "POST /certificates/user/{serial}/_revoke", On: onBoth, Verb: resources.VerbRevoke, Type: resources.AccessUserCertificate, Scope: server, Name: "serial"},
+	RouteAudit:                 {Pattern: "GET /_audit", On: onBoth, Verb: read, Type: resources.AccessAuditLog, Scope: server},
+	RouteGlobalInsight:         {Pattern: "GET /global-insight", On: onBoth, Verb: read, Type: resources.AccessServer, Scope: server},
+	RouteBackup:                {Pattern: "POST /_backup", On: onBoth, Verb: resources.VerbBackUp, Type: resources.AccessServer, Scope: server},
+	RouteKeys:                  {Pattern: "GET /_keys", On: onBoth, Verb: read, Type: resources.AccessKey, Scope: server},
+	RouteRotateKey:             {Pattern: "POST /_keys/{purpose}/_rotate", On: onBoth, Verb: resources.VerbRotate, Type: resources.AccessKey, Scope: server, Name: "purpose"},
+	RouteImportKey:             {Pattern: "POST /_keys/{purpose}/_import", On: OnZone, Verb: resources.VerbRotate, Type: resources.AccessKey, Scope: server, Name: "purpose"},
+	RouteRetireKey:             {Pattern: "POST /_keys/{purpose}/{id}/_retire", On: onBoth, Verb: resources.VerbRotate, Type: resources.AccessKey, Scope: server, Name: "purpose"},
+	RouteReplicas:              {Pattern: "GET /_replicas", On: OnGlobal, Verb: read, Type: zoneType, Scope: server},
+	RouteZoneSyncHere:          {Pattern: "GET /_sync", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server},
+
+	RouteBatch:                    {Pattern: "POST /_batch", On: onBoth, Verb: write, ByThing: true},
+	RouteKRI:                      {Pattern: "GET /_kri/{kri}", On: onBoth, Verb: read, ByThing: true},
+	RouteList:                     {Pattern: "GET /{plural}", On: onBoth, Verb: read, ByThing: true},
+	RouteGet:                      {Pattern: "GET /{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+	RoutePut:                      {Pattern: "PUT /{plural}/{name}", On: onBoth, Verb: write, ByThing: true, Name: "name"},
+	RouteDelete:                   {Pattern: "DELETE /{plural}/{name}", On: onBoth, Verb: resources.VerbDelete, ByThing: true, Name: "name"},
+	RouteListInMesh:               {Pattern: "GET /meshes/{mesh}/{plural}", On: onBoth, Verb: read, ByThing: true},
+	RouteGetInMesh:                {Pattern: "GET /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+	RoutePutInMesh:                {Pattern: "PUT /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: write, ByThing: true, Name: "name"},
+	RouteDeleteInMesh:             {Pattern: "DELETE /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: resources.VerbDelete, ByThing: true, Name: "name"},
+	RouteReveal:                   {Pattern: "POST /{plural}/{name}/_reveal", On: onBoth, Verb: resources.VerbReadSecret, ByThing: true, Name: "name"},
+	RouteRevealInMesh:             {Pattern: "POST /meshes/{mesh}/{plural}/{name}/_reveal", On: onBoth, Verb: resources.VerbReadSecret, ByThing: true, Name: "name"},
+	RouteZoneOverviews:            {Pattern: "GET /zones/_overview", On: onBoth, Verb: read, Type: zoneType, Scope: thing, ByThing: true},
+	RouteZoneOverview:             {Pattern: "GET /zones/{name}/_overview", On: onBoth, Verb: read, Type: zoneType, Scope: thing, Name: "name"},
+	RouteDataplaneOverviews:       {Pattern: "GET /dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
+	RouteDataplaneOverviewsInMesh: {Pattern: "GET /meshes/{mesh}/dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
+	RouteDataplaneOverview:        {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteRollout:                  {Pattern: "GET /_rollout/{type}/{mesh}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+
+	RouteProxyRules:         {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_rules", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteProxyPolicies:      {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteProxyLayout:        {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_layout", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteInboundPolicies:    {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteOutboundPolicies:   {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_outbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteTouchedDataplanes:  {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+	RouteServicePolicies:    {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_policies", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+	RouteExplain:            {Pattern: "POST /meshes/{mesh}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
+	RouteExplainAtDataplane: {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteExplainAtService:   {Pattern: "POST /meshes/{mesh}/meshservices/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteLint:               {Pattern: "GET /meshes/{mesh}/_lint", On: onBoth, Verb: read, Type: string(resources.TypeMesh), Scope: mesh, Name: "mesh"},
+	RouteTrust:              {Pattern: "GET /meshes/{mesh}/_trust", On: OnZone, Verb: read, Type: string(resources.TypeMesh), Scope: mesh, Name: "mesh"},
+	RouteShadowReport:       {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server},
+	RouteSuggest:            {Pattern: "GET /_suggest/permissions", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server},
+
+	RouteSVID:                 {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_svid", On: OnZone, Verb: resources.VerbSign, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
+	RouteDataplaneToken:       {Pattern: "POST /meshes/{mesh}/_dataplane-tokens", On: OnZone, Verb: resources.VerbIssue, Type: resources.AccessDataplaneToken, Scope: namespace, ByThing: true},
+	RouteIngressToken:         {Pattern: "POST /zoneingresses/{name}/_token", On: OnZone, Verb: resources.VerbIssue, Type: resources.AccessDataplaneToken, Scope: server, Name: "name"},
+	RouteRevokeDataplaneToken: {Pattern: "POST /_dataplane-tokens/_revoke", On: OnZone, Verb: resources.VerbRevoke, Type: resources.AccessDataplaneToken, Scope: server},
+
+	RouteSecrets:      {Pattern: "GET /meshes/{mesh}/_secrets", On: OnZone, Verb: read, Type: resources.AccessSecret, Scope: namespace, ByThing: true},
+	RoutePutSecret:    {Pattern: "PUT /meshes/{mesh}/_secrets/{name}", On: OnZone, Verb: resources.VerbUpdate, Type: resources.AccessSecret, Scope: namespace, ByThing: true, Name: "name"},
+	RouteDeleteSecret: {Pattern: "DELETE /meshes/{mesh}/_secrets/{name}", On: OnZone, Verb: resources.VerbDelete, Type: resources.AccessSecret, Scope: namespace, ByThing: true, Name: "name"},
+
+	RouteZoneSync:          {Pattern: "GET /zones/{name}/_sync", On: OnGlobal, Verb: read, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneAcceptDeletes: {Pattern: "POST /zones/{name}/_accept-deletes", On: onBoth, Verb: resources.VerbAcceptDeletes, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneResync:        {Pattern: "POST /zones/{name}/_resync", On: onBoth, Verb: resources.VerbResync, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneJoin:          {Pattern: "POST /zones/{name}/_join", On: OnGlobal, Verb: resources.VerbCreate, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneToken:         {Pattern: "POST /zones/{name}/_token", On: OnGlobal, Verb: resources.VerbIssue, Type: resources.AccessZoneToken, Scope: thing, Name: "name"},
+	RouteZoneTokenOfPeers:  {Pattern: "POST /tokens/zone", On: OnGlobal, Verb: resources.VerbIssue, Type: resources.AccessZoneToken, Scope: thing, ByThing: true},
+	RouteZoneCredentials:   {Pattern: "GET /zones/{name}/_credentials", On: OnGlobal, Verb: read, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneRevoke:        {Pattern: "POST /zones/{name}/_revoke", On: OnGlobal, Verb: resources.VerbRevoke, Type: zoneType, Scope: thing, Name: "name"},
+	RouteAdoptions:         {Pattern: "GET /_adoptions", On: OnGlobal, Verb: read, Type: zoneType, Scope: thing, ByThing: true},
+	RouteZoneAdopt:         {Pattern: "POST /zones/{name}/_adopt", On: OnGlobal, Verb: resources.VerbCreate, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneEnable:        {Pattern: "POST /zones/{name}/_enable", On: OnGlobal, Verb: resources.VerbEnable, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneDisable:       {Pattern: "POST /zones/{name}/_disable", On: OnGlobal, Verb: resources.VerbDisable, Type: zoneType, Scope: thing, Name: "name"},
+	RouteZoneDelete:        {Pattern: "POST /zones/{name}/_delete", On: OnGlobal, Verb: resources.VerbDelete, Type: zoneType, Scope: thing, Name: "name"},
+}
+
+// Table returns all rows. The slice is the caller's.
+func Table() []Row { return append([]Row(nil), rows[:]...) }
+
+// Method and Path are the two halves of the pattern, the path as OpenAPI writes it.
+func (row *Row) Method() string {
+	method, _, _ := strings.Cut(row.Pattern, " ")
+	return method
+}
+
+// Path is documented at Method.
+func (row *Row) Path() string {
+	_, path, _ := strings.Cut(row.Pattern, " ")
+	return strings.TrimSuffix(path, "{$}")
+}
+
+// verbs are those of the row.
+func (row *Row) verbs() []string { return strings.Split(row.Verb, ",") }
+
+// action is what the route alone says of a request.
+func (row *Row) action(r *http.Request, verb string) access.Action {
+	of := row.Type
+	if of == "" {
+		of = typeOfPath(r)
+	}
+	name := ""
+	if row.Name != "" {
+		name = r.PathValue(row.Name)
+	}
+	a := access.Action{Verb: verb, Type: of, Scope: row.Scope}
+	if a.Scope == "" {
+		a.Scope = access.ScopeOf(verb, of)
+		if of == "" { // any: the things of the widest reach of rules
+			a.Scope = namespace
+		}
+	}
+	switch a.Scope {
+	case namespace, mesh:
+		a.Mesh, a.Name = r.PathValue("mesh"), name
+	default: // the server's things have names for the audit log, which no rule is asked about
+		a.Name = name
+	}
+	return a
+}

@@ -1,0 +1,92 @@
+package resources
+
+// MeshReferenceGrant lets routes of other owners send to services of the grant's own: what ReferenceGrant is in Gateway API. It is
+// written where the services are owned: in their zone and namespace, or by the operator of the zone or of the mesh.
+// Source: seed 004, "Cross namespace traffic forwarding and ReferenceGrant".
+type MeshReferenceGrant struct {
+	From []GrantFrom `json:"from"`
+	To   []GrantTo   `json:"to"`
+}
+
+// GrantFrom is whose routes may send there: those of a kind in a namespace of a zone. Without Zone it is the zone of the grant.
+type GrantFrom struct {
+	Kind      string `json:"kind"`
+	Zone      string `json:"zone,omitempty"`
+	Namespace string `json:"namespace"`
+}
+
+// GrantTo is where they may send: services of a kind, all of them, one by its name at home, or those with labels. Zone and Namespace
+// are the grant's own where they are absent; only operators may say others.
+type GrantTo struct {
+	Kind      string            `json:"kind"`
+	Zone      string            `json:"zone,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
+	Name      string            `json:"name,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// Owner is whose a resource is: a zone, empty for the global, and a namespace, empty for what belongs to the operator of that place.
+type Owner struct{ Zone, Namespace string }
+
+// OwnerOf reads it from the labels. What is in the system namespace is the operator's.
+func OwnerOf(r *Resource, systemNamespace string) Owner {
+	o := Owner{Zone: r.Zone(), Namespace: r.HomeNamespace()}
+	if o.Namespace == systemNamespace {
+		o.Namespace = ""
+	}
+	return o
+}
+
+// IsOperator reports whether the owner is the operator of a zone or of the mesh, and speaks for all its namespaces.
+func (o Owner) IsOperator() bool { return o.Namespace == "" }
+
+// IsGlobal reports whether the owner is the operator of the mesh.
+func (o Owner) IsGlobal() bool { return o.Zone == "" }
+
+// Covers reports whether the item, in a grant of the given owner, means the routes of a kind and owner.
+func (f *GrantFrom) Covers(grant Owner, kind string, route Owner) bool {
+	zone := f.Zone
+	if zone == "" {
+		zone = grant.Zone
+	}
+	return zone != "" && f.Kind == kind && zone == route.Zone && f.Namespace == route.Namespace && f.Namespace != ""
+}
+
+// Covers reports whether the item, in a grant of the given owner, means a service of that kind. An item that says more than the
+// grant's owner has means nothing, however it came to be stored.
+func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string) bool {
+	home := t.Home(grant, systemNamespace)
+	if home.Zone != grant.Zone && !grant.IsGlobal() || !grant.IsOperator() && home != grant || grant.IsGlobal() && !grant.IsOperator() {
+		return false
+	}
+	if t.Kind != string(service.Type) || OwnerOf(service, systemNamespace) != home {
+		return false
+	}
+	if t.Name != "" && t.Name != service.DisplayName() {
+		return false
+	}
+	for k, v := range t.Labels {
+		if got, ok := service.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Home is the owner of the services that the item means.
+func (t *GrantTo) Home(grant Owner, systemNamespace string) Owner {
+	home := grant
+	if t.Zone != "" {
+		home.Zone = t.Zone
+		if t.Zone != grant.Zone {
+			home.Namespace = ""
+		}
+	}
+	if t.Namespace != "" {
+		home.Namespace = t.Namespace
+	}
+	if home.Namespace == systemNamespace {
+		home.Namespace = ""
+	}
+	return home
+}

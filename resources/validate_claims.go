@@ -1,0 +1,53 @@
+package resources
+
+import (
+	"maps"
+	"slices"
+)
+
+// maxPeerLabelBytes bounds a label in the reserved name spaces that a peer computes and nothing here reads.
+const maxPeerLabelBytes = 2048
+
+// claims checks the labels of what a peer sends. They say who it is about, and become parts of names, KRIs, server names and SPIFFE
+// IDs, so each has the form that a user's would have.
+func (v *validation) claims() {
+	r := v.resource
+	if len(r.Labels) > MaxLabels {
+		v.fail(top("labels"), "has %d labels, more than %d", len(r.Labels), MaxLabels)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
+		value, at := r.Labels[key], labelPath(key)
+		switch {
+		case key == LabelNamespace:
+			if value != "" {
+				v.label(at, value)
+			}
+		case key == LabelDisplayName:
+			v.displayName(at, value)
+		case r.Type == TypeDataplane && (key == LabelWorkload || key == LabelServiceAccount):
+			if !isSubdomain(value) {
+				v.fail(at, "%q is not a name: want %s", shorten(value), wantSubdomain)
+			}
+		case isReserved(key) || key == LabelReferences:
+			if key != LabelReferences && len(value) > maxPeerLabelBytes {
+				v.fail(at, "is %d bytes long, more than %d", len(value), maxPeerLabelBytes)
+			}
+		default:
+			v.labelSyntax(at, key, value)
+		}
+	}
+}
+
+// displayName is the name at home; meshes of existing control planes may have underscores.
+func (v *validation) displayName(at *fieldPath, value string) {
+	if v.resource.Type == TypeMesh {
+		if len(value) > MaxShortNameBytes || !peerMesh.MatchString(value) {
+			v.fail(at, "%q is not the name of a mesh", shorten(value))
+		}
+		return
+	}
+	if !isSubdomain(value) {
+		v.fail(at, "%q is not a name: want %s", shorten(value), wantSubdomain)
+	}
+}

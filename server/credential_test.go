@@ -1,0 +1,86 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReadCredential: whatever is no credential is an error that says why.
+func TestReadCredential(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good", " secret\n", 0o640)
+	link, dangling := filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
+	if err := errors.Join(os.Symlink("good", link), os.Symlink("nowhere", dangling)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{good, link} {
+		if raw, err := ReadCredential(path); err != nil || string(raw) != "secret" {
+			t.Errorf("%s: %q %v", path, raw, err)
+		}
+	}
+	for path, says := range map[string]string{
+		dir: "is a folder", dangling: "no such file", filepath.Join(dir, "none"): "no such file", "": "no such file",
+		write("empty", "", 0o600): "is empty", write("blank", " \n\t\n", 0o600): "is empty", write("open", "secret", 0o602): "everybody may write",
+		write("huge", strings.Repeat("x", MaxCredential+1), 0o600): "more than",
+	} {
+		if raw, err := ReadCredential(path); !errors.Is(err, ErrCredential) || !strings.Contains(err.Error(), says) || raw != nil {
+			t.Errorf("%s: %q %v, want %q", path, raw, err, says)
+		}
+	}
+}
+
+// TestDataDir: what everybody may write is refused, what others may read is warned about, what is not there is made for its owner.
+func TestDataDir(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		dir     os.FileMode
+		file    os.FileMode
+		refused bool
+		warns   string
+	}{
+		{"its own", 0o700, 0o600, false, ""},
+		{"read by others", 0o755, 0o644, false, "others may read"},
+		{"written by a group", 0o2770, 0o660, false, "the group"},
+		{"written by everybody", 0o777, 0o600, true, ""},
+		{"written by everybody, with the sticky bit", 0o777 | os.ModeSticky, 0o600, true, ""},
+		{"a file that everybody may write", 0o700, 0o666, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			var log bytes.Buffer
+			if err := MakeDataDir(dir, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 || log.Len() > 0 {
+				t.Fatalf("made as %v, %v: %s", info.Mode(), err, log.Bytes())
+			}
+			file := filepath.Join(dir, "secrets.key")
+			err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chmod(file, c.file), os.Chmod(dir, c.dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = MakeDataDir(dir, slog.New(slog.NewTextHandler(&log, nil)))
+			if errors.Is(err, ErrDataDir) != c.refused || err != nil && !strings.Contains(err.Error(), "chmod") {
+				t.Errorf("refused: %v", err)
+			}
+			if !strings.Contains(log.String(), c.warns) || c.warns == "" && log.Len() > 0 {
+				t.Errorf("log: %s", log.Bytes())
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// ErrDataDir: somebody else may write a server's data.
+var ErrDataDir = errors.New("the data directory is not the server's own")
+
+// MakeDataDir checks a server's data directory, and makes one that does not exist, for its owner alone.
+func MakeDataDir(dir string, log *slog.Logger) error {
+	if err := CheckDataDir(dir, log); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// CheckDataDir looks at a server's data directory and what is in its first level, before anything in it is believed. What
+// everybody may write is refused. What a group may write, as Kubernetes has it with fsGroup, and a directory that everybody may read, are
+// warned about.
+func CheckDataDir(dir string, log *slog.Logger) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := notWritable(dir, info); err != nil {
+		return err
+	}
+	switch mode := info.Mode().Perm(); {
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is no folder", ErrDataDir, dir)
+	case mode&0o020 != 0:
+		log.Warn("the group of the data directory may write it: whoever is in it can replace what the server believes; chmod 700 unless that is meant",
+			"folder", dir, "mode", fmt.Sprintf("%04o", mode))
+	case mode&0o005 != 0:
+		log.Warn("others may read the data directory: run chmod 700", "folder", dir, "mode", fmt.Sprintf("%04o", mode))
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := notWritable(filepath.Join(dir, e.Name()), info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notWritable(path string, info fs.FileInfo) error {
+	mode := info.Mode()
+	if (mode.IsDir() || mode.IsRegular()) && mode.Perm()&0o002 != 0 {
+		return fmt.Errorf("%w: everybody may write %s (mode %04o): look at what it holds, then run: chmod -R go-w %s (where that is not yours to do, name a folder in it that is not there yet)", ErrDataDir, path, mode.Perm(), path)
+	}
+	return nil
+}

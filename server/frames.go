@@ -1,0 +1,88 @@
+package server
+
+import "net"
+
+// strangersRead is how much is read of a stranger at once, in bytes, where frames count: what comes in one piece was read before it
+// is counted.
+const strangersRead = 1 << 10
+
+// CountFrames returns a connection of HTTP/2 of whose guest, until it is proven, no more frames are read than a stranger has: pings,
+// resets, settings, empty and tiny frames cost more than their bytes. conn is what frames are read from, so behind TLS.
+func CountFrames(conn net.Conn) net.Conn {
+	guest := GuestAt(conn.RemoteAddr())
+	if guest == nil {
+		return conn
+	}
+	return &framed{Conn: conn, guest: guest, frames: newFrames()}
+}
+
+// Plaintext returns l with the connections of a gRPC server that serves without TLS: frames of strangers count (CountFrames), and
+// what is idle holds no memory (Readable).
+func Plaintext(l net.Listener) net.Listener { return plaintext{l} }
+
+type plaintext struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l plaintext) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return Readable(CountFrames(conn)), nil
+}
+
+// framed is not a stranger's for ever: from the proof on it only reads.
+type framed struct {
+	net.Conn
+	guest  *Guest
+	frames frames
+}
+
+// Read implements net.Conn.
+func (f *framed) Read(b []byte) (int, error) {
+	if f.guest.proven.Load() {
+		return f.Conn.Read(b)
+	}
+	if f.guest.frames.Load() <= 0 {
+		if err := f.guest.awaitProof(); err != nil {
+			return 0, err
+		}
+		return f.Conn.Read(b)
+	}
+	n, err := f.Conn.Read(b[:min(len(b), strangersRead)])
+	f.guest.frames.Add(-f.frames.in(b[:n]))
+	return n, err
+}
+
+// NetConn is the connection underneath.
+func (f *framed) NetConn() net.Conn { return f.Conn }
+
+// frames finds where frames begin in what a client of HTTP/2 sends.
+type frames struct {
+	skip   int     // of the preface, or of a payload
+	header [9]byte // of the frame that begins
+	have   int     // of header
+}
+
+// newFrames expects the preface first.
+func newFrames() frames { return frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")} }
+
+// in counts the frames that begin in b, which follows what was given before.
+func (f *frames) in(b []byte) (count int64) {
+	for len(b) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(b))
+			f.skip -= n
+			b = b[n:]
+			continue
+		}
+		n := copy(f.header[f.have:], b)
+		f.have += n
+		b = b[n:]
+		if f.have == len(f.header) {
+			count++
+			f.have, f.skip = 0, int(f.header[0])<<16|int(f.header[1])<<8|int(f.header[2])
+		}
+	}
+	return count
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Guest is a connection that Listen has accepted. Until Prove is called it is a stranger's: few bytes of it are read, it has
+// little time, and places for it are few. A nil Guest is one that nobody watches.
+type Guest struct {
+	net.Conn
+	crowd  *crowd
+	peer   *peer
+	counts bool // for total, perAddress and the rate
+
+	proven atomic.Bool
+	// left is how many bytes more are read of a stranger, frames how many frames. tries and calls count its attempts, and failed says
+	// that one was refused.
+	left, frames atomic.Int64
+	tries, calls atomic.Int32
+	failed       atomic.Bool
+	// spent: all that is read of a stranger was.
+	spent atomic.Bool
+	// settled is closed when the guest is proven, or gone.
+	settled chan struct{}
+	settle  sync.Once
+	close   sync.Once
+	timer   *time.Timer
+
+	state guestState // guarded by crowd.mu
+	since time.Time  // guarded by crowd.mu: when it began to be read from
+}
+
+type guestState int
+
+const (
+	guestArriving guestState = iota
+	guestWaiting
+	guestServed
+	guestResting // gone, while its place rests
+	guestSettled
+)
+
+func newGuest(conn net.Conn, c *crowd, p *peer, counts bool) *Guest {
+	g := &Guest{Conn: conn, crowd: c, peer: p, counts: counts, settled: make(chan struct{})}
+	g.left.Store(int64(c.limits.bytes))
+	g.frames.Store(int64(c.limits.frames))
+	return g
+}
+
+// due closes g after d unless it is proven. crowd.mu is held.
+func (g *Guest) due(d time.Duration) {
+	if g.timer == nil {
+		g.timer = time.AfterFunc(d, func() {
+			if !g.proven.Load() {
+				_ = g.Close()
+			}
+		})
+		return
+	}
+	g.timer.Reset(d)
+}
+
+// Prove says that somebody on the connection has proven who they are. It is quick, and may be called again.
+func (g *Guest) Prove() {
+	if g == nil || !g.proven.CompareAndSwap(false, true) {
+		return
+	}
+	g.crowd.mu.Lock()
+	defer g.crowd.mu.Unlock()
+	if g.state != guestSettled {
+		g.peer.proven = time.Now()
+		g.crowd.settle(g)
+	}
+	g.timer.Stop()
+	g.settle.Do(func() { close(g.settled) })
+}
+
+// Proven reports whether Prove was called.
+func (g *Guest) Proven() bool { return g == nil || g.proven.Load() }
+
+const (
+	// lastWord is how long a stranger that was refused has to hear why, and to come up with something better; and how long one has
+	// when the listener is closed.
+	lastWord = 2 * time.Second
+	// mostTries is how many calls of one connection are judged before one is a proof, mostCalls how many of them may prove who makes
+	// them by what they say.
+	mostTries, mostCalls = 8, 2
+)
+
+// Fail says that the guest was refused. A stranger's connection ends soon after the first time.
+func (g *Guest) Fail() {
+	if g == nil || g.proven.Load() {
+		return
+	}
+	if g.failed.Swap(true) {
+		return
+	}
+	g.crowd.mu.Lock()
+	defer g.crowd.mu.Unlock()
+	if g.state == guestServed {
+		g.due(lastWord)
+	}
+}
+
+// Try reports whether a call of the guest is worth judging. A stranger that has made too many is to be refused without a look, and its
+// connection ends.
+func (g *Guest) Try() bool {
+	if g == nil || g.proven.Load() || g.tries.Add(1) <= mostTries {
+		return true
+	}
+	_ = g.Close()
+	return false
+}
+
+// Call reports whether the guest may make a call that is read before it is proven who makes it.
+func (g *Guest) Call() bool {
+	return g == nil || g.proven.Load() || g.calls.Add(1) <= mostCalls
+}
+
+// Read implements net.Conn. Of a stranger it reads a few bytes at a time, and waits for the proof when it has read as many as it may.
+func (g *Guest) Read(b []byte) (int, error) {
+	if g.proven.Load() {
+		return g.Conn.Read(b)
+	}
+	size, err := g.ration(len(b))
+	if err != nil {
+		return 0, err
+	}
+	n, err := g.Conn.Read(b[:size])
+	g.left.Add(-int64(n))
+	return n, err
+}
+
+// ration is how much of size may be read.
+func (g *Guest) ration(size int) (int, error) {
+	left := g.left.Load()
+	if left > 0 {
+		return min(size, int(left)), nil
+	}
+	return size, g.awaitProof()
+}
+
+// awaitProof waits until the guest is proven. When it is gone before, the error says so.
+func (g *Guest) awaitProof() error {
+	g.spent.Store(true)
+	<-g.settled
+	if !g.proven.Load() {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (g *Guest) Close() error {
+	err := g.Conn.Close()
+	g.close.Do(func() {
+		g.crowd.leave(g)
+		g.timer.Stop()
+		g.settle.Do(func() { close(g.settled) })
+	})
+	return err
+}
+
+// CloseWrite ends what is sent, so that a refusal arrives although more was sent than was read.
+func (g *Guest) CloseWrite() error {
+	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// NetConn is the connection underneath.
+func (g *Guest) NetConn() net.Conn { return g.Conn }
+
+// RemoteAddr implements net.Conn. GuestAt finds the guest by it, which is all that gRPC shows of a connection.
+func (g *Guest) RemoteAddr() net.Addr { return guestAddr{g.Conn.RemoteAddr(), g} }
+
+type guestAddr struct {
+	net.Addr
+	guest *Guest
+}
+
+// GuestAt returns the guest whose address a is, or is made of (Unwrap() net.Addr); nil when there is none.
+func GuestAt(a net.Addr) *Guest {
+	for {
+		switch at := a.(type) {
+		case guestAddr:
+			return at.guest
+		case interface{ Unwrap() net.Addr }:
+			a = at.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+type guestKey struct{}
+
+// withGuest has GuestOf find the guest.
+func withGuest(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, guestKey{}, GuestAt(conn.RemoteAddr()))
+}
+
+// GuestOf returns the guest that a request served by ServeHTTP came from; nil when there is none.
+func GuestOf(ctx context.Context) *Guest {
+	g, _ := ctx.Value(guestKey{}).(*Guest)
+	return g
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// ErrPeer: the other end of a connection over loopback is not of this server's user, nor of root.
+var ErrPeer = errors.New("the program at the other end runs as another user than this server, as a proxy does")
+
+// peerKey is where the contexts of a connection's requests remember who opened its other end.
+type peerKey struct{}
+
+type loopbackPeer struct {
+	once sync.Once
+	err  error
+}
+
+// rememberPeer has PeerIsOwner ask once for a connection, not for each of its requests.
+func rememberPeer(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, &loopbackPeer{})
+}
+
+// PeerIsOwner returns nil when a request over loopback comes from a process of this server's own user or of root, by what the
+// kernel says: a proxy that is installed as a service, and every other account of the machine, are neither. ErrPeer says that
+// it does not; other errors say why that is not known. Where there is no such kernel (not Linux), every local process passes.
+func PeerIsOwner(r *http.Request) error {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return errors.New("the connection is not known")
+	}
+	here, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return err
+	}
+	there, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return err
+	}
+	p, ok := r.Context().Value(peerKey{}).(*loopbackPeer)
+	if !ok {
+		return checkPeer(there, here)
+	}
+	p.once.Do(func() { p.err = checkPeer(there, here) })
+	return p.err
+}

@@ -1,0 +1,85 @@
+package server
+
+import "time"
+
+const (
+	// leastTurn is how soon it is looked again at who waits, lookInterval how soon at what strangers cost.
+	leastTurn, lookInterval = 20 * time.Millisecond, time.Second
+	// spentGrace is how long a stranger is left alone, while others wait, who has sent all that is read of it without a proof.
+	spentGrace = 250 * time.Millisecond
+	// costlyPlaces is how many strangers may stay for long, costlyLosses how many may leave unproven in an interval, before what
+	// they leave behind is collected eagerly.
+	costlyPlaces, costlyLosses = 16, 16
+	// placeRest is how long the place of a stranger that has left rests while many leave.
+	placeRest = time.Second
+)
+
+// lookAfter has somebody look after strangers in a while, unless somebody is about to. c.mu is held.
+func (c *crowd) lookAfter(d time.Duration) {
+	if c.look == nil && c.err == nil {
+		c.look = time.AfterFunc(d, c.lookNow)
+	}
+}
+
+// lookSoon is lookAfter at once, also when somebody was to look later. c.mu is held.
+func (c *crowd) lookSoon() {
+	if c.look == nil {
+		c.lookAfter(0)
+	} else {
+		c.look.Reset(0)
+	}
+}
+
+// lookNow closes strangers that were read from for long enough, while others wait, and looks again for as long as there is
+// something to see.
+func (c *crowd) lookNow() {
+	now := time.Now()
+	c.mu.Lock()
+	var out []*Guest
+	if p := c.yields(); p != nil {
+		for _, g := range p.served {
+			if len(out) < c.waiting && g.state == guestServed && c.hadEnough(g, now) {
+				out = append(out, g)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, g := range out {
+		_ = g.Close() // which gives the place to somebody else
+	}
+	c.weigh(now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look = nil
+	switch {
+	case c.err != nil:
+	case c.waiting > 0:
+		c.lookAfter(c.nextTurn(now))
+	case c.eager || c.served >= costlyPlaces:
+		c.lookAfter(lookInterval)
+	}
+}
+
+// weigh has garbage collected eagerly while strangers make much of it. Those who prove who they are at once make none that counts.
+func (c *crowd) weigh(now time.Time) {
+	c.mu.Lock()
+	if c.err == nil && now.Sub(c.counted) < lookInterval && (c.eager || c.lost < costlyLosses) {
+		c.mu.Unlock()
+		return
+	}
+	long := 0
+	for p := range c.busy {
+		for _, g := range p.served {
+			if g.state == guestServed && now.Sub(g.since) >= lookInterval {
+				long++
+			}
+		}
+	}
+	eager := c.err == nil && (long >= costlyPlaces || c.lost >= costlyLosses)
+	change := eager != c.eager
+	c.eager, c.lost, c.counted = eager, 0, now
+	c.mu.Unlock()
+	if change {
+		CollectEagerly(eager)
+	}
+}

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"net"
+	"slices"
+	"time"
+)
+
+// arrive gives a new connection its place, has it wait for one, or closes it.
+func (c *crowd) arrive(conn net.Conn, now time.Time) {
+	address, counts := networkOf(conn.RemoteAddr())
+	counts = counts || c.limits.loopback
+	c.mu.Lock()
+	p, ok := c.enter(address, counts, now)
+	if !ok {
+		c.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
+	g := newGuest(conn, c, p, counts)
+	yielding := c.yielding(g)
+	var out *Guest
+	if c.served < c.limits.served && len(p.served) < c.limits.servedPerAddress {
+		c.serve(g, now)
+	} else {
+		out = c.queue(g, now)
+	}
+	c.mu.Unlock()
+	for _, g := range []*Guest{out, yielding} {
+		if g != nil {
+			_ = g.Close()
+		}
+	}
+}
+
+// yielding notes that g has come, and returns who makes room for it; nil when there is room. c.mu is held.
+func (c *crowd) yielding(g *Guest) *Guest {
+	if !c.limits.yields {
+		return nil
+	}
+	most := g.peer
+	most.all = append(most.all, g)
+	switch {
+	case most.open > c.limits.perAddress:
+	case c.open > c.limits.total:
+		for _, p := range c.addresses {
+			if p.open > most.open {
+				most = p
+			}
+		}
+	default:
+		return nil
+	}
+	return most.all[0]
+}
+
+// serve has Accept return g, which from now on has some time for its proof. c.mu is held.
+func (c *crowd) serve(g *Guest, now time.Time) {
+	g.since, g.state = now, guestServed
+	g.peer.served = append(g.peer.served, g)
+	c.busy[g.peer] = struct{}{}
+	c.served++
+	g.due(c.limits.proof)
+	c.ready = append(c.ready, g)
+	c.changed.Signal()
+	if c.served >= costlyPlaces {
+		c.lookAfter(lookInterval)
+	}
+}
+
+// queue has g wait, and returns who is to be closed because too many do: the oldest of the address that has the most. c.mu is held.
+func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
+	if c.waiting >= c.limits.waiting {
+		var most *peer
+		for p := range c.queued {
+			if most == nil || len(p.waiting) > len(most.waiting) {
+				most = p
+			}
+		}
+		out = most.waiting[0]
+	}
+	g.state = guestWaiting
+	g.peer.waiting = append(g.peer.waiting, g)
+	c.queued[g.peer] = struct{}{}
+	c.waiting++
+	g.due(c.limits.patience)
+	c.lookAfter(c.nextTurn(now))
+	return out
+}
+
+// settle takes a stranger out of what counts before a proof: it has proven who it is, or is gone. Somebody who waits has the
+// place. c.mu is held.
+func (c *crowd) settle(g *Guest) {
+	p := g.peer
+	switch g.state {
+	case guestServed, guestResting:
+		if p.served = without(p.served, g); len(p.served) == 0 {
+			delete(c.busy, p)
+		}
+		c.served--
+	case guestWaiting:
+		c.stopWaiting(g)
+	}
+	g.state = guestSettled
+	c.fill(time.Now())
+}
+
+// vacate is settle for one that leaves unproven. While many do, its place rests for a moment before somebody else has it: what a stranger
+// costs comes with its connection, so it is bounded by how many there are in a second. c.mu is held.
+func (c *crowd) vacate(g *Guest) {
+	if g.state != guestServed || c.err != nil || c.lost < costlyLosses && !c.eager {
+		c.settle(g)
+		return
+	}
+	g.state = guestResting
+	time.AfterFunc(placeRest, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.settle(g)
+	})
+}
+
+// stopWaiting takes g out of the queue. c.mu is held.
+func (c *crowd) stopWaiting(g *Guest) {
+	p := g.peer
+	if p.waiting = without(p.waiting, g); len(p.waiting) == 0 {
+		delete(c.queued, p)
+	}
+	c.waiting--
+}
+
+// leave is settle for one that is closed.
+func (c *crowd) leave(g *Guest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.state != guestSettled {
+		c.lost++
+		c.vacate(g)
+		if c.lost == costlyLosses && !c.eager { // what they leave is to be collected before there is much of it
+			c.lookSoon()
+		}
+	}
+	if i := slices.Index(c.ready, g); i >= 0 {
+		c.ready = slices.Delete(c.ready, i, i+1)
+	}
+	g.peer.open--
+	g.peer.all = without(g.peer.all, g)
+	if g.counts {
+		c.open--
+	}
+}
+
+// fill gives free places to those that wait: of the address that has the fewest, the one that came first. c.mu is held.
+func (c *crowd) fill(now time.Time) {
+	for c.waiting > 0 && c.served < c.limits.served && c.err == nil {
+		next := c.next()
+		if len(next.served) >= c.limits.servedPerAddress {
+			return
+		}
+		g := next.waiting[0]
+		c.stopWaiting(g)
+		c.serve(g, now)
+	}
+}
+
+// next is the address whose turn it is: of those that wait, the one that has the fewest places. c.mu is held.
+func (c *crowd) next() *peer {
+	var next *peer
+	for p := range c.queued {
+		if next == nil || len(p.served) < len(next.served) {
+			next = p
+		}
+	}
+	return next
+}
+
+// yields is the address that is to give up places for those that wait; nil while none do. c.mu is held.
+func (c *crowd) yields() *peer {
+	next := c.next()
+	if next == nil || len(next.served) >= c.limits.servedPerAddress {
+		return next
+	}
+	var most *peer
+	for p := range c.busy {
+		if most == nil || len(p.served) > len(most.served) {
+			most = p
+		}
+	}
+	return most
+}
+
+// nextTurn is when to look whether a stranger makes room. c.mu is held.
+func (c *crowd) nextTurn(now time.Time) time.Duration {
+	p := c.yields()
+	if p == nil {
+		return lookInterval
+	}
+	return min(max(c.limits.grace-now.Sub(p.served[0].since), leastTurn), spentGrace)
+}
+
+// hadEnough reports whether a stranger makes room for others. Where some of its address prove themselves, places get free without that, and
+// who is slow may be so because the server is. c.mu is held.
+func (c *crowd) hadEnough(g *Guest, now time.Time) bool {
+	if now.Sub(g.peer.proven) < c.limits.grace {
+		return false
+	}
+	had := now.Sub(g.since)
+	return had >= c.limits.grace || had >= spentGrace && g.spent.Load()
+}
+
+// without removes g, and keeps the order.
+func without(list []*Guest, g *Guest) []*Guest {
+	if i := slices.Index(list, g); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}

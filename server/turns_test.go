@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net"
+	"testing"
+	"time"
+)
+
+// TestPlacesRestWhileStrangersComeAndGo: who opens connections and ends them at once is served so many of them in a second as there are
+// places, and not as many as it can open.
+func TestPlacesRestWhileStrangersComeAndGo(t *testing.T) {
+	underneath, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := defaultCrowd()
+	limits.served, limits.servedPerAddress = 20, 20
+	l := limited(underneath, limits)
+	defer func() { _ = l.Close() }()
+	served := make(chan net.Conn)
+	go func() {
+		defer close(served)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served <- conn
+		}
+	}()
+	begin := time.Now()
+	const strangers = 60 // a first twenty, and twenty in each of two rests
+	for range strangers {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+	}
+	for range strangers {
+		_ = (<-served).Close()
+	}
+	if took := time.Since(begin); took < placeRest {
+		t.Errorf("%d strangers had %d places in %s", strangers, limits.served, took)
+	}
+	go func() { // who comes afterwards is served as ever
+		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	guest := <-served
+	GuestAt(guest.RemoteAddr()).Prove()
+	_ = guest.Close()
+}

@@ -1,0 +1,96 @@
+package abuse
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forwarded are headers by which somebody says that another asks, with an empty value too: a name is enough.
+var forwarded = []string{
+	"Forwarded", "X-Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
+	"X-Forwarded-By", "X-Forwarded-Client-Cert", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-User", "Forwarded-For", "Forwarded-For-Ip",
+	"X-Real-IP", "X-Real-Ip", "X-Client-IP", "Client-IP", "X-Original-For", "X-Original-Host", "X-Original-Forwarded-For", "X-Original-URL", "X-Rewrite-URL",
+	"X-Originating-IP", "X-Remote-IP", "X-Remote-Addr", "X-Remote-User", "X-Host", "X-Scheme", "X-Proxy-User", "Proxy-Client-IP", "WL-Proxy-Client-IP", "Via", "X-Via",
+	"CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Ray", "CF-Visitor", "CF-IPCountry", "CDN-Loop", "True-Client-IP", "X-Cluster-Client-IP",
+	"X-Envoy-External-Address", "X-Envoy-Internal", "X-Envoy-Original-Path", "Fastly-Client-IP", "Fly-Client-IP", "DO-Connecting-IP",
+	"X-Azure-ClientIP", "X-Azure-SocketIP", "X-AppEngine-User-IP", "X-Amz-Cf-Id", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context", "X-ARR-LOG-ID", "X-SSL-Client-Cert",
+	"X-ProxyUser-Ip", "X-Varnish", "Surrogate-Capability", "Max-Forwards", "Front-End-Https", "Proxy-Connection", "Akamai-Origin-Hop", "X-Forwarder-Of-2030",
+}
+
+// spellings are how a name may be written.
+var spellings = map[string]func(string) string{
+	"as it is": func(s string) string { return s }, "in upper case": strings.ToUpper, "in lower case": strings.ToLower,
+	"with underscores": func(s string) string { return strings.ReplaceAll(s, "-", "_") },
+	"with dots":        func(s string) string { return strings.ReplaceAll(s, "-", ".") },
+}
+
+// TestForwardingHeaders: any of them, in any spelling and number and without a value, ends the trust in loopback, and nothing else.
+func TestForwardingHeaders(t *testing.T) {
+	zone := startZone(t)
+	address := strings.TrimPrefix(zone.url, "http://")
+	token := "Authorization: Bearer " + issue(t, zone, "root", []string{"mesh-system:admin"}, time.Hour)
+	ask := func(lines ...string) int {
+		return raw(t, address, append([]string{"GET /zones HTTP/1.1", "Host: localhost"}, lines...)...)
+	}
+	for _, name := range forwarded {
+		for how, spelled := range spellings {
+			name := spelled(name)
+			for _, lines := range [][]string{{name + ": 192.0.2.1"}, {name + ":"}, {name + ":", name + ": 127.0.0.1"}} {
+				if got := ask(lines...); got != http.StatusUnauthorized {
+					t.Errorf("%q %s: %d, want 401", lines, how, got)
+				}
+			}
+		}
+		if got := ask(name+": 192.0.2.1", token); got != http.StatusOK {
+			t.Errorf("%s with a token: %d", name, got)
+		}
+	}
+	own := []string{"User-Agent: curl/8", "Accept: */*", "Accept-Encoding: gzip", "Connection: keep-alive", "Cache-Control: no-cache", "Sec-Fetch-Site: none", "Traceparent: 00-1-1-01"}
+	if got := ask(own...); got != http.StatusOK {
+		t.Errorf("what a program on this machine sends: %d", got)
+	}
+}
+
+// TestWaysAroundLoopback are requests that somebody else's program may have sent on, told by other things than a header.
+func TestWaysAroundLoopback(t *testing.T) {
+	zone := startZone(t)
+	address := strings.TrimPrefix(zone.url, "http://")
+	for name, c := range map[string]struct {
+		want  int
+		lines []string
+	}{
+		"by itself":                  {200, []string{"GET /zones HTTP/1.1", "Host: localhost"}},
+		"another Host":               {403, []string{"GET /zones HTTP/1.1", "Host: causeway.example"}},
+		"an empty Host":              {403, []string{"GET /zones HTTP/1.1", "Host:"}},
+		"two Hosts":                  {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "Host: causeway.example"}},
+		"no Host":                    {400, []string{"GET /zones HTTP/1.1"}},
+		"a Host that is not ours":    {403, []string{"GET /zones HTTP/1.1", "Host: 0.0.0.0"}},
+		"a Host with a user":         {400, []string{"GET /zones HTTP/1.1", "Host: localhost@causeway.example"}},
+		"a number for a Host":        {403, []string{"GET /zones HTTP/1.1", "Host: 2130706433"}},
+		"a whole URL":                {401, []string{"GET http://localhost/zones HTTP/1.1", "Host: causeway.example"}},
+		"another whole URL":          {403, []string{"GET http://causeway.example/zones HTTP/1.1", "Host: localhost"}},
+		"HTTP/1.0":                   {401, []string{"GET /zones HTTP/1.0", "Host: localhost"}},
+		"a tunnel":                   {401, []string{"CONNECT localhost:5681 HTTP/1.1", "Host: localhost"}},
+		"headers that are taken out": {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Connection: X-Forwarded-For"}},
+		"a trailer":                  {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Trailer: X-Forwarded-For", "Transfer-Encoding: chunked", "", "0", "X-Forwarded-For: 192.0.2.1"}},
+		"HTTP/2":                     {415, []string{"PRI * HTTP/2.0", "", "SM", "", ""}}, // of which the server reads one request of HTTP/1
+		"PROXY, version 1":           {400, []string{"PROXY TCP4 192.0.2.1 127.0.0.1 4000 5681", "GET /zones HTTP/1.1", "Host: localhost"}},
+		"PROXY, version 1, unknown":  {400, []string{"PROXY UNKNOWN", "GET /zones HTTP/1.1", "Host: localhost"}},
+		"PROXY, version 2":           {400, []string{"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00GET /zones HTTP/1.1", "Host: localhost"}},
+		"folded headers":             {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Forwarded-For", " : 192.0.2.1"}},
+		"a space before the colon":   {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Forwarded-For : 192.0.2.1"}},
+		"a token in another header":  {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Auth-Token: nonsense"}},
+		"a token for a proxy":        {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Proxy-Authorization: Bearer nonsense"}},
+		"a token in the URL":         {401, []string{"GET /zones?access_token=nonsense HTTP/1.1", "Host: localhost"}},
+		"an empty Authorization":     {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Authorization:"}},
+		"a Bearer of nothing":        {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Authorization: Bearer "}},
+		"another scheme":             {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Authorization: Basic cm9vdDpyb290"}},
+		"two Authorizations":         {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Authorization:", "Authorization:"}},
+	} {
+		if got := raw(t, address, c.lines...); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

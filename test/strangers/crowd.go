@@ -1,0 +1,71 @@
+package strangers
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// Crowd is many connections that misbehave, each of which comes back a second after it ended.
+type Crowd struct {
+	// Attempts are taken by turns; Addresses is where the server listens, by port, and TLS which of them has it.
+	Attempts  []Attempt
+	Addresses map[string]string
+	TLS       map[string]bool
+	// Connections is how many there are at once; From are the local addresses that they come from, by turns: any when empty.
+	Connections int
+	From        []net.IP
+}
+
+// Run misbehaves until ctx ends, and waits.
+func (c *Crowd) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for i := range c.Connections {
+		all.Go(func() {
+			attempt := c.Attempts[i%len(c.Attempts)]
+			dialer := &net.Dialer{}
+			if len(c.From) > 0 {
+				dialer.LocalAddr = &net.TCPAddr{IP: c.From[i%len(c.From)]}
+			}
+			for ok := true; ok; ok = pause(ctx) {
+				c.once(ctx, dialer, attempt)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// once is one connection. How it ends is the server's affair.
+func (c *Crowd) once(ctx context.Context, dialer *net.Dialer, attempt Attempt) {
+	dialled, err := dialer.DialContext(ctx, "tcp", c.Addresses[attempt.Port])
+	if err != nil {
+		return
+	}
+	defer dialled.Close()
+	defer context.AfterFunc(ctx, func() { _ = dialled.Close() })()
+	conn := dialled
+	if attempt.InTLS && c.TLS[attempt.Port] {
+		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // a stranger does not care whom it attacks
+		if attempt.Port != "api" {
+			config.NextProtos = []string{"h2"}
+		}
+		secured := tls.Client(conn, config)
+		if secured.HandshakeContext(ctx) != nil {
+			return
+		}
+		conn = secured
+	}
+	_ = attempt.Run(ctx, conn) // the server's affair, as said
+}
+
+// pause waits a second and reports false when ctx has ended.
+func pause(ctx context.Context) bool {
+	select {
+	case <-time.After(time.Second):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// leftOut keeps out of an answer what who asks may not read, and counts it, each resource once. What several policies were merged
+// to is shown to who may read them all.
+type leftOut struct {
+	reader *api.Reader
+	keys   map[resources.Key]bool
+}
+
+func newLeftOut(reader *api.Reader) *leftOut {
+	return &leftOut{reader: reader, keys: map[resources.Key]bool{}}
+}
+
+// count is how many resources were left out.
+func (l *leftOut) count() int { return len(l.keys) }
+
+// out reports whether a resource is left out.
+func (l *leftOut) out(r *resources.Resource) bool {
+	if l.reader.May(r) {
+		return false
+	}
+	l.keys[r.Key] = true
+	return true
+}
+
+// anyOut reports whether one of the merged items is of a policy that is left out.
+func (l *leftOut) anyOut(origins []matching.Origin) bool {
+	found := false
+	for _, o := range origins {
+		found = l.out(o.Policy.Resource) || found
+	}
+	return found
+}
+
+// warnings are those of policies that may be read; policies are all that they may be of.
+func (l *leftOut) warnings(all []matching.Warning, policies []*matching.Policy) []matching.Warning {
+	if l.reader == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(w matching.Warning) bool {
+		i := slices.IndexFunc(policies, func(p *matching.Policy) bool { return p.KRI == w.Policy })
+		return i < 0 || l.out(policies[i].Resource)
+	})
+}
+
+// appendTexts adds the warnings that who asks may see.
+func (a *asked) appendTexts(texts []string, warnings []matching.Warning) []string {
+	var shown []string
+	for _, text := range appendTexts(nil, a.left.warnings(warnings, a.policies)) {
+		shown = append(shown, a.left.reader.Text(text))
+	}
+	return addTexts(texts, shown)
+}

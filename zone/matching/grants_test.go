@@ -1,0 +1,146 @@
+package matching
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ownedBy is a resource of a zone and namespace, both of which may be empty.
+func ownedBy(t *testing.T, typ resources.Type, zone, namespace, name, spec string) *resources.Resource {
+	t.Helper()
+	s, err := resources.NewSpec(typ, []byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &resources.Resource{
+		Key:    resources.Key{Type: typ, Mesh: "default", Name: name + "-" + zone + "-" + namespace},
+		Labels: map[string]string{resources.LabelDisplayName: name, resources.LabelOrigin: resources.OriginGlobal, "app": name}, Spec: s,
+	}
+	if zone != "" {
+		r.Labels[resources.LabelZone] = zone
+	}
+	if namespace != "" {
+		r.Labels[resources.LabelNamespace] = namespace
+	}
+	return r
+}
+
+// TestWhereRoutesMaySend: a route of zone-2's namespace cats, with what is granted, and the service that it names.
+func TestWhereRoutesMaySend(t *testing.T) {
+	const (
+		service = `{"ports":[{"port":80}]}`
+		byCats  = `{"from":[{"kind":"MeshHTTPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"MeshService"}]}`
+	)
+	of := func(zone, namespace, spec string) *resources.Resource {
+		return ownedBy(t, resources.TypeMeshReferenceGrant, zone, namespace, "grant", spec)
+	}
+	producer := Referrer{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Zone: "zone-2", Namespace: "cats", Role: resources.RoleProducer}
+	as := func(role resources.Role) Referrer { r := producer; r.Role = role; return r }
+	victim := map[string]string{resources.LabelZone: "zone-1", "app": "victim"}
+	for name, c := range map[string]struct {
+		from    Referrer
+		grant   *resources.Resource
+		labels  map[string]string
+		allowed bool
+	}{
+		"its own service":                          {from: producer, labels: map[string]string{resources.LabelZone: "zone-2", resources.LabelNamespace: "cats"}, allowed: true},
+		"its own namespace of another zone":        {from: producer, labels: map[string]string{resources.LabelZone: "zone-1", resources.LabelNamespace: "cats"}},
+		"another namespace of its zone":            {from: producer, labels: map[string]string{resources.LabelZone: "zone-2", resources.LabelNamespace: "dogs"}},
+		"nothing granted":                          {from: producer, labels: victim},
+		"granted by the owner":                     {from: producer, grant: of("zone-1", "dogs", byCats), labels: victim, allowed: true},
+		"granted by another namespace":             {from: producer, grant: of("zone-1", "birds", byCats), labels: victim},
+		"granted by itself":                        {from: producer, grant: of("zone-2", "cats", byCats), labels: victim},
+		"granted by itself in the owner's name":    {from: producer, grant: of("zone-2", "cats", strings.Replace(byCats, `"MeshService"`, `"MeshService","zone":"zone-1","namespace":"dogs"`, 1)), labels: victim},
+		"granted by the operator of its zone":      {from: producer, grant: of("zone-2", "", strings.Replace(byCats, `"MeshService"`, `"MeshService","zone":"zone-1","namespace":"dogs"`, 1)), labels: victim},
+		"granted by the operator of the zone":      {from: producer, grant: of("zone-1", "kuma-system", strings.Replace(byCats, `"MeshService"`, `"MeshService","namespace":"dogs"`, 1)), labels: victim, allowed: true},
+		"granted by the operator for himself only": {from: producer, grant: of("zone-1", "", byCats), labels: victim},
+		"granted by the operator of the mesh":      {from: producer, grant: of("", "", strings.Replace(byCats, `"MeshService"`, `"MeshService","zone":"zone-1","namespace":"dogs"`, 1)), labels: victim, allowed: true},
+		"granted to another zone":                  {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, "zone-2", "zone-3", 1)), labels: victim},
+		"granted to another namespace":             {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, "cats", "cows", 1)), labels: victim},
+		"granted to the grant's own zone":          {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, `"zone":"zone-2",`, "", 1)), labels: victim},
+		"granted to another kind of route":         {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, "MeshHTTPRoute", "MeshTCPRoute", 1)), labels: victim},
+		"granted by name":                          {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, `"MeshService"`, `"MeshService","name":"victim"`, 1)), labels: victim, allowed: true},
+		"granted another name":                     {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, `"MeshService"`, `"MeshService","name":"other"`, 1)), labels: victim},
+		"granted by labels":                        {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, `"MeshService"`, `"MeshService","labels":{"app":"victim"}`, 1)), labels: victim, allowed: true},
+		"granted other labels":                     {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, `"MeshService"`, `"MeshService","labels":{"app":"other"}`, 1)), labels: victim},
+		"granted an external service only":         {from: producer, grant: of("zone-1", "dogs", strings.Replace(byCats, "MeshService", "MeshExternalService", 1)), labels: victim},
+		"a consumer for its own clients":           {from: as(resources.RoleConsumer), labels: victim, allowed: true},
+		"the operator of a zone":                   {from: as(resources.RoleSystem), labels: victim, allowed: true},
+		"a role that has no routes":                {from: as(resources.RoleWorkloadOwner), labels: victim},
+		"a role that is not known":                 {from: as("king"), labels: victim},
+		"a producer without a home":                {from: Referrer{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Role: resources.RoleProducer}, labels: victim},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []*Destination
+			for _, r := range []*resources.Resource{
+				ownedBy(t, resources.TypeMeshService, "zone-1", "dogs", "victim", service), ownedBy(t, resources.TypeMeshService, "zone-1", "cats", "cat", service),
+				ownedBy(t, resources.TypeMeshService, "zone-2", "cats", "cat", service), ownedBy(t, resources.TypeMeshService, "zone-2", "dogs", "dog", service),
+			} {
+				d, err := NewDestination(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, d)
+			}
+			config := DestinationsConfig{Zone: "zone-1"}
+			if c.grant != nil {
+				config.Grants = append(config.Grants, c.grant)
+			}
+			x := NewDestinations(config, all)
+			ref := &resources.BackendRef{TargetRef: resources.TargetRef{Kind: resources.KindMeshService, Labels: c.labels}}
+			_, problem := x.ResolveBackend(c.from, ref)
+			if c.allowed && problem != "" || !c.allowed && !strings.HasPrefix(problem, refNotPermitted) {
+				t.Errorf("allowed %t, the problem is %q", c.allowed, problem)
+			}
+		})
+	}
+}
+
+// TestWhereRoutesMaySendAcrossZones: a MeshMultiZoneService is judged by who stands behind it, or is granted by its owner.
+func TestWhereRoutesMaySendAcrossZones(t *testing.T) {
+	from := Referrer{Type: resources.TypeMeshTCPRoute, Mesh: "default", Zone: "zone-2", Namespace: "cats", Role: resources.RoleProducer}
+	own := ownedBy(t, resources.TypeMeshService, "zone-2", "cats", "cat", `{"ports":[{"port":80}]}`)
+	other := ownedBy(t, resources.TypeMeshService, "zone-1", "dogs", "cat", `{"ports":[{"port":80}]}`)
+	multi := func(zones string) *resources.Resource {
+		return ownedBy(t, resources.TypeMeshMultiZoneService, "", "", "all", `{"selector":{"meshService":{"matchLabels":{"app":"cat"}`+zones+`}},"ports":[{"port":80}]}`)
+	}
+	grant := func(zone, namespace, kind string) *resources.Resource {
+		return ownedBy(t, resources.TypeMeshReferenceGrant, zone, namespace, "g", `{"from":[{"kind":"MeshTCPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"`+kind+`"}]}`)
+	}
+	for name, c := range map[string]struct {
+		multi    *resources.Resource
+		services []*resources.Resource
+		grant    *resources.Resource
+		allowed  bool
+	}{
+		"its own only":                 {multi: multi(""), services: []*resources.Resource{own}, allowed: true},
+		"another joined":               {multi: multi(""), services: []*resources.Resource{own, other}},
+		"another could not join":       {multi: multi(`,"zones":["zone-2"]`), services: []*resources.Resource{own, other}, allowed: true},
+		"another granted it":           {multi: multi(""), services: []*resources.Resource{own, other}, grant: grant("zone-1", "dogs", "MeshService"), allowed: true},
+		"the operator granted it":      {multi: multi(""), services: []*resources.Resource{own, other}, grant: grant("", "", "MeshMultiZoneService"), allowed: true},
+		"a zone granted the mesh's":    {multi: multi(""), services: []*resources.Resource{own, other}, grant: grant("zone-2", "", "MeshMultiZoneService")},
+		"nobody is there to permit it": {multi: multi("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []*Destination
+			for _, r := range append(c.services, c.multi) {
+				d, err := NewDestination(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, d)
+			}
+			config := DestinationsConfig{Zone: "zone-1"}
+			if c.grant != nil {
+				config.Grants = append(config.Grants, c.grant)
+			}
+			ref := &resources.BackendRef{TargetRef: resources.TargetRef{Kind: resources.KindMeshMultiZoneService, Name: "all"}, Port: 80}
+			_, problem := NewDestinations(config, all).ResolveBackend(from, ref)
+			if c.allowed && problem != "" || !c.allowed && !strings.HasPrefix(problem, refNotPermitted) {
+				t.Errorf("allowed %t, the problem is %q", c.allowed, problem)
+			}
+		})
+	}
+}

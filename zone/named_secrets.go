@@ -1,0 +1,109 @@
+package zone
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// namedSecrets answers about secrets that users manage.
+type namedSecrets struct {
+	keeper *secrets.Keeper
+	store  store.Reader
+	routes *api.Server
+}
+
+// register adds the routes by which users manage the secrets that resources of the zone refer to by name. Nothing gives one out.
+func (h *namedSecrets) register(routes *api.Server) {
+	h.routes = routes
+	routes.Handle(api.RouteSecrets, h.list)
+	routes.Handle(api.RoutePutSecret, h.put)
+	routes.Handle(api.RouteDeleteSecret, h.delete)
+}
+
+// list shows the names in one namespace, that of the query; permissions are judged by it.
+func (h *namedSecrets) list(w http.ResponseWriter, r *http.Request) error {
+	n, err := h.named(r, resources.VerbRead)
+	if err != nil {
+		return err
+	}
+	out := api.NamedSecrets{Items: []api.NamedSecret{}}
+	for _, there := range h.keeper.ListNamed(n.Mesh) {
+		if there.Namespace == n.Namespace {
+			out.Items = append(out.Items, api.NamedSecret(there))
+		}
+	}
+	return api.WriteJSON(w, http.StatusOK, out)
+}
+
+// named is the secret that a request is about, or with an empty name those of a namespace; it judges whether who asks may do that with it.
+func (h *namedSecrets) named(r *http.Request, verb string) (secrets.Named, error) {
+	n := secrets.Named{Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	err := h.routes.Authorize(r, access.Action{Verb: verb, Type: resources.AccessSecret, Scope: access.ScopeNamespace, Mesh: n.Mesh, Namespace: n.Namespace, Name: n.Name})
+	if err != nil {
+		return n, err
+	}
+	if verb != resources.VerbRead && !resources.IsName(n.Name) {
+		return n, api.BadField("name", "want lower-case letters, digits, dashes and dots, at most 253, got %q", n.Name)
+	}
+	if n.Namespace != "" && !resources.IsNamespaceName(n.Namespace) {
+		return n, api.BadField("namespace", "want a DNS label, got %q", n.Namespace)
+	}
+	return n, nil
+}
+
+// maxSecretBody is that of a secret in base64, and what stands around it, in bytes.
+const maxSecretBody = secrets.MaxNamed*4/3 + 1<<10
+
+// put stores a secret. What is in the request is never logged, nor in an answer.
+func (h *namedSecrets) put(w http.ResponseWriter, r *http.Request) error {
+	n, err := h.named(r, resources.VerbUpdate)
+	if err != nil {
+		return err
+	}
+	if h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: n.Mesh}) == nil {
+		return api.BadField("mesh", "there is no mesh %q here", n.Mesh)
+	}
+	var body api.SecretValue
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSecretBody))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&body) != nil { // its error might quote the secret
+		return api.BadField("value", `the body is not what is expected here: want {"value": "<base64>"} of at most %d bytes`, secrets.MaxNamed)
+	}
+	version, err := h.keeper.PutNamed(r.Context(), n, body.Value)
+	if err != nil {
+		return secretError(err)
+	}
+	return api.WriteJSON(w, http.StatusOK, struct {
+		Revision uint64 `json:"revision"`
+	}{version})
+}
+
+func (h *namedSecrets) delete(w http.ResponseWriter, r *http.Request) error {
+	n, err := h.named(r, resources.VerbDelete)
+	if err != nil {
+		return err
+	}
+	if err := h.keeper.DeleteNamed(r.Context(), n); err != nil {
+		return secretError(err)
+	}
+	return api.WriteJSON(w, http.StatusOK, struct{}{})
+}
+
+func secretError(err error) error {
+	switch {
+	case errors.Is(err, secrets.ErrNotFound):
+		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
+	case errors.Is(err, secrets.ErrLimit):
+		return api.BadField("value", "%v", err)
+	case errors.Is(err, secrets.ErrChanged):
+		return api.NewError(http.StatusConflict, "Conflict", err.Error()+": try again")
+	}
+	return err
+}

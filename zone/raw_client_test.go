@@ -1,0 +1,186 @@
+package zone_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// rawRequest is one request as it is written, and rawAnswer what came back; the application answers with the target that it got.
+type (
+	rawRequest struct{ method, target, headers string }
+	rawAnswer  struct {
+		status int
+		target string
+	}
+)
+
+// oneByOne sends requests over HTTP/1.1, on a connection that it opens again where Envoy closes it.
+func oneByOne(t *testing.T, certificate *tls.Certificate, port int, requests []rawRequest) []rawAnswer {
+	t.Helper()
+	var out []rawAnswer
+	for len(out) < len(requests) {
+		before := len(out)
+		conn := rawDial(t, certificate, port, "http/1.1")
+		r := bufio.NewReader(conn)
+		for ok := true; ok && len(out) < len(requests); {
+			q := requests[len(out)]
+			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: backend\r\n%s\r\n", q.method, q.target, q.headers)
+			resp, err := http.ReadResponse(r, nil) // a closed connection shows here
+			if err != nil {
+				break
+			}
+			body, err := io.ReadAll(resp.Body)
+			must(t, err)
+			out = append(out, rawAnswer{resp.StatusCode, string(body)})
+			ok = resp.StatusCode != http.StatusBadRequest // Envoy closes then, but only after a while
+		}
+		_ = conn.Close()
+		if len(out) == before {
+			t.Fatalf("no answer to %+v", requests[before])
+		}
+	}
+	return out
+}
+
+func rawDial(t *testing.T, certificate *tls.Certificate, port int, protocol string) *tls.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}, NextProtos: []string{protocol},
+	})
+	must(t, err)
+	must(t, conn.SetDeadline(time.Now().Add(2*patience)))
+	return conn
+}
+
+// multiplexed sends requests over one HTTP/2 connection, many streams at a time. Methods and paths are what they are.
+func multiplexed(t *testing.T, certificate *tls.Certificate, port int, requests []rawRequest) []rawAnswer {
+	t.Helper()
+	const atOnce = 64
+	conn := rawDial(t, certificate, port, "h2")
+	defer conn.Close()
+	buffered := bufio.NewWriterSize(conn, 1<<16)
+	f := http2.NewFramer(buffered, conn)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	_, _ = buffered.WriteString(http2.ClientPreface)
+	must(t, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}))
+	must(t, f.WriteWindowUpdate(0, 1<<30))
+	out := make([]rawAnswer, 0, len(requests))
+	for first := 0; first < len(requests); first += atOnce {
+		now := requests[first:min(first+atOnce, len(requests))]
+		for i, q := range now {
+			writeStream(t, f, uint32(2*(first+i)+1), q)
+		}
+		must(t, buffered.Flush())
+		out = append(out, readStreams(t, f, buffered, uint32(2*first+1), now)...)
+	}
+	return out
+}
+
+func writeStream(t *testing.T, f *http2.Framer, id uint32, q rawRequest) {
+	t.Helper()
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	enc.SetMaxDynamicTableSize(0)
+	fields := [][2]string{{":method", q.method}, {":scheme", "https"}, {":authority", "backend"}, {":path", q.target}}
+	for line := range strings.SplitSeq(q.headers, "\r\n") {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			fields = append(fields, [2]string{strings.ToLower(name), value})
+		}
+	}
+	for _, field := range fields {
+		must(t, enc.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+	}
+	must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+}
+
+// readStreams reads until each stream from first on has ended. A stream that Envoy resets counts as refused.
+func readStreams(t *testing.T, f *http2.Framer, w *bufio.Writer, first uint32, requests []rawRequest) []rawAnswer {
+	t.Helper()
+	out := make([]rawAnswer, len(requests))
+	for open := len(requests); open > 0; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatalf("%v, after %+v", err, requests[0])
+		}
+		id, ended := frame.Header().StreamID, false
+		i := int(id-first) / 2
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				must(t, errors.Join(f.WriteSettingsAck(), w.Flush()))
+			}
+		case *http2.GoAwayFrame:
+			t.Fatalf("Envoy goes away: %v, among %+v", frame, requests)
+		case *http2.RSTStreamFrame:
+			if out[i].status == 0 {
+				out[i].status = http.StatusBadRequest
+			}
+			ended = true
+		case *http2.MetaHeadersFrame:
+			_, _ = fmt.Sscan(frame.PseudoValue("status"), &out[i].status)
+			ended = frame.StreamEnded()
+		case *http2.DataFrame:
+			out[i].target += string(frame.Data())
+			ended = frame.StreamEnded()
+		}
+		if ended {
+			open--
+		}
+	}
+	return out
+}
+
+// keepsEchoing is an application that answers each request on a connection with its target, and counts what reached it by method.
+func keepsEchoing(t *testing.T) (port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go echoTargets(c)
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func echoTargets(c net.Conn) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		for header := line; strings.TrimSpace(header) != ""; {
+			if header, err = r.ReadString('\n'); err != nil {
+				return
+			}
+		}
+		target := ""
+		if fields := strings.Fields(line); len(fields) == 3 {
+			target = fields[1]
+		}
+		if _, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(target), target); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package xds
+
+import (
+	"fmt"
+
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Limits on what one stream may ask for.
+const (
+	maxNames        = 4096 // names in one request, versions in one, and names subscribed to at a time
+	maxName         = 1024 // bytes of a name, and of a version: longer than any that is served
+	maxUnknownTypes = 16   // types that are not served here
+)
+
+// Limits on what one proxy may ask for on all its streams together. An Envoy has one stream, and two while it restarts; a gRPC program
+// may have one for each service that it calls.
+const (
+	maxProxyStreams = 64
+	maxProxyNames   = 32 << 10
+)
+
+// problemLimits is what a proxy asked for and was not given: it is shown until a stream of it is served again.
+const problemLimits = "limits"
+
+// The limits as metrics name them.
+const (
+	limitStreams = "streams"
+	limitNames   = "names"
+	limitTypes   = "types"
+)
+
+// over refuses what a stream asks for, and tells the operator. Nobody but the proxy notices.
+func (s *session) over(limit string, code codes.Code, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	s.proxies.metrics.over.WithLabelValues(limit).Inc()
+	if p := s.proxy; p != nil {
+		if p.record.setProblem(problemLimits, "over a limit: "+text) {
+			s.proxies.insights.mark(p.record, soon)
+		}
+	}
+	return status.Error(code, text)
+}
+
+// acceptNames checks the names of a request, and the versions that the proxy says it has.
+func (s *session) acceptNames(names []string, versions map[string]string) error {
+	// Apart: a proxy that connects again names all that it asks for, and the version of each.
+	if len(names) > maxNames || len(versions) > maxNames {
+		return s.over(limitNames, codes.InvalidArgument, "more than %d names in one request", maxNames)
+	}
+	for _, name := range names {
+		if len(name) > maxName {
+			return s.over(limitNames, codes.InvalidArgument, "%.64q is longer than %d bytes", name, maxName)
+		}
+	}
+	for name, version := range versions {
+		if len(name) > maxName || len(version) > maxName {
+			return s.over(limitNames, codes.InvalidArgument, "%.64q, or its version, is longer than %d bytes", name, maxName)
+		}
+	}
+	return nil
+}
+
+// subscribed counts what a stream asks for now of a kind.
+func (s *session) subscribed(k kind, sub cache.Subscription) error {
+	n := len(sub.SubscribedResources())
+	if n > maxNames {
+		return s.over(limitNames, codes.InvalidArgument, "more than %d names subscribed to", maxNames)
+	}
+	more := n - s.names[k]
+	s.names[k] = n
+	if all := s.proxy.asked.Add(int64(more)); more > 0 && all > maxProxyNames {
+		return s.over(limitNames, codes.ResourceExhausted, "more than %d names subscribed to on all streams of the proxy", maxProxyNames)
+	}
+	return nil
+}
+
+// unsubscribe gives back what the stream counted.
+func (s *session) unsubscribe() {
+	for _, n := range s.names {
+		s.proxy.asked.Add(-int64(n))
+	}
+	s.names = [kinds]int{}
+}
+
+// full reports whether a proxy has as many streams as it may have. x.mu is held.
+func (p *proxy) full() bool { return len(p.sessions) >= maxProxyStreams }
+
+// attached makes the stream one of its proxy's, unless that has too many.
+func (s *session) attached(id proxyID) error {
+	p, ok := s.proxies.attach(id, s)
+	if !ok {
+		s.proxies.metrics.over.WithLabelValues(limitStreams).Inc()
+		if p.record.setProblem(problemLimits, fmt.Sprintf("over a limit: more than %d streams", maxProxyStreams)) {
+			s.proxies.insights.mark(p.record, soon)
+		}
+		return status.Errorf(codes.ResourceExhausted, "more than %d streams of %s", maxProxyStreams, id.Key)
+	}
+	s.proxy = p
+	return nil
+}
+
+// openLocked is how many streams of the proxy are open.
+func (r *record) openLocked() (n int) {
+	for _, s := range r.subscriptions {
+		if s.ended.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// dropEnded keeps the newest of a proxy's streams that have ended, as many as are shown. r.mu is held.
+func (r *record) dropEnded() {
+	for i := 0; len(r.subscriptions) > maxSubscriptions && i < len(r.subscriptions); {
+		if r.subscriptions[i].ended.IsZero() {
+			i++
+			continue
+		}
+		r.subscriptions = append(r.subscriptions[:i:i], r.subscriptions[i+1:]...)
+	}
+}
