@@ -150,14 +150,15 @@ func (c *crowd) leave(g *Guest) {
 	}
 }
 
-// fill gives free places to those that wait: of the address that has the fewest, the one that came first. c.mu is held.
+// fill gives free places to those that wait: of the address that has the fewest, the one that came last. Where more come than
+// are served, who came first has often given up, and is back at the end of the queue. c.mu is held.
 func (c *crowd) fill(now time.Time) {
 	for c.waiting > 0 && c.served < c.limits.served && c.err == nil {
 		next := c.next()
 		if len(next.served) >= c.limits.servedPerAddress {
 			return
 		}
-		g := next.waiting[0]
+		g := next.waiting[len(next.waiting)-1]
 		c.stopWaiting(g)
 		c.serve(g, now)
 	}
