@@ -37,7 +37,7 @@ func TestWhoComesLastIsServedFirst(t *testing.T) {
 	c := l.(*crowd)
 	waiting := func() int { c.mu.Lock(); defer c.mu.Unlock(); return c.waiting }
 	for end := time.Now().Add(10 * time.Second); waiting() < strangers+1 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	next, err := l.Accept()
 	if err != nil {
