@@ -59,6 +59,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 	zone := l.joined("zone-1")
 	proxy := l.proxy(zone)
 	planted := l.plant()
+	l.fields()
 	l.users(m.global)
 	l.users(zone)
 	l.authorities(zone)

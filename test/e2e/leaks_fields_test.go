@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// sensitiveFields is a document for each kind of place where specs hold secrets: SECRET stands for one, each time for another. None of them
+// is for the proxy of the test, which would have to be given it.
+var sensitiveFields = []string{
+	`{type: MeshExternalService, mesh: default, name: keys, spec: {match: {port: 443, protocol: http}, endpoints: [{address: 127.0.0.1, port: 1}],
+	 tls: {enabled: true, verification: {mode: SkipAll, clientCert: {inlineString: public}, clientKey: {inlineString: SECRET}}}}}`,
+	`{type: MeshGateway, mesh: default, name: keys, selectors: [{match: {kuma.io/service: nobody}}],
+	 conf: {listeners: [{port: 8443, protocol: HTTPS, tls: {mode: TERMINATE, certificates: [{inline: SECRET}]}}]}}`,
+	`{type: MeshHTTPRoute, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
+	 rules: [{matches: [{path: {type: PathPrefix, value: /}}], default: {filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Authorization, value: SECRET}]}}]}}]}]}}`,
+	`{type: MeshTrace, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
+	 default: {backends: [{type: OpenTelemetry, openTelemetry: {endpoint: "127.0.0.1:1"}, api_key: SECRET}]}}}`,
+	`{type: MeshMetric, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
+	 default: {backends: [{type: OpenTelemetry, openTelemetry: {endpoint: "127.0.0.1:1"}, password: SECRET}]}}}`,
+	`{type: MeshAccessLog, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
+	 from: [{targetRef: {kind: Mesh}, default: {backends: [{type: OpenTelemetry, openTelemetry: {endpoint: "127.0.0.1:1", token: SECRET}}]}}]}}`,
+	`{type: MeshProxyPatch, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
+	 default: {appendModifications: [{cluster: {operation: Add, value: "-----BEGIN PRIVATE KEY-----SECRET"}}]}}}`,
+}
+
+// fields puts a secret into each kind of place that specs have for them, on the global, and waits until the zone has those that cross.
+func (l *leaks) fields() {
+	l.t.Helper()
+	place := regexp.MustCompile("SECRET")
+	named := regexp.MustCompile(`type: (\w+)`)
+	// A MeshIdentity with a key in it is refused, and what stands in a Mesh is only read where a peer wrote it.
+	covered := map[resources.Type]bool{resources.TypeMeshIdentity: true, resources.TypeMesh: true}
+	for _, document := range sensitiveFields {
+		kind := resources.Type(named.FindStringSubmatch(document)[1])
+		covered[kind] = true
+		l.apply(l.global, place.ReplaceAllStringFunc(strings.ReplaceAll(document, "\n\t", " "), func(string) string {
+			random := make([]byte, 24)
+			_, _ = rand.Read(random) // it never fails
+			text := "s3cret" + hex.EncodeToString(random)
+			l.loot.addText("secret in a "+string(kind), text)
+			return text
+		}))
+		d, _ := resources.Lookup(kind)
+		l.arrivesAs("keys", "/meshes/default/"+d.Path)
+	}
+	for _, d := range resources.Descriptors() {
+		if d.Sensitive != nil && d.Policy == nil && !covered[d.Type] {
+			l.t.Errorf("%s has places for secrets, and no document of this test fills one", d.Type)
+		}
+	}
+}
