@@ -18,7 +18,7 @@ type ResourceChange struct {
 	Mesh      string `json:"mesh,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Result is created, updated or deleted.
+	// Result is created, updated or deleted; update or delete of what was only begun.
 	Result string        `json:"result"`
 	Diff   []FieldChange `json:"diff,omitempty"`
 	// Cut: there is more to the difference than the line may hold.

@@ -28,6 +28,8 @@ const (
 	Done   = "done"
 	Denied = "denied"
 	Failed = "failed"
+	// Unknown is what was begun, and of which this log does not know whether it was done: the server ended in between.
+	Unknown = "unknown"
 )
 
 // Entry is one line of the audit log. It must not hold secrets.
@@ -63,6 +65,8 @@ type Entry struct {
 	Changes []ResourceChange `json:"changes,omitempty"`
 	// Details are what else is worth knowing, by name.
 	Details map[string]string `json:"details,omitempty"`
+	// Intent is the mark of what was written down before it was done, see Log.Begin.
+	Intent string `json:"intent,omitempty"`
 	// Suppressed is how many refusals before this one were counted only, because there were too many.
 	Suppressed uint64 `json:"suppressed,omitempty"`
 }

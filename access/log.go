@@ -52,6 +52,9 @@ type Log struct {
 	flying     map[uint64]bool // guarded by mu: lines that have a seq and are not on disk yet
 	suppressed uint64          // guarded by mu
 	broken     error           // guarded by mu: why the last line of what was done could not be written
+	late       []Entry         // guarded by mu: lines about what was done that could not be written then; Ready writes them
+
+	intents *intents
 }
 
 // OpenLog opens the log, and continues the one that is there.
@@ -78,6 +81,9 @@ func OpenLog(c LogConfig) (*Log, error) {
 		}
 		l.last = max(l.last, last)
 	}
+	if err := l.recover(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
 }
 
@@ -86,11 +92,16 @@ func (l *Log) Close() error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.done.close(), l.refused.close())
+	err := errors.Join(l.done.close(), l.refused.close())
+	if l.intents != nil {
+		err = errors.Join(err, l.intents.close())
+	}
+	return err
 }
 
-// Record returns once e is on disk, a refusal once it is written; lines that come together share one fsync. Its error wraps ErrAudit: what was done must
-// then not be acknowledged. Refusals above a rate are only counted, and told of in the next line.
+// Record returns once e is on disk, a refusal once it is written; lines that come together share one fsync. Its error wraps ErrAudit. The line about
+// what was begun with Begin is then written as soon as the log can be written again; other things must not be acknowledged. Refusals
+// above a rate are only counted, and told of in the next line.
 func (l *Log) Record(_ context.Context, e Entry) error {
 	if l == nil {
 		return nil
@@ -104,7 +115,9 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 	if err != nil || queued == nil {
 		return err
 	}
-	err = into.write(queued)
+	if err = into.write(queued); err == nil {
+		l.intents.over(e.Intent)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.flying, e.Seq)
@@ -112,6 +125,9 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 		l.broken = err
 	}
 	if err != nil {
+		if e.Intent != "" {
+			l.late = append(l.late, e)
+		}
 		return fmt.Errorf("%w: %w", ErrAudit, err)
 	}
 	close(l.changed)
@@ -127,7 +143,10 @@ func (l *Log) queue(e *Entry, into *journal) (*group, error) {
 		l.suppressed++
 		return nil, nil
 	}
-	e.Seq, e.Time, e.Suppressed = l.last+1, l.config.Now().UTC(), l.suppressed
+	e.Seq, e.Suppressed = l.last+1, l.suppressed
+	if e.Time.IsZero() {
+		e.Time = l.config.Now().UTC()
+	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAudit, err)
@@ -135,21 +154,6 @@ func (l *Log) queue(e *Entry, into *journal) (*group, error) {
 	l.last, l.suppressed = e.Seq, 0
 	l.flying[e.Seq] = true
 	return into.add(e.Seq, line), nil
-}
-
-// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
-// into the log asks first; while it is not ready, each call tries again.
-func (l *Log) Ready(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	broken := l.broken
-	l.mu.Unlock()
-	if broken == nil {
-		return nil
-	}
-	return l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " + broken.Error()})
 }
 
 // LogQuery selects entries. Empty fields select all.

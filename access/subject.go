@@ -74,6 +74,8 @@ type Asked struct {
 	Subject Subject
 	// Entry is completed while the request is worked on.
 	Entry Entry
+	// Intent is what stands in the audit log of the request before anything is done; nil while there is none.
+	Intent *Intent
 	// Unjudged: the route alone does not decide, and nothing that decides has been asked yet.
 	Unjudged bool
 }

@@ -97,7 +97,7 @@ func traced(docs []document, err error) error {
 		return err
 	}
 	if answer.Status != http.StatusBadRequest || len(answer.InvalidParameters) == 0 {
-		return fmt.Errorf("nothing was stored: %s: %s", answer.Title, answer.Detail)
+		return becameOf(answer)
 	}
 	var lines []string
 	for _, p := range answer.InvalidParameters {
@@ -108,6 +108,18 @@ func traced(docs []document, err error) error {
 		lines = append(lines, line)
 	}
 	return refused(lines)
+}
+
+// becameOf says of a refused or failed request whether anything was stored, as far as that is known.
+func becameOf(answer *api.Error) error {
+	known := answer.Outcome == api.OutcomeNothing || answer.Outcome == "" && answer.Status < http.StatusInternalServerError
+	if known {
+		return fmt.Errorf("nothing was stored: %s: %s", answer.Title, answer.Detail)
+	}
+	return &advised{
+		fmt.Errorf("it is unknown whether anything was stored: %s: %s", answer.Title, answer.Detail),
+		"causewayctl diff shows what is not stored; to apply the same once more does no harm",
+	}
 }
 
 func (c *cli) printOutcomes(docs []document, result *api.BatchResult) error {

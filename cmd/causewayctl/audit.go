@@ -53,7 +53,7 @@ func newAudit(c *cli) *cobra.Command {
 	f.StringVar(&flags.user, "user", "", "only what this `user` did")
 	f.StringVar(&flags.typeName, "type", "", "only what is about this `type`")
 	f.StringVar(&flags.event, "event", "", "only this `kind`: write, delete, login, denied, issue, rotate, revoke, zone")
-	f.StringVar(&flags.outcome, "outcome", "", "only what was `done`, denied or failed")
+	f.StringVar(&flags.outcome, "outcome", "", "only what was `done`, denied or failed, or of which that is unknown")
 	f.IntVar(&flags.last, "last", 100, "without --since: how `many` entries")
 	f.BoolVarP(&flags.follow, "follow", "f", false, "stay, and show entries as they come")
 	return cmd

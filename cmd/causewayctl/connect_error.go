@@ -19,7 +19,7 @@ func explainTransport(address string, err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &advised{fmt.Errorf("%s did not answer in time", address), "--timeout allows more; is it the HTTP API's address?"}
+		return &advised{fmt.Errorf("%s did not answer in time%s", address, unknownIn(transport)), "--timeout allows more; is it the HTTP API's address?"}
 	}
 	const where = "say where the control plane is: --address URL, or " + addressEnv + " in the environment"
 	var dns *net.DNSError
@@ -38,6 +38,14 @@ func explainTransport(address string, err error) error {
 	case strings.Contains(err.Error(), "malformed HTTP response"):
 		return &advised{fmt.Errorf("%s does not speak HTTP", address), "is it the address of the HTTP API, and is it http or https? " + where}
 	default:
-		return &advised{fmt.Errorf("%s: %w", address, transport.Err), where}
+		return &advised{fmt.Errorf("%s: %w%s", address, transport.Err, unknownIn(transport)), where}
 	}
+}
+
+// unknownIn says of a request that would change something, and was not answered, what is known of it.
+func unknownIn(e *url.Error) string {
+	if e.Op == "Get" || e.Op == "Head" {
+		return ""
+	}
+	return "; it is unknown whether anything was changed"
 }

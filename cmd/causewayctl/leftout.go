@@ -6,12 +6,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 // leftOuts collects how much the answers to one command lack, because who asks may not read it. Safe for concurrent use.
 type leftOuts struct {
 	mu     sync.Mutex
 	byPath map[string]int // guarded by mu; pages of one list say the same number
+	warned []string       // guarded by mu: what the server warns of beside its answers
+}
+
+// warn takes down a warning of the server, once.
+func (l *leftOuts) warn(_, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.warned, text) {
+		l.warned = append(l.warned, text)
+	}
 }
 
 func (l *leftOuts) add(path string, n int) {
@@ -24,12 +36,15 @@ func (l *leftOuts) add(path string, n int) {
 	l.byPath[path] = max(l.byPath[path], n)
 }
 
-// sayLeftOut tells people, after the answer, what is not in it.
+// sayLeftOut tells people, after the answer, what is not in it, and what the server warns of.
 func (c *cli) sayLeftOut() {
 	c.left.mu.Lock()
 	defer c.left.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(c.left.byPath)) {
 		fmt.Fprintf(c.errOut, "%d left out of %s: you may not read them\n", c.left.byPath[path], path)
 	}
-	c.left.byPath = nil
+	for _, text := range c.left.warned {
+		fmt.Fprintf(c.errOut, "warning: %s\n", printing.Line(text))
+	}
+	c.left.byPath, c.left.warned = nil, nil
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -71,7 +70,8 @@ func noteCommit(ctx context.Context, commit *store.Commit) {
 }
 
 // audited runs a handler that may change something, and holds its answer back until the line about it is durable. While the
-// audit log cannot be written, nothing is done at all.
+// audit log cannot be written, nothing is done at all. Where it cannot be written any more once the thing is done, the answer is what was
+// done, with a warning; only what would give something out is held back.
 func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) error {
 	if s.config.Guard == nil || s.config.Guard.Audit() == nil {
 		return h(w, r)
@@ -82,23 +82,20 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) 
 	}
 	answer := &heldAnswer{header: w.Header()}
 	err := h(answer, r)
-	if refusal(err) != nil && !errors.Is(err, access.ErrAudit) {
-		return err // fail writes that line
-	}
 	asked := access.AskedOf(r.Context())
-	if asked.Entry.Event != "" {
-		entry := asked.Entry
-		entry.Outcome, entry.Status = access.Done, answer.status()
+	if refusal(err) != nil || asked.Entry.Event == "" {
+		log.End(asked.Intent)
 		if err != nil {
-			e := asError(err)
-			entry.Outcome, entry.Status, entry.Reason = access.Failed, e.Status, e.Detail
-			if len(e.InvalidParameters) > 0 {
-				entry.Reason += ": " + e.InvalidParameters[0].Field + ": " + e.InvalidParameters[0].Reason
-			}
+			return err // fail writes the line of a refusal
 		}
-		if failed := s.record(r.Context(), asked.Subject, entry); failed != nil {
-			return failed
+		return answer.send(w)
+	}
+	insistOnIntent(r, asked)
+	if failed := s.record(r.Context(), asked.Subject, outcomeOf(asked, answer, err)); failed != nil && err == nil {
+		if givesOut(asked.Entry.Event) {
+			return errHeldBack
 		}
+		warn(w.Header(), "the audit log could not be written after this was done: its line is late, and further changes are refused until it can be")
 	}
 	if err != nil {
 		return err
@@ -106,8 +103,27 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) 
 	return answer.send(w)
 }
 
-// record completes an entry and makes it durable.
-func (s *Server) record(ctx context.Context, by access.Subject, entry access.Entry) error {
+// outcomeOf is the line about what a handler did, or failed to do with err.
+func outcomeOf(asked *access.Asked, answer *heldAnswer, err error) access.Entry {
+	entry := asked.Entry
+	entry.Mark(asked.Intent)
+	entry.Outcome, entry.Status = access.Done, answer.status()
+	if err == nil {
+		return entry
+	}
+	e := asError(err)
+	entry.Outcome, entry.Status, entry.Reason = access.Failed, e.Status, e.Detail
+	if e.Outcome == OutcomeUnknown {
+		entry.Outcome = access.Unknown
+	}
+	if len(e.InvalidParameters) > 0 {
+		entry.Reason += ": " + e.InvalidParameters[0].Field + ": " + e.InvalidParameters[0].Reason
+	}
+	return entry
+}
+
+// askedBy completes an entry with who asks.
+func askedBy(by access.Subject, entry access.Entry) access.Entry {
 	if entry.User == "" {
 		entry.User = by.Name
 	}
@@ -118,6 +134,12 @@ func (s *Server) record(ctx context.Context, by access.Subject, entry access.Ent
 	if host, _, err := net.SplitHostPort(entry.From); err == nil {
 		entry.From = host
 	}
+	return entry
+}
+
+// record completes an entry and makes it durable.
+func (s *Server) record(ctx context.Context, by access.Subject, entry access.Entry) error {
+	entry = askedBy(by, entry)
 	err := s.config.Guard.Audit().Record(context.WithoutCancel(ctx), entry)
 	if err != nil {
 		s.config.Log.Error("the audit log cannot be written", "request", entry.Request, "user", entry.User, "error", err)
@@ -150,36 +172,4 @@ func (s *Server) refusedFor(r *http.Request, err error) error {
 		return failed
 	}
 	return err
-}
-
-// heldAnswer is an answer that is not sent yet. Answers to changes are small.
-type heldAnswer struct {
-	header http.Header
-	code   int
-	body   bytes.Buffer
-}
-
-func (a *heldAnswer) Header() http.Header         { return a.header }
-func (a *heldAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
-
-func (a *heldAnswer) WriteHeader(code int) {
-	if a.code == 0 {
-		a.code = code
-	}
-}
-
-func (a *heldAnswer) status() int {
-	if a.code == 0 {
-		return http.StatusOK
-	}
-	return a.code
-}
-
-func (a *heldAnswer) send(w http.ResponseWriter) error {
-	w.WriteHeader(a.status())
-	_, err := w.Write(a.body.Bytes()) //nolint:gosec // what the handler has written, as JSON
-	if err != nil {
-		return http.ErrAbortHandler
-	}
-	return nil
 }

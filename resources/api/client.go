@@ -36,6 +36,8 @@ type ClientConfig struct {
 	// LeftOut, where it is set, is told of each answer that lacks what the asker may not read, and how much that is. It may be called
 	// from several goroutines at once.
 	LeftOut func(path string, n int)
+	// Warned, where it is set, is told of what the server warns of beside an answer. It may be called from several goroutines at once.
+	Warned func(path, text string)
 }
 
 // Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error. What it has written is in
@@ -109,6 +111,11 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	}
 	if revision, err := strconv.ParseUint(resp.Header.Get(RevisionHeader), 10, 64); err == nil {
 		c.AtLeast(revision)
+	}
+	if c.config.Warned != nil {
+		for _, text := range warningsIn(resp.Header) {
+			c.config.Warned(r.Path, text)
+		}
 	}
 	if c.config.LeftOut != nil {
 		if n := leftOutOf(raw); n > 0 {

@@ -33,6 +33,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.checkWithdrawal(r.Context(), state, key)
 	}, Cause: store.CauseOf(r.Context())}
+	if err := s.intendBatch(r.Context(), batch); err != nil {
+		return err
+	}
 	commit, err := s.config.Store.Apply(r.Context(), batch)
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ type Error struct {
 	Instance string `json:"instance,omitempty"`
 	// InvalidParameters name the fields that are wrong.
 	InvalidParameters []InvalidParameter `json:"invalid_parameters,omitempty"`
+	// Outcome is what became of a request that would change something, where the server says: OutcomeNothing or OutcomeUnknown.
+	Outcome string `json:"outcome,omitempty"`
 	// Details and Causes say the same once more, for older clients.
 	Details string  `json:"details"`
 	Causes  []Cause `json:"causes,omitempty"`
@@ -42,6 +44,14 @@ type Cause struct {
 }
 
 const errorType = "/std-errors"
+
+// Outcomes of requests that failed.
+const (
+	// OutcomeNothing: nothing was stored, and nothing will be.
+	OutcomeNothing = "nothing"
+	// OutcomeUnknown: it may have been done, or may still be: read before you decide, or send the same once more.
+	OutcomeUnknown = "unknown"
+)
 
 // statusClientClosed is what a request ends with whose client went away.
 const statusClientClosed = 499
@@ -89,6 +99,12 @@ func (e *Error) complete() *Error {
 	return &c
 }
 
+// with says what became of a change.
+func (e *Error) with(outcome string) *Error {
+	e.Outcome = outcome
+	return e
+}
+
 // asError maps every error that a handler returns; it is the only place that does.
 func asError(err error) *Error {
 	var ours *Error
@@ -112,23 +128,25 @@ func asError(err error) *Error {
 			WithField("document", "is larger than %d bytes", tooLarge.Limit)
 	case errors.As(err, &unstorable):
 		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large", unstorable.Error()+"; nothing was stored").
-			WithField("spec", "%s", unstorable.Error())
+			WithField("spec", "%s", unstorable.Error()).with(OutcomeNothing)
 	case errors.Is(err, store.ErrNotFound):
 		return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found")
 	case errors.Is(err, store.ErrConflict):
 		return NewError(http.StatusConflict, "Conflict", err.Error())
 	case errors.Is(err, store.ErrUncertain):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; read it again before you decide, or send the same once more")
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; read it again before you decide, or send the same once more").with(OutcomeUnknown)
+	case errors.Is(err, errHeldBack):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+": ask again when it can be").with(OutcomeUnknown)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; nothing was stored, try again")
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; nothing was stored, try again").with(OutcomeNothing)
 	case errors.Is(err, resources.ErrUnknownType):
 		return NewError(http.StatusBadRequest, "Bad Request", err.Error())
 	case errors.Is(err, context.Canceled):
-		return NewError(statusClientClosed, "Client Closed Request", "the client went away")
+		return NewError(statusClientClosed, "Client Closed Request", "the client went away").with(OutcomeUnknown)
 	case errors.Is(err, context.DeadlineExceeded):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", "the request took too long, try again")
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", "the request took too long, try again").with(OutcomeUnknown)
 	default:
-		return NewError(http.StatusInternalServerError, "Internal Server Error", "the server failed; its log has the reason")
+		return NewError(http.StatusInternalServerError, "Internal Server Error", "the server failed; its log has the reason").with(OutcomeUnknown)
 	}
 }
 
@@ -150,7 +168,7 @@ func refusal(err error) *Error {
 	case errors.Is(err, access.ErrTooMany):
 		return NewError(http.StatusTooManyRequests, "Too Many Requests", err.Error())
 	case errors.Is(err, access.ErrAudit):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+", and nothing is done that is not in it: see the server's log")
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+", and nothing is done that is not in it: see the server's log").with(OutcomeNothing)
 	}
 	return nil
 }

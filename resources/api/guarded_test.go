@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -200,4 +201,58 @@ func FuzzBodies(f *testing.F) {
 			}
 		}
 	})
+}
+
+// blockLines makes that the log's next lines about what was done cannot be written, until unblock: each of them begins a file of its own.
+func blockLines(t *testing.T, dir string) (unblock func()) {
+	t.Helper()
+	var made []string
+	for seq := range 40 {
+		path := filepath.Join(dir, "audit", fmt.Sprintf("done-%020d.jsonl", seq))
+		if err := os.Mkdir(path, 0o700); err == nil {
+			made = append(made, path)
+		}
+	}
+	return func() {
+		for _, path := range made {
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// What was stored is answered as stored, also when the line about it cannot be written any more; nothing more is done then, and the line
+// is written once it can be.
+func TestTheAnswerIsWhatWasDone(t *testing.T) {
+	dir := t.TempDir()
+	server, guard := guardedServer(t, dir, access.Settings{AuditFileBytes: 1})
+	unblock := blockLines(t, dir)
+	path := "/meshes/default/meshtimeouts/a"
+	status, answer := ask(t, server, http.MethodPut, path, retry)
+	if status != http.StatusCreated || !strings.Contains(answer, `"revision"`) || !strings.Contains(answer, "Warning: 299 causeway") {
+		t.Errorf("a write that was stored: %d\n%s", status, answer)
+	}
+	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"outcome": "nothing"`) {
+		t.Errorf("the next one: %d\n%s", status, answer)
+	}
+	if status, _ := ask(t, server, http.MethodGet, path, ""); status != http.StatusOK {
+		t.Errorf("what was stored: %d", status)
+	}
+	unblock()
+	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusOK || strings.Contains(answer, "Warning") {
+		t.Errorf("once lines can be written again: %d\n%s", status, answer)
+	}
+	var told []string
+	if err := guard.Audit().Read(access.LogQuery{Outcome: access.Done}, func(e access.Entry) bool {
+		for _, c := range e.Changes {
+			told = append(told, c.Result+" "+c.Name)
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(told, ", "); got != "created a, deleted a" {
+		t.Errorf("the log tells of %s", got)
+	}
 }

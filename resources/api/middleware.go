@@ -131,7 +131,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status >= http.StatusInternalServerError && !errors.Is(err, errPanic) {
 		s.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", e.Status, "error", err)
 	}
-	if err := WriteJSON(w, e.Status, e.complete()); err != nil {
+	e = e.complete()
+	if !changes(r.Method) {
+		e.Outcome = ""
+	}
+	if err := WriteJSON(w, e.Status, e); err != nil {
 		s.config.Log.Debug("answer not sent", "path", r.URL.Path, "error", err)
 	}
 }

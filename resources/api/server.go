@@ -112,6 +112,9 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		if err := checkNames(r, row); err != nil {
 			return err
 		}
+		if err := s.intend(r, row); err != nil {
+			return err
+		}
 		return h(w, r)
 	}
 	s.mux.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) {

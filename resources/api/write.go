@@ -36,7 +36,11 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*reso
 		return nil, nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		commit, err := s.config.Store.Apply(ctx, s.batchOf(ctx, labelled))
+		batch := s.batchOf(ctx, labelled)
+		if err := s.intendBatch(ctx, batch); err != nil {
+			return nil, nil, err
+		}
+		commit, err := s.config.Store.Apply(ctx, batch)
 		if errors.Is(err, store.ErrConflict) && attempt < maxStatusRetries {
 			continue
 		}

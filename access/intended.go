@@ -1,0 +1,105 @@
+package access
+
+import (
+	"context"
+	"fmt"
+)
+
+// Begin writes down what is about to be done, before it is: a server that ends before the line about it is written says so when it is back.
+// Its error wraps ErrAudit: then nothing may be done. It forces nothing to the disk. Call Record with Mark, or End.
+func (l *Log) Begin(e Entry) (*Intent, error) {
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	after := l.last
+	l.mu.Unlock()
+	e.bound()
+	e.Time = l.config.Now().UTC()
+	i, err := l.intents.begin(after, &e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAudit, err)
+	}
+	return i, nil
+}
+
+// End says that there will be no line about an intent: nothing was done that belongs into the log.
+func (l *Log) End(i *Intent) {
+	if l != nil && i != nil {
+		l.intents.over(i.id)
+	}
+}
+
+// Mark says that an entry is the line about the intent.
+func (e *Entry) Mark(i *Intent) {
+	if i != nil {
+		e.Intent = i.id
+	}
+}
+
+// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
+// into the log asks first; while it is not ready, each call tries again, and then writes what is late.
+func (l *Log) Ready(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	broken, late := l.broken, l.late
+	if broken != nil {
+		l.late = nil
+	}
+	l.mu.Unlock()
+	if broken == nil {
+		return nil
+	}
+	err := l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " + broken.Error()})
+	for i := range late {
+		if err != nil {
+			l.keepLate(late[i:])
+			break
+		}
+		if err = l.Record(ctx, late[i]); err != nil {
+			l.keepLate(late[i+1:]) // the one that failed is kept already
+			break
+		}
+	}
+	return err
+}
+
+// keepLate puts lines back that could not be written.
+func (l *Log) keepLate(late []Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = append(l.late, late...)
+}
+
+// recover writes a line about each thing that the last process began and did not end: nobody knows whether it was done.
+func (l *Log) recover() error {
+	var left []intentLine
+	var err error
+	if l.intents, left, err = openIntents(l.config.Dir, l.config.Now()); err != nil || len(left) == 0 {
+		return err
+	}
+	after := left[0].After
+	for _, line := range left {
+		after = min(after, line.After)
+	}
+	told := map[string]bool{}
+	if err := l.done.lines(after, func(e Entry) bool {
+		told[e.Intent] = true
+		return true
+	}); err != nil {
+		return err
+	}
+	for _, line := range left {
+		if told[line.ID] {
+			l.intents.over(line.ID)
+			continue
+		}
+		e := *line.Entry
+		e.Outcome, e.Intent = Unknown, line.ID
+		e.Reason = "the server ended before it wrote what became of this: it was done or it was not"
+		_ = l.Record(context.Background(), e) // what cannot be written now is late
+	}
+	return nil
+}

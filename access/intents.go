@@ -1,0 +1,205 @@
+package access
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Intent is something that is about to be done, and whose line in the audit log comes after it. A nil Intent is none.
+type Intent struct {
+	id string
+	// after is the seq of the last line when it began: the line about it comes later.
+	after uint64
+}
+
+// intents is a small file of what is about to be done. A line goes in before anything is done, and another when the line of the audit log
+// about it is written; what has the first only, when a log is opened, is something of which nobody knows whether it was done. Lines
+// are written and not forced to the disk: they outlive the process, and what was acknowledged is in the audit log.
+type intents struct {
+	path, run string
+
+	mu   sync.Mutex
+	file *os.File          // guarded by mu
+	size int64             // guarded by mu
+	last uint64            // guarded by mu
+	open map[string][]byte // guarded by mu: the lines of those that are not over
+}
+
+// intentLine is a line of the file: what is about to be done, or which of them is over.
+type intentLine struct {
+	ID    string `json:"id,omitempty"`
+	After uint64 `json:"after,omitempty"`
+	Entry *Entry `json:"entry,omitempty"`
+	Over  string `json:"over,omitempty"`
+}
+
+const (
+	intentsFile = "intents.jsonl"
+	// intentsBytes is the size above which lines of what is over are dropped.
+	intentsBytes = 64 << 10
+)
+
+// openIntents opens the file of a folder, and returns what the last process that had it began and did not end.
+func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
+	in := &intents{path: filepath.Join(dir, intentsFile), run: strconv.FormatInt(now.UnixNano(), 36), open: map[string][]byte{}}
+	f, err := os.OpenFile(in.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("audit log: %w", err)
+	}
+	in.file = f
+	left, err := in.read(f)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("audit log %s: %w", in.path, err), f.Close())
+	}
+	return in, left, nil
+}
+
+// read reads the file. A last line that a crash has cut off is cut away.
+func (in *intents) read(f *os.File) ([]intentLine, error) {
+	begun := map[string]intentLine{}
+	var order []string
+	lines := bufio.NewReader(f)
+	for {
+		raw, err := lines.ReadBytes('\n')
+		var line intentLine
+		if errors.Is(err, io.EOF) || err == nil && json.Unmarshal(raw, &line) != nil {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		in.size += int64(len(raw))
+		if line.Over != "" {
+			delete(begun, line.Over)
+			delete(in.open, line.Over)
+			continue
+		}
+		if line.Entry != nil {
+			begun[line.ID], in.open[line.ID] = line, raw
+			order = append(order, line.ID)
+		}
+	}
+	var left []intentLine
+	for _, id := range order {
+		if line, ok := begun[id]; ok {
+			left = append(left, line)
+		}
+	}
+	return left, f.Truncate(in.size)
+}
+
+// begin writes down what is about to be done. Nothing may be done when it fails.
+func (in *intents) begin(after uint64, e *Entry) (*Intent, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.last++
+	i := &Intent{id: in.run + "-" + strconv.FormatUint(in.last, 36), after: after}
+	raw, err := json.Marshal(intentLine{ID: i.id, After: after, Entry: e})
+	if err != nil {
+		return nil, err
+	}
+	raw = append(raw, '\n')
+	if err := in.stillThere(); err != nil {
+		return nil, err
+	}
+	if err := in.write(raw); err != nil {
+		return nil, err
+	}
+	in.open[i.id] = raw
+	return i, nil
+}
+
+// stillThere: a folder that was moved away or removed takes lines that nobody will find.
+func (in *intents) stillThere() error {
+	if in.file == nil {
+		return os.ErrClosed
+	}
+	there, err := os.Stat(in.path)
+	if err != nil {
+		return err
+	}
+	ours, err := in.file.Stat()
+	if err == nil && !os.SameFile(there, ours) {
+		err = fmt.Errorf("%s is another file than the one that was opened", in.path)
+	}
+	return err
+}
+
+// write appends a line whole, or nothing.
+func (in *intents) write(line []byte) error {
+	_, err := in.file.Write(line)
+	if err != nil {
+		return errors.Join(err, in.file.Truncate(in.size))
+	}
+	in.size += int64(len(line))
+	return nil
+}
+
+// over notes that an intent needs to be remembered no longer. What cannot be noted is told of as unknown after a restart, unless its line
+// is in the log.
+func (in *intents) over(id string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if _, ok := in.open[id]; !ok || in.file == nil {
+		return
+	}
+	delete(in.open, id)
+	if in.size > intentsBytes && in.compact() == nil {
+		return
+	}
+	if raw, err := json.Marshal(intentLine{Over: id}); err == nil {
+		_ = in.write(append(raw, '\n'))
+	}
+}
+
+// compact drops the lines of what is over, unless that would drop little.
+func (in *intents) compact() error {
+	if len(in.open) == 0 {
+		err := in.file.Truncate(0)
+		if err == nil {
+			in.size = 0
+		}
+		return err
+	}
+	var kept bytes.Buffer
+	for _, line := range in.open {
+		kept.Write(line)
+	}
+	if int64(kept.Len()) > in.size/2 {
+		return errors.ErrUnsupported
+	}
+	next := in.path + ".next"
+	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(kept.Bytes()); err == nil {
+		err = os.Rename(next, in.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	_ = in.file.Close()
+	in.file, in.size = f, int64(kept.Len())
+	return nil
+}
+
+func (in *intents) close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.file == nil {
+		return nil
+	}
+	err := in.file.Close()
+	in.file = nil
+	return err
+}
