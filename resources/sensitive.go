@@ -139,9 +139,11 @@ func (e *secretEditor) value(at place, v any, secret bool) (any, error) {
 	return v, nil
 }
 
+var withoutDashes = strings.NewReplacer("-", "", "_", "")
+
 // named reports whether a field's name says that it holds a secret. Of `key`, which is the name of much, it does where it is a source.
 func named(name string, v any) bool {
-	plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
+	plain := withoutDashes.Replace(strings.ToLower(name))
 	if plain != "key" {
 		return slices.Contains(secretNames, plain)
 	}

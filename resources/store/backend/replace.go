@@ -64,8 +64,12 @@ func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources
 		}
 	}
 	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405")
-	if err := os.Rename(c.Path, aside); err != nil {
+	// A second name, and then the new file under the first: at no moment is there no store, which a server would begin anew.
+	if err := os.Link(c.Path, aside); err != nil {
 		return "", err
 	}
-	return aside, bolt.Create(c.Path, revision, rs)
+	if err := bolt.Replace(c.Path, revision, rs); err != nil {
+		return "", errors.Join(err, os.Remove(aside))
+	}
+	return aside, nil
 }

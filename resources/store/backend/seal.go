@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
@@ -15,51 +14,64 @@ import (
 type Sealer interface {
 	// Over returns s with all that is put into it sealed.
 	Over(s store.Store) store.Store
+	// Seal returns r with its secrets sealed, and r itself where there is none in the clear. old is what is there now, or nil.
+	Seal(r, old *resources.Resource) (*resources.Resource, error)
 	// SealStored seals what is in the clear in s, and says how many resources that concerned.
 	SealStored(ctx context.Context, s store.Store) (int, error)
 }
 
-// OpenSealed is Open of a store in which secrets of specs are sealed by f. What an older version left in the clear is sealed first; a file
-// is then written anew, because what was there before stays in its free pages. Errors: those of Open and of f.
+// OpenSealed is Open of a store in which secrets of specs are sealed by f. What an older version left in the clear is sealed first: a file is
+// replaced by a sealed copy in one step, for what is overwritten in it stays in its free pages, and a process that is killed meanwhile
+// leaves either the one or the other. Errors: those of Open and of f.
 func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 	s, err := Open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	s.Store = f.Over(s.Store)
-	n, err := f.SealStored(ctx, s)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("seal what is in the clear: %w", err), s.Close())
-	}
-	if n == 0 {
-		return s, nil
-	}
-	c.logger().Info("store: sealed secrets that stood in the clear; earlier copies and backups hold them still", "resources", n)
+	n := 0
 	if s.shared != nil {
-		return s, nil
+		n, err = f.SealStored(ctx, s.Store)
+	} else {
+		s, n, err = sealFile(ctx, c, s, f)
 	}
-	rs := slices.Collect(store.All(s.Snapshot()))
-	revision := s.Snapshot().Revision()
-	if err := s.Close(); err != nil {
-		return nil, err
+	if err != nil {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+		return nil, fmt.Errorf("seal what is in the clear: %w", err)
 	}
-	fresh := c.Path + ".sealed"
-	if err := errors.Join(removeIfThere(fresh), bolt.Create(fresh, revision, rs)); err != nil {
-		return nil, fmt.Errorf("write the store anew: %w", err)
-	}
-	if err := os.Rename(fresh, c.Path); err != nil {
-		return nil, err
-	}
-	if s, err = Open(ctx, c); err != nil {
-		return nil, err
+	if n > 0 {
+		c.logger().Info("store: sealed secrets that stood in the clear; earlier copies and backups hold them still", "resources", n)
 	}
 	s.Store = f.Over(s.Store)
 	return s, nil
 }
 
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+// sealFile returns s, or what was opened in its stead when the file was replaced. n is how many resources were sealed.
+func sealFile(ctx context.Context, c Config, s *Store, f Sealer) (opened *Store, n int, err error) {
+	snapshot := s.Snapshot()
+	revision := snapshot.Revision() + 1
+	var rs []*resources.Resource
+	for r := range store.All(snapshot) {
+		sealed, err := f.Seal(r, r)
+		if err != nil {
+			return s, 0, err
+		}
+		if sealed != r {
+			sealed.Revision = revision
+			n++
+		}
+		rs = append(rs, sealed)
 	}
-	return nil
+	if n == 0 {
+		return s, 0, nil
+	}
+	if err := s.Close(); err != nil {
+		return nil, 0, err
+	}
+	if err := bolt.Replace(c.Path, revision, rs); err != nil {
+		return nil, 0, fmt.Errorf("write the store anew: %w", err)
+	}
+	opened, err = Open(ctx, c)
+	return opened, n, err
 }

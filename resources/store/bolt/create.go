@@ -30,6 +30,22 @@ func Create(path string, revision uint64, rs []*resources.Resource) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// Replace is Create where a file is there, which it takes the place of in one step: whoever is killed meanwhile leaves either the
+// one or the other. Nobody may have it open. Errors: the operating system's.
+func Replace(path string, revision uint64, rs []*resources.Resource) error {
+	fresh := path + ".fresh"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := Create(fresh, revision, rs); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
 func fill(path string, revision uint64, rs []*resources.Resource) error {
 	f, err := openFile(path, time.Second)
 	if err != nil {
