@@ -19,8 +19,12 @@ import (
 
 var replicaRounds = flag.Int("replica-rounds", 1, "how many rounds TestReplicasKilledInTurn goes: each kills a replica, an etcd member, and both at once")
 
-// standing is how many policies nobody touches.
-const standing = 20
+const (
+	// standing is how many policies nobody touches.
+	standing = 20
+	// longTimeout is where values begin, in milliseconds: requests that go through Envoys meanwhile take less.
+	longTimeout = 100_000
+)
 
 // killedInTurn is a mesh of three replicas on three etcd members, under a writer on each replica and one in a zone.
 type killedInTurn struct {
@@ -55,7 +59,7 @@ func newKilledInTurn(t *testing.T) *killedInTurn {
 	t.Helper()
 	k := &killedInTurn{replicated: newReplicated(t, 3, 3, 4), rng: rand.New(rand.NewPCG(*crashSeed, 8)), untouch: map[string]string{}}
 	for i := range standing {
-		name, value := fmt.Sprintf("standing-%d", i), fmt.Sprint(1000+i)
+		name, value := fmt.Sprintf("standing-%d", i), fmt.Sprint(longTimeout+i)
 		k.untouch[name] = value
 		k.must(k.globals[i%3].API.Put(t.Context(), "/meshes/default/meshtimeouts/"+name, timeoutOf(name, value)))
 	}
@@ -63,6 +67,9 @@ func newKilledInTurn(t *testing.T) *killedInTurn {
 		k.writers = append(k.writers, newLedger(g, fmt.Sprintf("g%d", i), "meshtimeouts", timeoutOf, timeoutValue))
 	}
 	k.writers = append(k.writers, newLedger(k.zones["zone-0"], "z", "meshtimeouts", timeoutOf, timeoutValue))
+	for _, l := range k.writers {
+		l.next = longTimeout
+	}
 	k.agrees()
 	return k
 }
@@ -146,7 +153,7 @@ func unanswered(err error) bool {
 func (l *ledger) settle(ctx context.Context) error {
 	last := l.path + "/" + l.prefix + "-last"
 	err := cluster.Until(ctx, patience, l.server.Name()+" to write again", func(ctx context.Context) error {
-		err := l.server.API.Put(ctx, last, l.doc(l.prefix+"-last", "1"))
+		err := l.server.API.Put(ctx, last, l.doc(l.prefix+"-last", fmt.Sprint(longTimeout)))
 		if err == nil {
 			err = l.server.API.Delete(ctx, last)
 		}

@@ -28,6 +28,8 @@ type ZoneConfig struct {
 	// KDS is the global's host:port, CA what its certificate is verified by.
 	KDS string
 	CA  *x509.CertPool
+	// Certificate, when set, is what it shows of itself: without one the global has to let strangers in.
+	Certificate *tls.Certificate
 	// Types are asked for.
 	Types []string
 	// Refuse, when set, returns why a resource is not accepted, or "".
@@ -70,8 +72,12 @@ const (
 
 // Connect opens both streams. Errors that come later are Err's.
 func Connect(ctx context.Context, cfg ZoneConfig) (*Zone, error) {
+	config := &tls.Config{RootCAs: cfg.CA, MinVersion: tls.VersionTLS12}
+	if cfg.Certificate != nil {
+		config.Certificates = []tls.Certificate{*cfg.Certificate}
+	}
 	conn, err := grpc.NewClient(cfg.KDS,
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: cfg.CA, MinVersion: tls.VersionTLS12})),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(10<<20), grpc.UseCompressor(gzip.Name)))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,324 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// What one request does to one policy, and what it was answered.
+type (
+	asking struct {
+		key  int
+		kind string // put, batch, delete, read
+		put  int
+		// least is the revision that a read waits for: a write of this policy was answered with it. 0 when it waits for none.
+		least uint64
+	}
+	answer struct {
+		// unknown: nobody was told what happened, or whether.
+		unknown bool
+		// said is created, updated, unchanged, stored (one of the three), deleted or absent; was is what a read saw, 0 for nothing.
+		said     string
+		was      int
+		revision uint64
+	}
+	// policyState is a policy: its value, 0 for none, and the last revision that a write of it was answered with.
+	policyState struct {
+		value    int
+		revision uint64
+	}
+)
+
+// apiRegister is what the API promises of one policy. It knows nothing of stores and replicas.
+func apiRegister() porcupine.Model {
+	return porcupine.Model{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			byKey := map[int][]porcupine.Operation{}
+			for _, o := range history {
+				k := o.Input.(asking).key
+				byKey[k] = append(byKey[k], o)
+			}
+			var out [][]porcupine.Operation
+			for _, h := range byKey {
+				out = append(out, h)
+			}
+			return out
+		},
+		Init: func() any { return policyState{} },
+		Step: func(state, in, out any) (bool, any) { return state.(policyState).step(in.(asking), out.(answer)) },
+		DescribeOperation: func(in, out any) string {
+			return fmt.Sprintf("%+v -> %+v", in, out)
+		},
+	}
+}
+
+func (p policyState) step(in asking, out answer) (bool, policyState) {
+	next, said, changes := p, "", true
+	switch {
+	case in.kind == "read":
+		return out.unknown || out.was == p.value && p.revision >= in.least, p
+	case in.kind == "delete" && p.value == 0:
+		said, changes = "absent", false
+	case in.kind == "delete":
+		next.value, said = 0, "deleted"
+	case p.value == 0:
+		next.value, said = in.put, "created"
+	case p.value == in.put:
+		said, changes = "unchanged", false
+	default:
+		next.value, said = in.put, "updated"
+	}
+	if out.unknown {
+		return true, next
+	}
+	if out.said != said && (out.said != "stored" || in.kind == "delete") {
+		return false, p
+	}
+	if said == "absent" {
+		return true, next // a refusal has no revision
+	}
+	next.revision = out.revision
+	return out.revision > p.revision || !changes && out.revision == p.revision, next
+}
+
+// apiHistory is what clients of some servers did and heard.
+type apiHistory struct {
+	servers []*cluster.Server
+	// alone: there is one server, and what it shows is what there is. Replicas show at least what they have shown before.
+	alone bool
+	begin time.Time
+
+	mu         sync.Mutex
+	operations []porcupine.Operation // guarded by mu
+	floor      []int64               // by server, when at the earliest what it showed was so; guarded by mu
+	answered   map[int]uint64        // by policy, the last revision that a write was answered with; guarded by mu
+	counts     map[string]int        // of what was said; guarded by mu
+	age        int                   // how often others were taken instead of the policies; guarded by mu
+}
+
+const (
+	historyKeys   = 5
+	historyValues = 3
+	// askTimeout is after how long a client gives an operation up and calls its outcome unknown.
+	askTimeout = 4 * time.Second
+)
+
+func newHistory(servers ...*cluster.Server) *apiHistory {
+	return &apiHistory{servers: servers, alone: len(servers) == 1, begin: time.Now(), floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}}
+}
+
+// others has clients go on with other policies: what is unknown of one makes it harder to judge, each time twice as hard.
+func (h *apiHistory) others() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.age++
+}
+
+// key is one of the policies of now.
+func (h *apiHistory) key(random *rand.Rand) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.age*historyKeys + random.IntN(historyKeys)
+}
+
+func (h *apiHistory) now() int64 { return int64(time.Since(h.begin)) }
+
+// client asks one of the servers, one thing after another, until ctx ends. An idle one asks for what, by what the server shows, changes
+// nothing: that is answered without a write, and true only if the server shows what there is.
+func (h *apiHistory) client(ctx context.Context, id, server int, idle bool) {
+	random := rand.New(rand.NewPCG(*crashSeed, uint64(id)))
+	for ctx.Err() == nil {
+		in := asking{key: h.key(random), kind: []string{"put", "batch", "delete", "read", "read"}[random.IntN(5)], put: 1 + random.IntN(historyValues)}
+		if idle {
+			in = h.nothing(id, server, in)
+		}
+		h.ask(id, server, in, random.IntN(2) == 0)
+		select {
+		case <-time.After(4 * time.Millisecond): // clients leave room for all else on a small machine
+		case <-ctx.Done():
+		}
+	}
+}
+
+// nothing reads, and returns what then changes nothing.
+func (h *apiHistory) nothing(id, server int, in asking) asking {
+	in.kind = "read"
+	out, _ := h.ask(id, server, in, false)
+	if in.kind, in.put = "batch", out.was; out.was == 0 {
+		in.kind = "delete"
+	}
+	return in
+}
+
+// ask does one thing and notes it, unless the server said that it was not done.
+func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
+	h.mu.Lock()
+	begun, floor := h.now(), h.floor[server]
+	if in.kind == "read" && waits {
+		in.least = h.answered[in.key]
+	}
+	h.mu.Unlock()
+	out, happened := askOf(h.servers[server].API, in)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end := h.now()
+	switch {
+	case !happened:
+		h.counts["refused"]++
+		return out, false
+	case out.unknown:
+		h.counts["unknown"]++
+		end = int64(1 << 62) // it may happen at any time
+	default:
+		h.counts[in.kind+" "+out.said]++
+		h.answered[in.key] = max(h.answered[in.key], out.revision)
+		if in.kind == "read" && !h.alone {
+			begun = floor
+		}
+		h.floor[server] = max(h.floor[server], begun)
+	}
+	h.operations = append(h.operations, porcupine.Operation{ClientId: id, Input: in, Call: begun, Output: out, Return: end})
+	return out, true
+}
+
+// askOf returns what a server said; false when it said that nothing was done, or nothing was asked.
+func askOf(api *cluster.API, in asking) (answer, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	name := fmt.Sprintf("h-%d", in.key)
+	path := "/meshes/default/meshtimeouts/" + name
+	var got struct {
+		Revision uint64
+		Results  []struct{ Result string }
+		Spec     json.RawMessage
+	}
+	var err error
+	out := answer{said: "seen"}
+	switch in.kind {
+	case "put":
+		out.said = "stored"
+		err = api.Do(ctx, http.MethodPut, path, timeoutOf(name, fmt.Sprint(in.put)), &got)
+	case "batch":
+		err = api.Do(ctx, http.MethodPost, "/_batch", timeoutOf(name, fmt.Sprint(in.put)), &got)
+		if err == nil {
+			out.said = got.Results[0].Result
+		}
+	case "delete":
+		out.said = "deleted"
+		err = api.Do(ctx, http.MethodDelete, path, nil, &got)
+	case "read":
+		if in.least > 0 {
+			path += fmt.Sprintf("?revision=%d", in.least)
+		}
+		if err = api.Do(ctx, http.MethodGet, path, nil, &got); err == nil {
+			_, err = fmt.Sscan(timeoutValue(cluster.Item{Spec: got.Spec}), &out.was)
+		}
+	}
+	out.revision = got.Revision
+	if err != nil {
+		return unanswer(in, out, err)
+	}
+	return out, true
+}
+
+// unanswer reads an answer that is not a success. Whoever says that nothing was stored is taken at the word.
+func unanswer(in asking, out answer, err error) (answer, bool) {
+	var status *cluster.StatusError
+	switch {
+	case errors.As(err, &status) && status.Status == http.StatusNotFound:
+		if in.kind == "delete" {
+			out.said = "absent"
+		}
+		return out, true
+	case in.kind == "read", errors.Is(err, syscall.ECONNREFUSED), status != nil && strings.Contains(status.Body, "nothing was stored"):
+		return out, false
+	}
+	return answer{unknown: true}, true
+}
+
+// judge checks all that was said, and that it was enough to show something.
+func (h *apiHistory) judge(t *testing.T, least int) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.Logf("seed %d: %d operations in %s: %v", *crashSeed, len(h.operations), time.Since(h.begin).Round(time.Second), h.counts)
+	if certain := len(h.operations) - h.counts["unknown"]; certain < least {
+		t.Fatalf("%d operations were answered, want %d to show anything", certain, least)
+	}
+	start := time.Now()
+	got := porcupine.CheckOperationsTimeout(apiRegister(), h.operations, 2*time.Minute)
+	t.Logf("Porcupine says %s after %s", got, time.Since(start).Round(time.Millisecond))
+	if got != porcupine.Ok {
+		t.Errorf("the history is not linearizable: %s", got)
+		h.narrow(t)
+	}
+}
+
+// narrow shows the policies whose histories do not fit.
+func (h *apiHistory) narrow(t *testing.T) {
+	t.Helper()
+	shown := 0
+	for _, part := range apiRegister().Partition(h.operations) {
+		// The shortest beginning that does not fit ends with what cannot be.
+		least := shortest(part)
+		if len(least) == 0 {
+			continue
+		}
+		if shown++; shown > 3 {
+			return
+		}
+		for _, o := range least[max(0, len(least)-25):] {
+			t.Logf("%12s %12s client %d %+v -> %+v", time.Duration(o.Call), time.Duration(o.Return), o.ClientId, o.Input, o.Output)
+		}
+	}
+}
+
+// shortest is the operations that had begun when the first of them ended that fits with none of before; nil when all fit.
+func shortest(part []porcupine.Operation) []porcupine.Operation {
+	fits := func(until int64) ([]porcupine.Operation, bool) {
+		var some []porcupine.Operation
+		for _, o := range part {
+			switch {
+			case o.Return <= until:
+				some = append(some, o)
+			case o.Call <= until && o.Input.(asking).kind != "read":
+				o.Return, o.Output = 1<<62, answer{unknown: true}
+				some = append(some, o)
+			}
+		}
+		return some, porcupine.CheckOperationsTimeout(apiRegister(), some, 10*time.Second) != porcupine.Illegal
+	}
+	low, high := int64(0), int64(0)
+	for _, o := range part {
+		if o.Return < 1<<62 {
+			high = max(high, o.Return)
+		}
+	}
+	if _, ok := fits(high); ok {
+		return nil
+	}
+	for high-low > int64(time.Microsecond) {
+		if middle := (low + high) / 2; middle > low {
+			if _, ok := fits(middle); ok {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+	}
+	some, _ := fits(high)
+	return some
+}

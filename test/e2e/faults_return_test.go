@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/peer"
+)
+
+// returning is a global with zones that come back whenever they are parted, each by its own certificate.
+type returning struct {
+	*mesh
+	ca       *x509.CertPool
+	kds      string
+	size     int
+	policies int
+	zones    []returningZone
+	sessions atomic.Int64
+	crowd    sync.WaitGroup
+}
+
+type returningZone struct {
+	name        string
+	certificate tls.Certificate
+	now         atomic.Pointer[peer.Zone]
+}
+
+// TestFaultsAllZonesComeBack: a global is killed, and all of its zones come back at once, over mutual TLS, from one address. All are online
+// and in sync with what was written meanwhile, in time; when they have gone, nothing of them is left.
+func TestFaultsAllZonesComeBack(t *testing.T) {
+	r := &returning{mesh: newCluster(t), size: 60, policies: 200}
+	if *faultsLong {
+		r.size, r.policies = 500, 2000
+	}
+	r.start()
+	idle, empty := r.goroutines(), r.heap()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	begun := time.Now()
+	for i := range r.zones {
+		r.crowd.Go(func() { r.zones[i].stay(ctx, r) })
+	}
+	r.inSync(r.policies)
+	first := time.Since(begun)
+	before := r.sessions.Load()
+	r.global.Kill()
+	r.must(r.global.Start(t.Context()))
+	begun = time.Now()
+	r.must(r.global.API.Put(t.Context(), "/meshes/default/meshtimeouts/late", timeoutOf("late", "1")))
+	r.inSync(r.policies + 1)
+	r.allOnline()
+	t.Logf("%d zones, %d policies: in sync %s after they began, and %s after the global was up again, in %d sessions", r.size, r.policies,
+		first.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), r.sessions.Load()-before)
+	with := r.heap()
+	leave()
+	r.crowd.Wait()
+	r.eventually("the goroutines of the zones to be gone", func(context.Context) error {
+		if now := r.goroutines(); now > idle+20 {
+			return fmt.Errorf("%v goroutines, without zones it had %v", now, idle)
+		}
+		return nil
+	})
+	after := r.heap()
+	t.Logf("the heap was %.1f MiB before the zones came, %.1f with them, %.1f when they had gone", empty, with, after)
+	if perZone := (after - empty) * 1024 / float64(r.size); perZone > leftOfAZone && after-empty > 10 {
+		t.Errorf("%.0f KiB are left of each zone, at most %d", perZone, leftOfAZone)
+	}
+}
+
+// leftOfAZone is what may be left of a zone that has gone, in KiB: its insight and its credential, among others.
+const leftOfAZone = 16
+
+// heap is what the global has in use after a collection, in MiB.
+func (r *returning) heap() float64 {
+	r.t.Helper()
+	_, err := r.global.Diagnostics(r.t.Context(), "/debug/pprof/heap?gc=1")
+	r.must(err)
+	n, err := r.global.Metric(r.t.Context(), "go_memstats_heap_alloc_bytes")
+	r.must(err)
+	return n / (1 << 20)
+}
+
+func (r *returning) goroutines() float64 {
+	r.t.Helper()
+	n, err := r.global.Metric(r.t.Context(), "go_goroutines")
+	r.must(err)
+	return n
+}
+
+// start writes the policies and joins the zones.
+func (r *returning) start() {
+	r.t.Helper()
+	var err error
+	r.global, err = r.StartGlobal(r.t.Context(), cluster.GlobalConfig{})
+	r.must(err)
+	r.kds = r.global.Address("kds")
+	file, err := r.global.CAFile()
+	r.must(err)
+	raw, err := os.ReadFile(file)
+	r.must(err)
+	r.ca = x509.NewCertPool()
+	r.ca.AppendCertsFromPEM(raw)
+	var documents bytes.Buffer
+	for i := range r.policies {
+		documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), "10s"))
+	}
+	_, err = r.CTL(r.t.Context(), r.global, &documents, "apply", "-f", "-")
+	r.must(err)
+	r.zones = make([]returningZone, r.size)
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range r.zones {
+		z := &r.zones[i]
+		z.name = fmt.Sprintf("zone-%d", i)
+		g.Go(func() error { return z.join(r.t.Context(), r) })
+	}
+	r.must(g.Wait())
+}
+
+// join gets a certificate by a join string, as a zone does.
+func (z *returningZone) join(ctx context.Context, r *returning) error {
+	text, err := r.JoinString(ctx, r.global, z.name)
+	if err != nil {
+		return err
+	}
+	offer, err := kds.ParseJoinString(text)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	member := kds.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{member.URI()}}, key)
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(offer.Addresses[0], grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.ca, MinVersion: tls.VersionTLS13})))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	got, err := kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: offer.Token, CSR: csr})
+	if err != nil {
+		return err
+	}
+	z.certificate.PrivateKey = key
+	for rest := []byte(got.Certificate); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil
+		}
+		z.certificate.Certificate = append(z.certificate.Certificate, block.Bytes)
+	}
+}
+
+// stay keeps a zone connected until ctx ends: it comes back 100 ms after it was parted.
+func (z *returningZone) stay(ctx context.Context, r *returning) {
+	for ctx.Err() == nil {
+		r.sessions.Add(1)
+		s, err := peer.Connect(ctx, peer.ZoneConfig{Name: z.name, KDS: r.kds, CA: r.ca, Certificate: &z.certificate, Types: []string{"Mesh", "MeshTimeout"}})
+		if err == nil {
+			z.now.Store(s)
+			for s.Err() == nil && ctx.Err() == nil {
+				during(ctx, 20*time.Millisecond)
+			}
+			_ = s.Close()
+		}
+		during(ctx, 100*time.Millisecond)
+	}
+}
+
+// inSync waits until every zone has so many policies.
+func (r *returning) inSync(policies int) {
+	r.t.Helper()
+	r.must(cluster.Until(r.t.Context(), 3*patience, "all zones to be in sync", func(context.Context) error {
+		done := 0
+		var last error
+		for i := range r.zones {
+			s := r.zones[i].now.Load()
+			if s == nil {
+				last = errors.New("no session yet")
+				continue
+			}
+			if got, _ := s.Copies("MeshTimeout"); len(got) == policies && s.Err() == nil {
+				done++
+			} else {
+				last = fmt.Errorf("%s has %d, its session ended with %w", r.zones[i].name, len(got), s.Err())
+			}
+		}
+		if done < r.size {
+			return fmt.Errorf("%d of %d: %w", done, r.size, last)
+		}
+		return nil
+	}))
+}
+
+// allOnline waits until the global says the same.
+func (r *returning) allOnline() {
+	r.t.Helper()
+	r.eventually("all zones to be online", func(ctx context.Context) error {
+		raw, err := r.CTL(ctx, r.global, nil, "get", "zones")
+		if online := strings.Count(string(raw), " online "); err == nil && online != r.size {
+			err = fmt.Errorf("%d are", online)
+		}
+		return err
+	})
+}
