@@ -66,10 +66,12 @@ func apiRegister() porcupine.Model {
 }
 
 func (p policyState) step(in asking, out answer) (bool, policyState) {
-	next, said, changes := p, "", true
-	switch {
-	case in.kind == "read":
+	if in.kind == "read" {
 		return out.unknown || out.was == p.value && p.revision >= in.least, p
+	}
+	next, changes := p, true
+	var said string
+	switch {
 	case in.kind == "delete" && p.value == 0:
 		said, changes = "absent", false
 	case in.kind == "delete":
