@@ -18,17 +18,19 @@ func newSuggest(c *cli) *cobra.Command {
 }
 
 func newSuggestPermissions(c *cli) *cobra.Command {
-	scope, dataplane, since := &scopeFlags{}, "", 24*time.Hour
+	scope, dataplane, since, paths := &scopeFlags{}, "", 24*time.Hour, "exact"
 	cmd := &cobra.Command{
 		Use:   "permissions --dataplane NAME",
 		Short: "Write the least MeshTrafficPermission that allows the traffic that was observed",
-		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, change and apply. They allow whom\n" +
-			"the zone saw calling the Dataplane, denied requests not among them. --address has to name the Dataplane's zone.",
+		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, change and apply. They allow what\n" +
+			"the zone saw the Dataplane allow: each client with its methods, and the paths one by one. What it saw denied is replayed\n" +
+			"against them, and warnings say what becomes of it. With --paths prefix they allow all below the first segment of each path\n" +
+			"too, which may be more than was seen, and may be what was denied. --address has to name the Dataplane's zone.",
 		Example: "  causewayctl suggest permissions --dataplane backend-1 --since 24h > allow.yaml\n" +
 			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
 		Args: cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
-			query := url.Values{"dataplane": {dataplane}, "mesh": {scope.mesh}, "since": {since.String()}}
+			query := url.Values{"dataplane": {dataplane}, "mesh": {scope.mesh}, "since": {since.String()}, "paths": {paths}}
 			if scope.namespace != "" {
 				query.Set("namespace", scope.namespace)
 			}
@@ -42,6 +44,8 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	scope.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&dataplane, "dataplane", "", "`name` of the Dataplane that was called")
+	f.StringVar(&paths, "paths", paths, "allow paths by `exact` value, or by prefix")
+	_ = cmd.RegisterFlagCompletionFunc("paths", cobra.FixedCompletions([]string{"exact", "prefix"}, cobra.ShellCompDirectiveNoFileComp))
 	f.DurationVar(&since, "since", since, "how far to look back")
 	_ = cmd.MarkFlagRequired("dataplane")
 	_ = cmd.RegisterFlagCompletionFunc("dataplane", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"cmp"
 	"container/list"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,10 @@ type Entry struct {
 	Count       uint64
 	First, Last time.Time
 
+	// paths are those that were seen, without queries; elsewhere counts requests whose path is not kept.
+	paths     map[string]pathSeen
+	elsewhere uint64
+
 	// turn orders entries by when they were last added to.
 	turn uint64
 }
@@ -37,6 +42,8 @@ type Journal struct {
 	proxies map[string]*list.List         // guarded by mu: the entries of each proxy, the most recent first
 	turn    uint64                        // guarded by mu
 	dropped uint64                        // guarded by mu
+	paths   int                           // guarded by mu: of all entries
+	pathsOf map[string]int                // guarded by mu: of each proxy
 	// lost is when the last of the shadow denials of a policy that made room was seen; anyLost is the same for policies that lost
 	// has no room for. Guarded by mu.
 	lost    map[string]time.Time
@@ -48,11 +55,11 @@ func NewJournal(since time.Time, capacity int) *Journal {
 	if capacity == 0 {
 		capacity = DefaultCapacity
 	}
-	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, proxies: map[string]*list.List{}, lost: map[string]time.Time{}}
+	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, proxies: map[string]*list.List{}, pathsOf: map[string]int{}, lost: map[string]time.Time{}}
 }
 
-// Add counts one observation.
-func (j *Journal) Add(o Observation, at time.Time) {
+// Add counts one observation. The path is that of an HTTP request, without its query; empty where it is not known.
+func (j *Journal) Add(o Observation, path string, at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.turn++
@@ -64,6 +71,7 @@ func (j *Journal) Add(o Observation, at time.Time) {
 		if at.After(e.Last) {
 			e.Last = at
 		}
+		j.addPathLocked(e, proxy, path, at)
 		j.proxies[proxy].MoveToFront(element)
 		return
 	}
@@ -75,7 +83,9 @@ func (j *Journal) Add(o Observation, at time.Time) {
 		own = list.New()
 		j.proxies[proxy] = own
 	}
-	j.entries[o] = own.PushFront(&Entry{Observation: o, Count: 1, First: at, Last: at, turn: j.turn})
+	e := &Entry{Observation: o, Count: 1, First: at, Last: at, turn: j.turn}
+	j.addPathLocked(e, proxy, path, at)
+	j.entries[o] = own.PushFront(e)
 }
 
 // proxyOf is the KRI of the Dataplane whose inbound it is.
@@ -98,6 +108,7 @@ func (j *Journal) makeRoomLocked(proxy string) {
 		delete(j.proxies, from)
 	}
 	delete(j.entries, e.Observation)
+	j.forgetPathsLocked(e, from)
 	j.dropped += e.Count
 	j.loseLocked(e)
 }
@@ -133,7 +144,9 @@ func (j *Journal) read(match func(*Entry) bool) summary {
 	for _, theirs := range j.proxies {
 		for element := theirs.Front(); element != nil; element = element.Next() {
 			if e, _ := element.Value.(*Entry); match(e) {
-				s.entries = append(s.entries, *e)
+				c := *e
+				c.paths = maps.Clone(e.paths)
+				s.entries = append(s.entries, c)
 			}
 		}
 	}

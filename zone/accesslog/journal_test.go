@@ -3,6 +3,7 @@ package accesslog
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,10 +58,10 @@ func TestReadiness(t *testing.T) {
 	} {
 		j := NewJournal(start, c.capacity)
 		for _, at := range c.denials {
-			j.Add(shadowDenied("one"), changed.Add(at))
+			j.Add(shadowDenied("one"), "", changed.Add(at))
 		}
 		if c.capacity > 0 {
-			j.Add(Observation{Inbound: inbound, Allowed: true}, changed.Add(c.now))
+			j.Add(Observation{Inbound: inbound, Allowed: true}, "", changed.Add(c.now))
 		}
 		got := report(j, snap, reportQuery{now: changed.Add(c.now)})
 		if len(got.Readiness) != 1 || got.Readiness[0].Safe != c.safe || !strings.Contains(got.Readiness[0].Text, c.wantInfix) {
@@ -75,8 +76,8 @@ func TestReadiness(t *testing.T) {
 func TestJournalIsBounded(t *testing.T) {
 	j := NewJournal(start, 10)
 	for i := range 1000 {
-		j.Add(shadowDenied(fmt.Sprint(i)), start.Add(time.Duration(i)*time.Second))
-		j.Add(shadowDenied("often"), start.Add(time.Duration(i)*time.Second))
+		j.Add(shadowDenied(fmt.Sprint(i)), "", start.Add(time.Duration(i)*time.Second))
+		j.Add(shadowDenied("often"), "", start.Add(time.Duration(i)*time.Second))
 	}
 	s := j.read(func(*Entry) bool { return true })
 	if len(s.entries) != 10 || s.dropped != 991 || s.lost(strict) != start.Add(990*time.Second) {
@@ -89,7 +90,7 @@ func TestJournalIsBounded(t *testing.T) {
 
 func TestSuggest(t *testing.T) {
 	j := NewJournal(start, 0)
-	add := func(o Observation) { j.Add(o, start.Add(time.Hour)) }
+	add := func(o Observation) { j.Add(o, o.PathPrefix, start.Add(time.Hour)) }
 	seen := func(client, method, path string) Observation {
 		return Observation{Inbound: inbound, Client: "spiffe://a/" + client, Method: method, PathPrefix: path, Policy: "kri_mtp_default___p_", Allowed: true}
 	}
@@ -103,14 +104,14 @@ func TestSuggest(t *testing.T) {
 	other := seen("else", "GET", "/api")
 	other.Inbound = "kri_dp_default_zone-1__backend-2_main"
 	add(other)
-	j.Add(seen("long-ago", "GET", "/api"), start.Add(-time.Hour))
+	j.Add(seen("long-ago", "GET", "/api"), "/api", start.Add(-time.Hour))
 	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking":{"address":"127.0.0.1"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
 	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}})
-	got, err := suggest(j, dp, start, nil)
+	got, err := suggest(j, suggestQuery{dataplane: dp, since: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +121,74 @@ func TestSuggest(t *testing.T) {
 	}
 	const want = `{"targetRef":{"kind":"Dataplane","name":"backend","sectionName":"main"},"rules":[{"default":{"allow":[` +
 		`{"spiffeId":{"type":"Exact","value":"spiffe://a/one"},"path":{"type":"Exact","value":"/"},"method":["GET"]},` +
-		`{"spiffeId":{"type":"Exact","value":"spiffe://a/one"},"path":{"type":"Prefix","value":"/api"},"method":["GET","POST"]}]}}]}`
+		`{"spiffeId":{"type":"Exact","value":"spiffe://a/one"},"path":{"type":"Exact","value":"/api"},"method":["GET","POST"]}]}}]}`
 	var a, b any
 	if json.Unmarshal(r.Spec, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("got  %s\nwant %s", r.Spec, want)
 	}
 	if len(got.Resources) != 1 || got.Observed != 3 || len(got.Warnings) != 2 {
 		t.Errorf("%d observed, warnings %q", got.Observed, got.Warnings)
+	}
+}
+
+// What was denied is replayed against what is proposed, exactly or by prefix, and it is said what becomes of it.
+func TestSuggestionsAreReplayed(t *testing.T) {
+	j := NewJournal(start, 0)
+	add := func(path, policy string, allowed bool, after time.Duration) {
+		o := Observation{Inbound: inbound, Client: "spiffe://a/one", Method: "POST", PathPrefix: pathPrefix(path), Policy: policy, Allowed: allowed}
+		j.Add(o, path, start.Add(after))
+	}
+	add("/orders", "p", true, time.Minute)
+	add("/orders/1", "default", false, time.Minute)
+	add("/gone", "p", true, time.Minute)
+	add("/gone", "default", false, time.Hour)
+	for i := range maxPathsOfEntry + 5 {
+		add(fmt.Sprintf("/many/%d", i), "p", true, time.Minute)
+	}
+	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking":{"address":"127.0.0.1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
+	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}})
+	for _, c := range []struct {
+		prefixes bool
+		observed uint64
+		want     []string
+	}{
+		{false, 1 + maxPathsOfEntry, []string{
+			"not allowed by it, since more paths were seen than are kept (with prefixes it would be, and all below): 5 of spiffe://a/one (POST somewhere under /many)",
+			"not allowed by it, since they were denied later: 1 of spiffe://a/one (POST /gone)",
+			"not allowed by it, since default denied them: 1 of spiffe://a/one (POST /gone)",
+			"not allowed by it, since default denied them: 1 of spiffe://a/one (POST /orders/1)",
+		}},
+		{true, 2 + 5 + maxPathsOfEntry, []string{
+			"ALLOWED by it, though default denied them: 1 of spiffe://a/one (POST /gone)",
+			"ALLOWED by it, though default denied them: 1 of spiffe://a/one (POST /orders/1)",
+			"paths are allowed by their first segments: whatever is below is allowed too, seen or not",
+		}},
+	} {
+		got, err := suggest(j, suggestQuery{dataplane: dp, since: start, prefixes: c.prefixes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Observed != c.observed || !slices.Equal(got.Warnings, c.want) {
+			t.Errorf("prefixes %t: %d observed, warnings:\n%s", c.prefixes, got.Observed, strings.Join(got.Warnings, "\n"))
+		}
+	}
+}
+
+// Paths take bounded room, which is given back.
+func TestPathsAreBounded(t *testing.T) {
+	j := NewJournal(start, 100)
+	for i := range 300 {
+		for path := range 2 * maxPathsOfEntry {
+			o := Observation{Inbound: inbound, Client: fmt.Sprint(i), Method: "GET", PathPrefix: "/x"}
+			j.Add(o, fmt.Sprintf("/x/%d", path), start)
+		}
+	}
+	if j.paths != 100*maxPathsOfEntry || j.pathsOf[proxyOf(inbound)] != j.paths {
+		t.Errorf("%d paths are kept for 100 entries, %v", j.paths, j.pathsOf)
 	}
 }
 

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
@@ -39,11 +40,12 @@ const (
 	denied        = "denied"
 )
 
-// seen is an Observation with its time.
+// seen is an Observation with its path, without a query, and its time.
 type seen struct {
 	Observation
 
-	at time.Time
+	path string
+	at   time.Time
 }
 
 // read yields what a message reports of an inbound. What was not judged is passed over.
@@ -51,7 +53,11 @@ func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
 	var out []seen
 	for _, e := range m.GetHttpLogs().GetLogEntry() {
 		o := Observation{Inbound: inbound, Method: method(e.GetRequest().GetRequestMethod()), PathPrefix: pathPrefix(e.GetRequest().GetPath())}
+		judged := len(out)
 		out = appendJudged(out, o, e.GetCommonProperties(), judgement{httpNamespace, "enforced_effective_policy_id", "enforced_engine_result"})
+		if len(out) > judged {
+			out[judged].path = wholePath(e.GetRequest().GetPath())
+		}
 	}
 	for _, e := range m.GetTcpLogs().GetLogEntry() {
 		o := Observation{Inbound: inbound}
@@ -82,7 +88,7 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 	if start := common.GetStartTime(); start.IsValid() {
 		at = start.AsTime()
 	}
-	return append(out, seen{o, at})
+	return append(out, seen{Observation: o, at: at})
 }
 
 func metadata(m *corev3.Metadata, namespace, key string) string {
@@ -107,4 +113,13 @@ func pathPrefix(path string) string {
 		return Other
 	}
 	return "/" + strings.ToValidUTF8(segment, "")
+}
+
+// wholePath is a path without its query; empty when it is too long to be kept.
+func wholePath(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	if len(path) > maxPath || !utf8.ValidString(path) {
+		return ""
+	}
+	return strings.Clone(path)
 }

@@ -23,6 +23,12 @@ type Config struct {
 	Now func() time.Time
 }
 
+// How suggestions say which paths are allowed.
+const (
+	pathsExact  = "exact"
+	pathsPrefix = "prefix"
+)
+
 const notCollecting = "nothing is known: the zone runs without --access-log als"
 
 // Register adds GET /_report/shadow and GET /_suggest/permissions.
@@ -67,6 +73,10 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 			return api.BadField("since", "%q: want a duration, such as 24h", text)
 		}
 	}
+	paths := query.Get("paths")
+	if paths != "" && paths != pathsExact && paths != pathsPrefix {
+		return api.BadField("paths", "%q: want %s or %s", paths, pathsExact, pathsPrefix)
+	}
 	if query.Get("dataplane") == "" {
 		return api.BadField("dataplane", "say which Dataplane the permission is for")
 	}
@@ -78,7 +88,7 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := suggest(h.Journal, dp, h.Now().Add(-since), h.server.Reader(r))
+	out, err := suggest(h.Journal, suggestQuery{dataplane: dp, since: h.Now().Add(-since), prefixes: paths == pathsPrefix, reader: h.server.Reader(r)})
 	if err != nil {
 		return err
 	}

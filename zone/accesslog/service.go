@@ -151,7 +151,7 @@ func (c *Collector) add(mesh string, s *seen) {
 			s.ShadowPolicy = "" // no policy that anybody could enforce
 		}
 	}
-	c.cfg.Journal.Add(s.Observation, s.at)
+	c.cfg.Journal.Add(s.Observation, s.path, s.at)
 	protocol, verdict := "http", "denied"
 	if s.Method == "" {
 		protocol = "tcp"

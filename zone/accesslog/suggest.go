@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,11 +9,9 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
-	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Suggestion is permissions that allow what was allowed and seen, and not more than it takes to say it by client, method and first
-// segment of the path.
+// Suggestion is permissions that allow what was seen allowed, by client, method and path, and what they would do to all else that was seen.
 type Suggestion struct {
 	// Resources are MeshTrafficPermissions in Universal form: one for each inbound that was called, since what a client may on one is
 	// not to be allowed on another; or one that allows nothing.
@@ -43,25 +40,36 @@ func (s *Suggestion) named(policy string) string {
 	return hiddenPolicy
 }
 
+// suggestQuery is what a suggestion is asked for.
+type suggestQuery struct {
+	dataplane *resources.Resource
+	since     time.Time
+	// prefixes: paths are allowed by their first segments, not one by one.
+	prefixes bool
+	reader   *api.Reader
+}
+
 // suggest makes the permissions of one Dataplane from what was seen since.
-func suggest(j *Journal, dp *resources.Resource, since time.Time, reader *api.Reader) (*Suggestion, error) {
-	kri := resources.KRIOf(dp)
+func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
+	dp, kri := q.dataplane, resources.KRIOf(q.dataplane)
 	s := j.read(func(e *Entry) bool {
 		of, err := resources.ParseKRI(e.Inbound)
-		return err == nil && of.WithSection("") == kri && !e.Last.Before(since)
+		return err == nil && of.WithSection("") == kri && !e.Last.Before(q.since)
 	})
-	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(since, s.since).UTC(), Warnings: []string{}, reader: reader, hidden: map[string]bool{}}
-	if s.since.After(since) {
+	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{}, reader: q.reader, hidden: map[string]bool{}}
+	if s.since.After(q.since) {
 		out.warn("what came before %s was not seen", s.since.UTC().Format(time.RFC3339))
 	}
 	if s.dropped > 0 {
 		out.warn("%d requests were not kept for want of room; some may have been to this Dataplane", s.dropped)
 	}
-	inbounds := map[string]*grouping{}
+	replay := &replay{suggestion: out, inbounds: map[string]*grouping{}, prefixes: q.prefixes}
 	for i := range s.entries {
-		out.take(inbounds, &s.entries[i])
+		replay.calls = append(replay.calls, callsOf(&s.entries[i], q.since)...)
 	}
-	sections := slices.Sorted(maps.Keys(inbounds))
+	replay.propose()
+	replay.judge()
+	sections := slices.Sorted(maps.Keys(replay.inbounds))
 	if len(sections) == 0 {
 		out.warn("no allowed request was seen: the permission is empty")
 		sections = []string{""}
@@ -71,7 +79,7 @@ func suggest(j *Journal, dp *resources.Resource, since time.Time, reader *api.Re
 		if len(sections) > 1 {
 			name = dp.DisplayName() + "-" + section + "-observed"
 		}
-		permission, err := permissionFor(dp, name, section, inbounds[section])
+		permission, err := permissionFor(dp, name, section, replay.inbounds[section])
 		if err != nil {
 			return nil, err
 		}
@@ -104,54 +112,32 @@ func (s *Suggestion) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// take adds an entry, or says why not.
-func (s *Suggestion) take(inbounds map[string]*grouping, e *Entry) {
-	who := fmt.Sprintf("%d of %s (%s %s)", e.Count, cmp.Or(e.Client, "clients without one SPIFFE ID"), e.Method, e.PathPrefix)
-	match := matchOf(e)
-	switch {
-	case !e.Allowed:
-		s.warn("not allowed by it, since %s denied them: %s", s.named(e.Policy), who)
-		return
-	case e.Client == "" || e.Method == Other || e.PathPrefix == Other || rbac.Fault(&match) != "":
-		s.warn("not allowed by it, since a permission cannot say so: %s", who)
-		return
-	}
-	if e.ShadowPolicy != "" {
-		s.warn("allowed by it, though %s would deny them: %s", s.named(e.ShadowPolicy), who)
-	}
-	kri, _ := resources.ParseKRI(e.Inbound)
-	if inbounds[kri.Section] == nil {
-		inbounds[kri.Section] = &grouping{methods: map[[2]string]map[string]bool{}}
-	}
-	inbounds[kri.Section].add(e)
-	s.Observed += e.Count
-}
-
-// matchOf is the entry of a permission for one observation.
-func matchOf(e *Entry) resources.PermissionMatch {
-	m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: e.Client}}
-	if e.Method == "" {
+// matchOf is the entry of a permission for a client, a method and a path; a connection's method and path are empty.
+func matchOf(client, method, path string, prefix bool) resources.PermissionMatch {
+	m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: client}}
+	if method == "" {
 		return m
 	}
-	m.Method = resources.Methods{e.Method}
-	m.Path = &resources.PathMatch{Type: resources.MatchPrefix, Value: e.PathPrefix}
-	if e.PathPrefix == "/" { // as a prefix it would be every path
-		m.Path.Type = resources.MatchExact
+	m.Method = resources.Methods{method}
+	m.Path = &resources.PathMatch{Type: resources.MatchExact, Value: path}
+	if prefix && path != "/" { // as a prefix it would be every path
+		m.Path.Type = resources.MatchPrefix
 	}
 	return m
 }
 
 // grouping collects the methods of one inbound by client and path.
 type grouping struct {
-	methods map[[2]string]map[string]bool // by client and path; a connection's method and path are empty
+	prefixes bool
+	methods  map[[2]string]map[string]bool
 }
 
-func (g *grouping) add(e *Entry) {
-	of := [2]string{e.Client, e.PathPrefix}
+func (g *grouping) add(client, method, path string) {
+	of := [2]string{client, path}
 	if g.methods[of] == nil {
 		g.methods[of] = map[string]bool{}
 	}
-	g.methods[of][e.Method] = true
+	g.methods[of][method] = true
 }
 
 // matches are sorted, so that the same traffic gives the same permission.
@@ -160,7 +146,7 @@ func (g *grouping) matches() []resources.PermissionMatch {
 	var out []resources.PermissionMatch
 	for _, of := range keys {
 		methods := slices.Sorted(maps.Keys(g.methods[of]))
-		m := matchOf(&Entry{Observation: Observation{Client: of[0], PathPrefix: of[1], Method: methods[0]}})
+		m := matchOf(of[0], methods[0], of[1], g.prefixes)
 		if m.Method != nil {
 			m.Method = methods
 		}

@@ -71,7 +71,7 @@ func newSite(t *testing.T, zone string) *site {
 	inspect.Register(server, inspect.Config{Store: s.store, Zone: zone})
 	inspect.RegisterPermissions(server, s.store, explain.Options{Zone: zone})
 	journal := accesslog.NewJournal(time.Now(), 0)
-	journal.Add(observed(), time.Now())
+	journal.Add(observed(), "/pay", time.Now())
 	accesslog.Register(server, accesslog.Config{Store: s.store, Journal: journal, Collecting: true})
 	s.handler = server
 	s.router = routerOf(t)

@@ -1,0 +1,54 @@
+package accesslog
+
+import "time"
+
+// Bounds of the paths that a Journal tells apart within its entries, and of one path in bytes.
+const (
+	maxPathsOfEntry = 32
+	maxPathsOfProxy = 256
+	maxPaths        = 40_000
+	maxPath         = 256
+)
+
+// pathSeen is how often one path was seen in an Entry, and when last.
+type pathSeen struct {
+	count uint64
+	last  time.Time
+}
+
+// addPathLocked counts a path of an entry, which is empty on TCP. What there is no room for is counted as elsewhere.
+func (j *Journal) addPathLocked(e *Entry, proxy, path string, at time.Time) {
+	if e.Method == "" {
+		return
+	}
+	p, known := e.paths[path]
+	if !known && (path == "" || len(path) > maxPath || len(e.paths) >= maxPathsOfEntry || !j.roomForPathLocked(proxy)) {
+		e.elsewhere++
+		return
+	}
+	if !known {
+		j.paths++
+		j.pathsOf[proxy]++
+		if e.paths == nil {
+			e.paths = map[string]pathSeen{}
+		}
+	}
+	p.count++
+	if at.After(p.last) {
+		p.last = at
+	}
+	e.paths[path] = p
+}
+
+// roomForPathLocked: each proxy has a share, so that none takes the room of others.
+func (j *Journal) roomForPathLocked(proxy string) bool {
+	return j.pathsOf[proxy] < max(maxPathsOfProxy, maxPaths/max(1, len(j.proxies))) && j.paths < 2*maxPaths
+}
+
+// forgetPathsLocked gives back the room of an entry that goes.
+func (j *Journal) forgetPathsLocked(e *Entry, proxy string) {
+	j.paths -= len(e.paths)
+	if j.pathsOf[proxy] -= len(e.paths); j.pathsOf[proxy] <= 0 {
+		delete(j.pathsOf, proxy)
+	}
+}
