@@ -60,25 +60,42 @@ func (g *Global) claims(s *session, data *zoneData) func() error {
 func (g *Global) claim(s *session, data *zoneData) error {
 	for {
 		snapshot := g.config.Store.Snapshot()
-		if lost(snapshot, g.config.Replica, s.zone) == nil {
-			return nil
-		}
-		op, err := claimOp(snapshot, s.zone, resources.ZoneClaim{Replica: g.config.Replica})
+		batch, err := g.claiming(s, snapshot)
 		if err != nil {
 			return err
 		}
 		if claim := ClaimOf(snapshot, s.zone); claim != nil && claim.Resync {
 			data.known.forget()
 		}
-		_, err = g.config.Store.Apply(s.ctx, store.Batch{Ops: []store.Op{op}, Check: func(store.Snapshot) error { return s.fence() }})
+		_, err = g.config.Store.Apply(s.ctx, batch)
 		switch {
-		case errors.Is(err, store.ErrConflict):
+		case err == nil:
+			return nil
+		case errors.Is(err, store.ErrConflict), errors.Is(err, errMoved):
 		case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
 			return context.Cause(s.ctx)
 		case err != nil:
 			return fmt.Errorf("zone %s: its session cannot be noted: %w", s.zone, err)
 		}
 	}
+}
+
+// errMoved: the zone is another replica's, which the view did not show.
+var errMoved = errors.New("another replica has the zone")
+
+// claiming is the batch that makes the zone this replica's. Where it is that already, nothing is written; but the store has to say so: a
+// view that lags behind may not show that another replica had the zone meanwhile, nor what the zone was sent by it.
+func (g *Global) claiming(s *session, view store.Snapshot) (store.Batch, error) {
+	if lost(view, g.config.Replica, s.zone) == nil {
+		return store.Batch{Check: func(now store.Snapshot) error {
+			if lost(now, g.config.Replica, s.zone) != nil {
+				return errMoved
+			}
+			return s.fence()
+		}}, nil
+	}
+	op, err := claimOp(view, s.zone, resources.ZoneClaim{Replica: g.config.Replica})
+	return store.Batch{Ops: []store.Op{op}, Check: func(store.Snapshot) error { return s.fence() }}, err
 }
 
 // claimOp replaces the claim that the snapshot has.

@@ -3,6 +3,7 @@ package kds
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -44,6 +45,58 @@ func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
 	s.gate <- nil
 	if _, err := old.up.Recv(); grpcstatus.Code(err) != codes.Aborted || count(memory, resources.TypeMeshService) != 0 {
 		t.Errorf("the older session ended with %v and wrote %d", err, count(memory, resources.TypeMeshService))
+	}
+}
+
+// lagging is a store whose view stays as it was until something is asked of the store itself, as that of a replica in etcd whose watch
+// is behind.
+type lagging struct {
+	store.Store
+	view atomic.Pointer[store.Snapshot]
+}
+
+func (l *lagging) lag() {
+	s := l.Store.Snapshot()
+	l.view.Store(&s)
+}
+
+func (l *lagging) Snapshot() store.Snapshot {
+	if view := l.view.Load(); view != nil {
+		return *view
+	}
+	return l.Store.Snapshot()
+}
+
+func (l *lagging) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	commit, err := l.Store.Apply(ctx, b)
+	l.view.Store(nil)
+	return commit, err
+}
+
+// TestZoneComesBackToAViewThatLags: a zone that was elsewhere meanwhile, and comes back before the replica knows of it, is not sent what
+// was true before.
+func TestZoneComesBackToAViewThatLags(t *testing.T) {
+	memory := store.NewMemory()
+	late := &lagging{Store: memory}
+	a, b := startReplica(t, late, "a"), startReplica(t, memory, "b")
+	dialPeer(t, "zone-1", a.address, plainFeatures).openUp()
+	eventually(t, "the zone is a's", func() bool { return a.Has("zone-1") })
+	late.lag()
+	dialPeer(t, "zone-1", b.address, plainFeatures).openUp()
+	eventually(t, "the zone is b's", func() bool { return b.Has("zone-1") })
+	key, spec := permission("p")
+	put(t, memory, written(t, globalHome, key, spec))
+	p := dialPeer(t, "zone-1", a.address, plainFeatures)
+	p.openDown(key.Type)
+	list, err := p.down.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.GetResources()) != 1 {
+		t.Errorf("the zone is sent %d policies, and b has told it of 1", len(list.GetResources()))
+	}
+	if claim := ClaimOf(memory.Snapshot(), "zone-1"); claim.Replica != "a" {
+		t.Errorf("the zone is with a, and %q has it", claim.Replica)
 	}
 }
 

@@ -171,7 +171,7 @@ func (w *writing) unlock() {
 // put writes one part.
 func (w *writing) put(ctx context.Context, p part) error {
 	s := w.store
-	w.head.After = w.expected
+	w.head.follows(w.expected, w.value)
 	value, err := w.head.encode()
 	if err != nil {
 		return err

@@ -137,8 +137,8 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUnreadable, err)
 			}
-			if last := max(f.at, s.place.seen()); h.After != 0 && h.After != last {
-				return fmt.Errorf("%w: one at %d follows one at %d, and the last that was seen is at %d", errGap, at, h.After, last)
+			if err := f.continues(h, at); err != nil {
+				return err
 			}
 			f.head, f.value, f.at, moved = h, string(e.Kv.Value), at, true
 		case name == s.keys.writer():
@@ -154,6 +154,24 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 	// A batch is shown when it is whole, or when its writer will not complete it any more.
 	if moved && f.head.whole() || writerGone && len(f.pending) > 0 {
 		f.publish(t)
+	}
+	return nil
+}
+
+// continues judges whether a write at etcd's revision follows the last that was seen. A watch under way is not recognised anew when
+// its connection is: the client makes it again by itself, whatever is behind the endpoint by then.
+func (f *follower) continues(h head, at int64) error {
+	last, value := f.store.place.mark()
+	if f.at > last {
+		last, value = f.at, f.value
+	}
+	switch {
+	case h.After == 0:
+		return nil
+	case h.After != last:
+		return fmt.Errorf("%w: one at %d follows one at %d, and the last that was seen is at %d", errGap, at, h.After, last)
+	case !h.isAfter(value):
+		return f.store.wentBack(fmt.Errorf("what it has of %d is not what it had", last))
 	}
 	return nil
 }
@@ -178,12 +196,17 @@ func (f *follower) publish(t *store.Transaction) {
 // compare reads everything and adopts the difference.
 func (f *follower) compare(ctx context.Context) error {
 	s := f.store
-	at, revision := s.place.seen(), s.Snapshot().Revision()
+	if err := s.recognise(ctx); err != nil {
+		return err
+	}
+	at, value := s.place.mark()
+	revision := s.Snapshot().Revision()
 	state, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
-	if s.place.isElsewhere(state.cluster) || state.at < at || state.revision < revision {
+	other := state.at == at && state.head != value
+	if s.place.isElsewhere(state.cluster) || state.at < at || state.revision < revision || other {
 		return s.wentBack(fmt.Errorf("its last write is %d at %d, and was %d at %d", state.revision, state.at, revision, at))
 	}
 	t := s.Begin()

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -58,6 +60,25 @@ type head struct {
 	// After is the etcd revision of the write before, so that a view can tell that it has every one of them. Absent in the first
 	// write, and in those of older programs.
 	After int64 `json:"after,omitempty"`
+	// Before is the digest of what the write before left in head: a store that was restored may have another write at After. Absent
+	// where After is, and in those of older programs.
+	Before string `json:"before,omitempty"`
+}
+
+// follows names the write before: where it is, and what it left in head.
+func (h *head) follows(at int64, value string) {
+	h.After, h.Before = at, ""
+	if at > 0 {
+		h.Before = digestOf(value)
+	}
+}
+
+// isAfter reports whether the write before may have left value in head.
+func (h head) isAfter(value string) bool { return h.Before == "" || h.Before == digestOf(value) }
+
+func digestOf(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:8])
 }
 
 func (h head) whole() bool { return h.Part == h.Parts }
