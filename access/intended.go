@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -43,8 +44,9 @@ func (l *Log) Ready(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
+	moved := l.done.inPlace()
 	l.mu.Lock()
-	broken, late := l.broken, l.late
+	broken, late := cmp.Or(l.broken, moved), l.late
 	if broken != nil {
 		l.late = nil
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/causeway-mesh/causeway/place"
 )
 
 // Intent is something that is about to be done, and whose line in the audit log comes after it. A nil Intent is none.
@@ -123,15 +125,11 @@ func (in *intents) stillThere() error {
 	if in.file == nil {
 		return os.ErrClosed
 	}
-	there, err := os.Stat(in.path)
+	here, err := place.Of(in.path, in.file)
 	if err != nil {
 		return err
 	}
-	ours, err := in.file.Stat()
-	if err == nil && !os.SameFile(there, ours) {
-		err = fmt.Errorf("%s is another file than the one that was opened", in.path)
-	}
-	return err
+	return here.Check()
 }
 
 // write appends a line whole, or nothing.

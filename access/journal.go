@@ -13,7 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/causeway-mesh/causeway/place"
 )
 
 // journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the next
@@ -30,7 +33,10 @@ type journal struct {
 
 	disk sync.Mutex
 	file *os.File // guarded by disk
-	size int64    // guarded by disk
+	// folder is where dir has to stay; here is where file has to, once there is one.
+	folder *place.Place
+	here   atomic.Pointer[place.Place]
+	size   int64 // guarded by disk
 	// synced is when lines were forced to the disk last; guarded by disk.
 	synced time.Time
 }
@@ -70,8 +76,29 @@ func (j *journal) open() (last uint64, err error) {
 	if err != nil {
 		return 0, errors.Join(err, f.Close())
 	}
+	return last, j.use(path, f, size)
+}
+
+// use makes f, opened at path, the file that is written to.
+func (j *journal) use(path string, f *os.File, size int64) error {
+	here, err := place.Of(path, f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	j.here.Store(here)
 	j.file, j.size = f, size
-	return last, nil
+	return nil
+}
+
+// inPlace returns nil while whoever reads the log finds the file that is written to.
+func (j *journal) inPlace() error {
+	if err := j.folder.Check(); err != nil {
+		return err
+	}
+	if here := j.here.Load(); here != nil {
+		return here.Check()
+	}
+	return nil
 }
 
 // lastLine returns the seq of the last whole line and where it ends.
@@ -140,6 +167,9 @@ func (j *journal) write(g *group) error {
 
 // append writes lines behind what is there, durably. What was written in part is taken back.
 func (j *journal) append(lines []byte, first uint64) error {
+	if err := j.inPlace(); err != nil {
+		return err
+	}
 	if j.file == nil || j.size >= j.maxBytes {
 		if err := j.rotate(first); err != nil {
 			return err
@@ -172,7 +202,10 @@ func (j *journal) rotate(first uint64) error {
 	if j.file != nil {
 		_ = j.file.Close()
 	}
-	j.file, j.size = f, 0
+	if err := j.use(path, f, 0); err != nil {
+		j.file = nil
+		return err
+	}
 	names, err := j.files()
 	if err != nil {
 		return err

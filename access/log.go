@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/causeway-mesh/causeway/place"
 )
 
 // LogConfig says where an audit log is and how large it may become.
@@ -44,6 +46,7 @@ const (
 type Log struct {
 	config        LogConfig
 	done, refused *journal
+	folder        *place.Place
 	limit         *rate.Limiter
 
 	mu         sync.Mutex
@@ -72,8 +75,12 @@ func OpenLog(c LogConfig) (*Log, error) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	l := &Log{config: c, limit: rate.NewLimiter(refusalsPerSecond, refusalsBurst), changed: make(chan struct{}), flying: map[uint64]bool{}}
-	l.done = &journal{dir: c.Dir, name: "done", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
-	l.refused = &journal{dir: c.Dir, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles, syncEvery: refusalsSynced}
+	var err error
+	if l.folder, err = place.Hold(c.Dir); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	l.done = &journal{dir: c.Dir, folder: l.folder, name: "done", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
+	l.refused = &journal{dir: c.Dir, folder: l.folder, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles, syncEvery: refusalsSynced}
 	for _, j := range []*journal{l.done, l.refused} {
 		last, err := j.open()
 		if err != nil {
@@ -92,7 +99,7 @@ func (l *Log) Close() error {
 	if l == nil {
 		return nil
 	}
-	err := errors.Join(l.done.close(), l.refused.close())
+	err := errors.Join(l.done.close(), l.refused.close(), l.folder.Close())
 	if l.intents != nil {
 		err = errors.Join(err, l.intents.close())
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/place"
 )
 
 func openLog(t *testing.T, c access.LogConfig) *access.Log {
@@ -221,5 +222,47 @@ func TestSecretsStayOutOfDifferences(t *testing.T) {
 	}
 	if !bytes.Contains(raw, []byte("enabledBackend")) {
 		t.Errorf("the rest of the difference is missing: %s", raw)
+	}
+}
+
+// TestLogThatMoves: while whoever reads the log would not find what is written, nothing is recorded, and nothing may be done.
+func TestLogThatMoves(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	l := openLog(t, access.LogConfig{Dir: dir})
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, place.ErrMoved) {
+		t.Errorf("ready, without its folder, before the first line: %v", err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	record := func(name string) error {
+		return l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: name})
+	}
+	if err := record("first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, access.ErrAudit) || !errors.Is(err, place.ErrMoved) {
+		t.Errorf("ready, without its folder: %v", err)
+	}
+	if err := record("lost"); !errors.Is(err, access.ErrAudit) || !errors.Is(err, place.ErrMoved) {
+		t.Errorf("recorded where nobody finds it: %v", err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); err != nil {
+		t.Errorf("its folder is back: %v", err)
+	}
+	if err := record("second"); err != nil {
+		t.Error(err)
+	}
+	if all := contents(t, dir); !strings.Contains(all, `"second"`) || strings.Contains(all, `"lost"`) {
+		t.Errorf("the log has %s", all)
 	}
 }

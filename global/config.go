@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/panics"
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -72,6 +73,8 @@ type Config struct {
 
 	// clusterID is read at the start.
 	clusterID string
+	// folder is DataDir, held from the start.
+	folder *place.Folder
 }
 
 func (c *Config) fill() error {

@@ -29,6 +29,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 	if err != nil {
 		return nil, err
 	}
+	defer c.folder.Close()
 	durable, err := backend.Open(ctx, c.Store)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -33,6 +34,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	defer c.folder.Close()
 	sockets, err := listenFirst(&c)
 	if err != nil {
 		return err
@@ -72,6 +74,7 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, dia
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
+	diagnostics.AddCheck("data folder", c.folder.Check)
 	diagnostics.AddCheck("store", o.store.Healthy)
 	return serve(ctx, c, box, o, sockets, diagnostics)
 }
@@ -117,7 +120,9 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		return err
 	}
 
+	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
 	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
+		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return gate.run(ctx, sync) },
 		func(ctx context.Context) error { return serveKDS(ctx, c, grpcServer, sync, sockets.kds) },
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer, c.Panics) },
@@ -180,7 +185,24 @@ func prepare(c *Config) (*secrets.Box, error) {
 	if c.clusterID, err = server.ClusterID(c.clusterIDFile()); err != nil {
 		return nil, err
 	}
-	return secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	return box, c.hold()
+}
+
+// hold has the server notice when its data folder, or what a restart needs of it, is no longer there.
+func (c *Config) hold() (err error) {
+	if c.folder, err = place.HoldFolder(c.DataDir); err != nil {
+		return err
+	}
+	c.Store.Held = c.folder.Check
+	c.folder.Need(server.ClusterIDFile)
+	if c.SecretsKeyFile == "" && c.SecretsPassphrase == "" {
+		err = c.folder.Keep(secrets.KeyFileName)
+	}
+	return err
 }
 
 // ready tells whoever waits for it that every socket is served, and the service manager how the server is, until ctx ends.

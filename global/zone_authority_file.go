@@ -51,7 +51,10 @@ func (f *zoneCACopy) write(plain []byte) {
 	}
 	sealed, err := f.box.Seal(plain, zoneCASecret)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(f.path), 0o700) //nolint:gosec // the data folder
+		// Not MkdirAll: a data folder that was moved away is not made anew.
+		if err = os.Mkdir(filepath.Dir(f.path), 0o700); errors.Is(err, fs.ErrExist) { //nolint:gosec // the data folder
+			err = nil
+		}
 	}
 	if err == nil {
 		err = server.WriteFile(f.path, sealed, 0o600)

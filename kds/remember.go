@@ -29,7 +29,7 @@ const saveDelay = 15 * time.Second
 // says what it has instead of being sent everything. An entry holds a hash of the stored copy: one that was changed or
 // removed by hand is not claimed, and so is put back. The files can be deleted at any time. Safe for concurrent use.
 type KnownFiles struct {
-	// Dir is made when it is missing. Stores hold the copies: the durable one, and the one of live types where there is one.
+	// Dir is made when it is missing, in a folder that is there. Stores hold the copies: the durable one, and the one of live types where there is one.
 	Dir    string
 	Stores []store.Reader
 	Log    *slog.Logger
@@ -124,7 +124,8 @@ type remembered struct {
 
 // saveOne replaces a peer's file as a whole.
 func (f *KnownFiles) saveOne(peer string, k *Known) error {
-	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+	// Not MkdirAll: a data folder that was moved away is not made anew.
+	if err := os.Mkdir(f.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	file, err := os.CreateTemp(f.Dir, "."+peer+"-*")

@@ -117,6 +117,11 @@ func forwardSecret() []uint16 {
 	}
 }
 
+// CertificateFiles are the files of the CA in a folder, without which a restart would make another one.
+func CertificateFiles(dir string) []string {
+	return []string{filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)}
+}
+
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

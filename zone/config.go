@@ -16,6 +16,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/panics"
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
@@ -73,6 +74,8 @@ type Config struct {
 
 	// clusterID is read at the start.
 	clusterID string
+	// folder is DataDir, held from the start.
+	folder *place.Folder
 	// Access says who may use the HTTP API.
 	Access access.Settings
 	// Tracer gets the spans of what passes through; nil for none.

@@ -108,6 +108,8 @@ func (m *membership) load() error {
 type memberships struct {
 	dir string
 	box *secrets.Box
+	// held, when set, says whether the data folder is in its place: what is kept elsewhere is not kept.
+	held func() error
 	// current is the newest, nil before the zone has joined.
 	current atomic.Pointer[membership]
 }
@@ -155,7 +157,13 @@ func (s *memberships) write(name, purpose string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if s.held != nil {
+		if err := s.held(); err != nil {
+			return fmt.Errorf("membership: %w", err)
+		}
+	}
+	// Not MkdirAll: a data folder that was moved away is not made anew.
+	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("membership: %w", err)
 	}
 	return server.WriteFile(filepath.Join(s.dir, name), sealed, 0o600)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -49,17 +50,16 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	cfg = cfg.withDefaults()
-	if err := prepare(&cfg); err != nil {
-		return err
-	}
-	box, err := secrets.OpenBox(secrets.Config{KeyFile: cfg.SecretsKeyFile, Passphrase: cfg.SecretsPassphrase, Dir: cfg.DataDir, Log: cfg.Log})
+	box, err := prepare(&cfg)
 	if err != nil {
 		return err
 	}
+	defer cfg.folder.Close()
 	memberships, err := openMemberships(cfg.DataDir, box)
 	if err != nil {
 		return err
 	}
+	memberships.held = cfg.folder.Check
 	if err := memberships.settle(ctx, &cfg); err != nil {
 		return err
 	}
@@ -77,6 +77,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	diagnostics.AddCheck("data folder", cfg.folder.Check)
 	diagnostics.AddCheck("store", durable.Healthy)
 	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
 	return errors.Join(err, durable.Close(), guard.Audit().Close())
@@ -99,22 +100,38 @@ func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *
 	return durable, guard, nil
 }
 
-// prepare makes the data directory and takes away what an earlier run said of itself.
-func prepare(cfg *Config) error {
+// prepare makes the data directory, opens the box for its secrets, and takes away what an earlier run said of itself.
+func prepare(cfg *Config) (*secrets.Box, error) {
 	if err := server.MakeDataDir(cfg.DataDir, cfg.Log); err != nil {
-		return err
+		return nil, err
 	}
 	var err error
 	if cfg.clusterID, err = server.ClusterID(filepath.Join(cfg.DataDir, server.ClusterIDFile)); err != nil {
+		return nil, err
+	}
+	if cfg.ReadyFile != "" {
+		if err := os.Remove(cfg.ReadyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("ready file: %w", err)
+		}
+	}
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: cfg.SecretsKeyFile, Passphrase: cfg.SecretsPassphrase, Dir: cfg.DataDir, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	return box, cfg.hold()
+}
+
+// hold has the server notice when its data folder, or what a restart needs of it, is no longer there.
+func (c *Config) hold() (err error) {
+	if c.folder, err = place.HoldFolder(c.DataDir); err != nil {
 		return err
 	}
-	if cfg.ReadyFile == "" {
-		return nil
+	c.Store.Held = c.folder.Check
+	c.folder.Need(server.ClusterIDFile)
+	if c.SecretsKeyFile == "" && c.SecretsPassphrase == "" {
+		err = c.folder.Keep(secrets.KeyFileName)
 	}
-	if err := os.Remove(cfg.ReadyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("ready file: %w", err)
-	}
-	return nil
+	return err
 }
 
 // serve wires the parts in order of dependency and runs them.
@@ -179,8 +196,14 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
 	runLink(ctx, group, link, known)
 	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
-	group.Go(func() error { return announce(cfg, ports) })
+	group.Go(func() error { return announce(ctx, cfg, ports) })
 	return group.Wait()
+}
+
+// watchFolder looks after the data folder and what a restart needs of it.
+func watchFolder(ctx context.Context, cfg *Config) error {
+	cfg.folder.Need(append(server.CertificateFiles(tlsDir), filepath.Join(membershipDir, heldFile), backend.File)...)
+	return cfg.folder.Run(ctx, cfg.Log)
 }
 
 // runLink keeps the session with the global, if there is one.
@@ -224,12 +247,15 @@ func publishAll(ctx context.Context, publisher *identity.Publisher, reader store
 	return nil
 }
 
-// announce says where everything is, to the log and to whoever waits for the ready file.
-func announce(cfg *Config, p *ports) error {
+// announce says where everything is, to the log and to whoever waits for the ready file, and then whether the data folder is, until ctx ends.
+func announce(ctx context.Context, cfg *Config, p *ports) error {
 	addresses := map[string]string{
 		"api": p.api.Addr().String(), "xds": p.xds.Addr().String(), "diagnostics": p.diagnostics.Addr().String(),
 	}
 	cfg.Log.Info("zone is ready", "zone", cfg.Zone, "api", addresses["api"], "xds", addresses["xds"],
 		"diagnostics", addresses["diagnostics"], "global", cfg.Global)
-	return server.WriteReadyFile(cfg.ReadyFile, addresses)
+	if err := server.WriteReadyFile(cfg.ReadyFile, addresses); err != nil {
+		return err
+	}
+	return watchFolder(ctx, cfg)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -167,6 +168,8 @@ func refusal(err error) *Error {
 		return NewError(http.StatusForbidden, titleDenied, grant.Error())
 	case errors.Is(err, access.ErrTooMany):
 		return NewError(http.StatusTooManyRequests, "Too Many Requests", err.Error())
+	case errors.Is(err, access.ErrAudit) && errors.Is(err, place.ErrMoved):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()).with(OutcomeNothing)
 	case errors.Is(err, access.ErrAudit):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+", and nothing is done that is not in it: see the server's log").with(OutcomeNothing)
 	}

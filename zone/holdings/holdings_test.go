@@ -28,7 +28,7 @@ type shelf struct {
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	return &shelf{t: t, path: filepath.Join(t.TempDir(), "data", "holdings.sealed"), box: newBox(t), now: time.Unix(2_000_000_000, 0)}
+	return &shelf{t: t, path: filepath.Join(t.TempDir(), "holdings.sealed"), box: newBox(t), now: time.Unix(2_000_000_000, 0)}
 }
 
 func newBox(t *testing.T) *secrets.Box {

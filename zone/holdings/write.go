@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/causeway-mesh/causeway/server"
@@ -183,9 +182,6 @@ func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 			continue
 		}
 		out = append(append(out, line...), '\n')
-	}
-	if err := os.MkdirAll(filepath.Dir(b.cfg.Path), 0o700); err != nil {
-		return err
 	}
 	if err := server.WriteFile(b.cfg.Path, out, 0o600); err != nil {
 		return err

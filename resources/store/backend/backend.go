@@ -48,6 +48,8 @@ type Config struct {
 	Username, Password        string
 	// StartTimeout is how long Insist tries while etcd does not answer. Zero tries once.
 	StartTimeout time.Duration
+	// Held, when set, is asked before each write, and by Healthy; its error refuses the write. It must be quick.
+	Held func() error
 	// Owner says whose store it is, for who opens it later, and for the backup that is kept in the folder of Path before what is in etcd is
 	// brought to a newer format. Without a Server an older format in etcd is refused, and nothing is noted.
 	Owner archive.Header
@@ -96,7 +98,26 @@ func (c *Config) Validate() error {
 type Store struct {
 	store.Store
 	healthy func() error
+	held    func() error
 	shared  *etcd.Store
+}
+
+// Apply implements store.Store. What Config.Held says refuses a batch with store.ErrUnavailable.
+func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	if err := s.inPlace(); err != nil {
+		return nil, err
+	}
+	return s.Store.Apply(ctx, b)
+}
+
+func (s *Store) inPlace() error {
+	if s.held == nil {
+		return nil
+	}
+	if err := s.held(); err != nil {
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Board is where servers that share the store tell each other what is not in it; nil for a store of one server.
@@ -108,7 +129,12 @@ func (s *Store) Board() *etcd.Board {
 }
 
 // Healthy returns nil while the store can be written to, as far as is known; it returns at once.
-func (s *Store) Healthy() error { return s.healthy() }
+func (s *Store) Healthy() error {
+	if err := s.inPlace(); err != nil {
+		return err
+	}
+	return s.healthy()
+}
 
 // Open opens the store. Errors: those of Validate, of bolt.Open and of etcd.Open.
 func Open(ctx context.Context, c Config) (*Store, error) {
@@ -120,7 +146,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Store{Store: s, healthy: func() error { return nil }}, nil
+		return &Store{Store: s, healthy: s.Healthy, held: c.Held}, nil
 	}
 	secured, err := c.tls()
 	if err != nil {
@@ -137,7 +163,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: s, healthy: s.Healthy, shared: s}, nil
+	return &Store{Store: s, healthy: s.Healthy, held: c.Held, shared: s}, nil
 }
 
 func (c *Config) logger() *slog.Logger {

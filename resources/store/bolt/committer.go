@@ -10,9 +10,14 @@ import (
 // commit applies a group: in memory where no reader sees it, then on disk, then for all to see.
 //
 // When the disk refuses, every writer of the group gets ErrUnavailable, refused ones too: a batch may have been refused
-// because of another one of the group, which then did not happen.
+// because of another one of the group, which then did not happen. The same holds while the file is not in its place any more,
+// also for batches that change nothing: what the view has would not be there after a restart.
 func (s *Store) commit(group []*store.Request) {
 	s.metrics.Group(len(group))
+	if err := s.file.inPlace(); err != nil {
+		fail(group, s.unavailable(err))
+		return
+	}
 	if err := s.settle(); err != nil {
 		fail(group, err)
 		return
@@ -30,6 +35,13 @@ func (s *Store) commit(group []*store.Request) {
 			// Tried at once, for a failure that is over; otherwise the next group tries again.
 			_ = s.settle()
 			fail(group, err)
+			return
+		}
+		// Once more: a file that went while it was written is not what the next start opens.
+		if err := s.file.inPlace(); err != nil {
+			t.Abort()
+			s.doubtful(revision, changes)
+			fail(group, fmt.Errorf("%w: %w", store.ErrUncertain, s.unavailable(err)))
 			return
 		}
 		t.Commit()

@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -46,6 +47,8 @@ type file struct {
 	db   *bbolt.DB
 	// commit ends a write transaction: (*bbolt.Tx).Commit, unless a test replaces it.
 	commit func(*bbolt.Tx) error
+	// here and dir are where the file and its folder have to stay.
+	here, dir *place.Place
 }
 
 // openFile opens the file, or makes a new one where there is none.
@@ -63,18 +66,33 @@ func openFile(path string, lockTimeout time.Duration) (*file, error) {
 	if err := readAhead(path); err != nil {
 		return nil, err
 	}
-	db, err := openBolt(path, lockTimeout)
+	db, opened, err := openBolt(path, lockTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return &file{path: path, db: db, commit: (*bbolt.Tx).Commit}, nil
+	f := &file{path: path, db: db, commit: (*bbolt.Tx).Commit}
+	if f.here, err = place.Of(path, opened); err == nil {
+		f.dir, err = place.Hold(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return f, nil
+}
+
+// inPlace returns nil while the next start would find what is written.
+func (f *file) inPlace() error {
+	if err := f.dir.Check(); err != nil {
+		return err
+	}
+	return f.here.Check()
 }
 
 // createFile makes a complete file under another name and then renames it, so that a file under path that is empty or
 // half written is known to be damaged, and never taken for a new one.
 func createFile(path string, lockTimeout time.Duration) error {
 	unfinished := path + ".new"
-	db, err := openBolt(unfinished, lockTimeout)
+	db, _, err := openBolt(unfinished, lockTimeout)
 	if err != nil {
 		return err
 	}
@@ -138,8 +156,8 @@ func damaged(path, format string, args ...any) error {
 		path, fmt.Errorf(format, args...), ErrDamaged)
 }
 
-func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, err error) {
-	var opened *os.File
+// openBolt also returns the file that bbolt has open, and closes.
+func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, opened *os.File, err error) {
 	defer func() {
 		if db == nil && opened != nil {
 			_ = opened.Close() // Releases the lock; bbolt did so itself unless it panicked.
@@ -160,14 +178,14 @@ func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, err error) 
 	var refused syscall.Errno
 	switch {
 	case err == nil:
-		return db, nil
+		return db, opened, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("another process has %s open (%s is locked): %w", filepath.Dir(path), path, ErrInUse)
+		return nil, nil, fmt.Errorf("another process has %s open (%s is locked): %w", filepath.Dir(path), path, ErrInUse)
 	case errors.As(err, &refused):
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	// Not the operating system's: bbolt does not like what it reads.
-	return nil, damaged(path, "not a store's file: %w", err)
+	return nil, nil, damaged(path, "not a store's file: %w", err)
 }
 
 // recoverDamage, deferred as `defer recoverDamage(...)()`, makes an error of what a damaged file does to bbolt: it panics on
@@ -334,4 +352,4 @@ func putTotals(b *bbolt.Bucket, t totals) error {
 	return b.Put(stateKey, append(raw, body...))
 }
 
-func (f *file) close() error { return f.db.Close() }
+func (f *file) close() error { return errors.Join(f.db.Close(), f.dir.Close()) }

@@ -135,3 +135,11 @@ func (s *Store) Close() error {
 	})
 	return s.closeErr
 }
+
+// Healthy returns nil while the file is in its place, and what is wrong otherwise. It returns at once.
+func (s *Store) Healthy() error {
+	if err := s.file.inPlace(); err != nil {
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	}
+	return nil
+}

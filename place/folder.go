@@ -1,0 +1,153 @@
+package place
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often Run looks: a folder that is gone is told of within that, also when nobody asks.
+const lookEvery = 500 * time.Millisecond
+
+// Folder is a server's data folder, and the files in it without which a restart would not be what the process is now. It is safe
+// for concurrent use.
+type Folder struct {
+	dir *Place
+
+	mu    sync.Mutex
+	needs []*need // guarded by mu
+}
+
+// HoldFolder opens the folder, which must be there. Errors are the operating system's.
+func HoldFolder(path string) (*Folder, error) {
+	dir, err := Hold(path)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return &Folder{dir: dir}, nil
+}
+
+// Close lets go of the folder.
+func (f *Folder) Close() error { return f.dir.Close() }
+
+// Need has Check look for these files, by their paths in the folder, as far as they are there now. They may be replaced.
+func (f *Folder) Need(names ...string) {
+	for _, name := range names {
+		path := filepath.Join(f.dir.path, name)
+		if _, err := os.Stat(path); err == nil {
+			f.add(&need{path: path})
+		}
+	}
+}
+
+// Keep is Need for a small file that must go on holding what it holds now. Errors are the operating system's.
+func (f *Folder) Keep(name string) error {
+	n := &need{path: filepath.Join(f.dir.path, name), fixed: true}
+	info, err := os.Stat(n.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		n.info = info
+		n.sum, err = sumOf(n.path)
+	}
+	if err == nil {
+		f.add(n)
+	}
+	return err
+}
+
+func (f *Folder) add(n *need) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.ContainsFunc(f.needs, func(other *need) bool { return other.path == n.path }) {
+		f.needs = append(f.needs, n)
+	}
+}
+
+// Check returns nil while the folder and what is needed of it are in their place. It costs a call of the operating system for each.
+// Its error wraps ErrMoved, or is that of looking.
+func (f *Folder) Check() error {
+	if err := f.dir.Check(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.needs {
+		if err := n.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run tells the log when the folder goes and when it is back, until ctx ends. It returns nil.
+func (f *Folder) Run(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	said := ""
+	for {
+		now := ""
+		if err := f.Check(); err != nil {
+			now = err.Error()
+		}
+		switch now {
+		case said:
+		case "":
+			log.Info("the data folder is in its place again: writes are taken", "folder", f.dir.path)
+		default:
+			log.Error("the data folder is not in its place: no write is taken, because the next start would not find it", "folder", f.dir.path, "error", now)
+		}
+		said = now
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// need is a file that has to be there.
+type need struct {
+	path string
+	// fixed files have to hold what they held; info is the one that was read last.
+	fixed bool
+	sum   [sha256.Size]byte
+	info  fs.FileInfo
+}
+
+func (n *need) check() error {
+	now, err := os.Stat(n.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s %w: it is not there: put it back, a restart needs it", n.path, ErrMoved)
+	}
+	if err != nil || !n.fixed || os.SameFile(now, n.info) && now.ModTime().Equal(n.info.ModTime()) && now.Size() == n.info.Size() {
+		return err
+	}
+	changed := fmt.Errorf("%s %w: it holds something else now: put back what it held, a restart needs it", n.path, ErrMoved)
+	if now.Size() != n.info.Size() {
+		return changed
+	}
+	sum, err := sumOf(n.path)
+	if err != nil {
+		return err
+	}
+	if sum != n.sum {
+		return changed
+	}
+	n.info = now
+	return nil
+}
+
+func sumOf(path string) ([sha256.Size]byte, error) {
+	raw, err := os.ReadFile(path)
+	return sha256.Sum256(raw), err
+}

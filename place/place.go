@@ -1,0 +1,72 @@
+package place
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrMoved: at the path there is nothing, or something else than what was opened.
+var ErrMoved = errors.New("is no longer what this process has opened")
+
+// Place is a file or folder that is held open, so that no other can get its inode, and the path that has to lead to it.
+type Place struct {
+	path string
+	file *os.File
+	info fs.FileInfo
+	// borrowed: somebody else closes file.
+	borrowed bool
+}
+
+// Hold opens what is at path, which Close lets go of. Errors are the operating system's.
+func Hold(path string) (*Place, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Of(path, f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	p.borrowed = false
+	return p, nil
+}
+
+// Of is the place of a file that the caller has opened at path and closes after the last Check.
+func Of(path string, f *os.File) (*Place, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// A restart begins from the same folder by its name, which the present folder of a process outlives.
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	return &Place{path: path, file: f, info: info, borrowed: true}, nil
+}
+
+// Check returns nil while the path leads to what was opened. It costs one call of the operating system. Its error wraps ErrMoved, or is that of
+// looking.
+func (p *Place) Check() error {
+	now, err := os.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s %w: nothing is there: move back what was moved away, or start the server again on what is to be served", p.path, ErrMoved)
+	case err != nil:
+		return err
+	case !os.SameFile(now, p.info):
+		return fmt.Errorf("%s %w: something else is there, by a move, a copy or a mount: put back what was there, or start the server again on what is to be served",
+			p.path, ErrMoved)
+	}
+	return nil
+}
+
+// Close lets go of what Hold opened.
+func (p *Place) Close() error {
+	if p.borrowed {
+		return nil
+	}
+	return p.file.Close()
+}
