@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestProxiesOfAZoneThatIsAwayAreOffline: in the overview, in the counts and in a rollout; and online again, without being
+// TestProxiesOfAZoneThatIsAwayAreOffline: in the overview and in the counts, and unknown in a rollout; and online again, without being
 // sent again, once the zone is back.
 func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 	}
 	put(durable, resources.TypeDataplane, `{"networking":{"address":"127.0.0.1","inbound":[{"port":80}]}}`)
 	put(status, resources.TypeDataplaneInsight, `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z"}]}`)
-	withStatus := func(c *kds.ZoneConfig) { c.Status = status }
+	withStatus := func(c *kds.ZoneConfig) { c.Status, c.Behind = status, func() []kds.ProxyBehind { return nil } }
 	disconnect := r.connect(dir, "zone-1", durable, withStatus)
 	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
 		t.Fatal(code, body)
@@ -47,7 +47,12 @@ func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 				Dataplanes struct{ Standard struct{ Online int } }
 				Zones      struct{ ControlPlanes struct{ Online int } }
 			}
-			var rollout struct{ Proxies struct{ Total int } }
+			var rollout struct {
+				Proxies struct {
+					Total   int
+					Unknown []struct{ Reason string }
+				}
+			}
 			for path, into := range map[string]any{
 				"/meshes/default/dataplanes/_overview": &overviews, "/global-insight": &counts, "/_rollout/MeshTrafficPermission/default/p": &rollout,
 			} {
@@ -64,7 +69,7 @@ func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 				}
 			}
 			return len(overviews.Items) == 1 && inOverview == online && counts.Dataplanes.Standard.Online == online &&
-				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == online
+				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == 1 && len(rollout.Proxies.Unknown) == 1-online
 		}
 	}
 	wait(t, "the proxy is online", shown(1))

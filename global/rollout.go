@@ -3,11 +3,11 @@ package global
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
-	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -31,70 +31,108 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := o.routes.Find(r, o.store.Snapshot(), resources.VerbRead, key)
+	snapshot := o.store.Snapshot()
+	found, err := o.routes.Find(r, snapshot, resources.VerbRead, key)
 	if err != nil {
 		return err
 	}
 	answer := o.sync.Rollout(found)
-	if found.Descriptor().Policy != nil {
-		o.proxies(answer, found, o.routes.Reader(r))
+	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
+		answer.NotEnforced = selection.NotEnforced()
+		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer, said: map[string]*word{}}).proxies()
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// proxies counts the connected proxies that the policy selects, in the zones that it goes to and in the one it is from.
-func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, reader *api.Reader) {
-	zones := o.sync.Reach(policy)
-	if from := policy.Zone(); from != "" {
+// counting is one answer in the making.
+type counting struct {
+	*rollout
+	selection *matching.Selection
+	snapshot  store.Snapshot
+	reader    *api.Reader
+	answer    *kds.Rollout
+	// said is what each zone has said.
+	said map[string]*word
+}
+
+// proxies counts the Dataplanes that are selected, in the zones that the resource is meant for and in the one it is from.
+func (c *counting) proxies() {
+	of := c.selection.Resource
+	zones := c.sync.Meant(of)
+	if from := of.Zone(); from != "" {
 		zones = append(zones, from)
+		if since, away := c.absence(from); away != "" {
+			c.answer.Zones.Away = append(c.answer.Zones.Away, kds.RolloutOffline{Zone: from, Since: since})
+		}
 	}
-	selecting := matching.NewPolicy(policy, o.systemNamespace)
-	said := map[string]*word{}
-	for dataplane := range o.store.Snapshot().List(store.Query{Type: resources.TypeDataplane, Mesh: policy.Mesh}) {
-		zone := dataplane.Zone()
-		if !slices.Contains(zones, zone) || !o.connected(dataplane) {
+	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh}) {
+		if !slices.Contains(zones, dataplane.Zone()) || !c.selection.Has(dataplane) {
 			continue
 		}
-		if proxy, err := matching.NewProxy(dataplane); err != nil || !matching.Selects(selecting, proxy) {
+		if !c.reader.May(dataplane) {
+			c.answer.Proxies.LeftOut++
 			continue
 		}
-		if !reader.May(dataplane) {
-			answer.Proxies.LeftOut++
-			continue
-		}
-		if said[zone] == nil {
-			said[zone] = o.word(zone, policy, answer)
-		}
-		answer.Proxies.Total++
-		name := kds.ProxyBehind{Mesh: dataplane.Mesh, Namespace: dataplane.HomeNamespace(), Name: dataplane.DisplayName()}
-		if reason, late := said[zone].behind[name]; late || !said[zone].has {
-			name.Reason = reason
-			answer.Proxies.Behind = append(answer.Proxies.Behind, name)
-			continue
-		}
-		answer.Proxies.Enforced++
+		c.proxy(dataplane)
 	}
 }
 
-// word is what a zone's last report means for one policy.
+// proxy counts one Dataplane: what its zone last said of it, if it still holds.
+func (c *counting) proxy(dataplane *resources.Resource) {
+	zone, proxies := dataplane.Zone(), &c.answer.Proxies
+	if c.said[zone] == nil {
+		c.said[zone] = c.word(zone)
+	}
+	said := c.said[zone]
+	proxies.Total++
+	name := kds.ProxyBehind{Mesh: dataplane.Mesh, Namespace: dataplane.HomeNamespace(), Name: dataplane.DisplayName()}
+	since, why := said.since, said.unknown
+	if why == "" {
+		since, why = c.disconnected(dataplane)
+	}
+	reason, late := said.behind[name]
+	switch {
+	case why != "":
+		proxies.Unknown = append(proxies.Unknown, kds.ProxyUnknown{
+			Mesh: name.Mesh, Namespace: name.Namespace, Name: name.Name, Zone: zone, Reason: why, Since: since,
+		})
+	case late || !said.has:
+		name.Reason = reason
+		proxies.Behind = append(proxies.Behind, name)
+	case c.selection.Enforced():
+		proxies.Enforced++
+	}
+}
+
+// word is what a zone's last report means for one resource.
 type word struct {
 	// has: the zone has the revision, and proxies that are not behind enforce it.
 	has bool
 	// behind holds reasons, by the proxy's name without one.
 	behind map[kds.ProxyBehind]string
+	// unknown is why its word counts for nothing now, empty when it counts; since is since when.
+	unknown string
+	since   time.Time
 }
 
-func (o *rollout) word(zone string, policy *resources.Resource, answer *kds.Rollout) *word {
-	w := &word{behind: map[kds.ProxyBehind]string{}}
-	report := o.sync.LastReport(zone)
-	switch {
-	case report == nil: // a zone that cannot report: its word is its acknowledgement
-		w.has = zone == policy.Zone() || answer.Zones.Has(zone)
+func (c *counting) word(zone string) *word {
+	w, of := &word{behind: map[kds.ProxyBehind]string{}}, c.selection.Resource
+	if w.since, w.unknown = c.absence(zone); w.unknown != "" {
 		return w
-	case zone == policy.Zone(): // its own: it reports again once the global has acknowledged
-		w.has = report.Received.After(policy.ModificationTime)
+	}
+	report := c.sync.LastReport(zone)
+	session, _ := c.sync.Away(zone)
+	switch {
+	case report == nil:
+		w.since, w.unknown = session, zone+" has told nothing of its proxies"
+		return w
+	case report.Received.Before(session):
+		w.since, w.unknown = report.Received, zone+" has told nothing of its proxies, though it is back,"
+		return w
+	case zone == of.Zone(): // its own: it reports again once the global has acknowledged
+		w.has = report.Received.After(of.ModificationTime)
 	default:
-		w.has = report.Applied[policy.Type] >= policy.Revision
+		w.has = report.Applied[of.Type] >= of.Revision
 	}
 	for _, p := range report.Behind {
 		reason := p.Reason
@@ -104,20 +142,33 @@ func (o *rollout) word(zone string, policy *resources.Resource, answer *kds.Roll
 	return w
 }
 
-// connected reports whether the Dataplane's proxy is, by its insight.
-func (o *rollout) connected(dataplane *resources.Resource) bool {
+// absence says since when a zone is not here, and how that is called; empty for one that is.
+func (o *rollout) absence(zone string) (since time.Time, why string) {
+	since, away := o.sync.Away(zone)
+	switch {
+	case !away:
+		return time.Time{}, ""
+	case since.IsZero():
+		return o.sync.Started(), zone + " not seen"
+	}
+	return since, zone + " offline"
+}
+
+// disconnected says since when the Dataplane's proxy is not connected to its zone, by its insight, and how that is called; empty for
+// one that is.
+func (o *rollout) disconnected(dataplane *resources.Resource) (since time.Time, why string) {
 	key := dataplane.Key
 	key.Type = resources.TypeDataplaneInsight
 	insight := o.status.Snapshot().Get(key)
 	if insight == nil {
 		insight = o.store.Snapshot().Get(key)
 	}
-	if insight == nil {
-		return false
+	since, connected := matching.LastConnected(insight)
+	switch {
+	case connected:
+		return time.Time{}, ""
+	case since.IsZero():
+		return since, "not connected, says " + dataplane.Zone()
 	}
-	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(spec.GetSubscriptions(), func(s *meshpb.DiscoverySubscription) bool { return s.GetDisconnectTime() == nil })
+	return since, "not connected"
 }

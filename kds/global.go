@@ -84,8 +84,10 @@ type Global struct {
 	encoder  *Encoder
 	pacer    *pacer
 	turns    *turns
-	ctx      context.Context
-	drain    context.CancelCauseFunc
+	// started is since when this server can know of zones.
+	started time.Time
+	ctx     context.Context
+	drain   context.CancelCauseFunc
 	// readers are the goroutines that read streams, and the pacer's; they end when their streams do.
 	readers sync.WaitGroup
 
@@ -134,7 +136,7 @@ func NewGlobal(c GlobalConfig) *Global {
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: NewMapping(), crossing: NewCrossing(),
-		sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]int{},
+		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]int{},
 	}
 	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
 	g.encoder.panics = c.Panics

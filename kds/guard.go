@@ -77,11 +77,12 @@ var ErrResync = errors.New("an operator asked for a full comparison: connect aga
 func (g *Global) Status(zone string, t resources.Type) (status SyncStatus, ok bool) {
 	data := g.data(zone)
 	if data == nil {
-		return SyncStatus{Zone: zone, Types: []TypeSync{}}, false
+		return SyncStatus{Zone: zone, Started: g.started, Types: []TypeSync{}}, false
 	}
 	status = data.ledger.status(zone, t, data.refusals, g.config.Store)
-	status.Over = data.over.list()
+	status.Over, status.Started = data.over.list(), g.started
 	if report := data.report.Load(); report != nil {
+		status.Reported = report.Received
 		status.HeldByZone, status.NewStore = report.Held, report.NewStore
 	}
 	return status, true
@@ -175,6 +176,9 @@ func (g *Global) Away(zone string) (since time.Time, away bool) {
 	return data.ledger.since, !data.ledger.connected
 }
 
+// Started is since when this server can know of zones.
+func (g *Global) Started() time.Time { return g.started }
+
 func (g *Global) data(zone string) *zoneData {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -184,7 +188,7 @@ func (g *Global) data(zone string) *zoneData {
 // Status tells how the sync with the global stands, for one type or, when t is empty, for all.
 func (z *Zone) Status(t resources.Type) SyncStatus {
 	status := z.ledger.status(z.config.Zone, t, z.refusals, z.config.Store)
-	status.NewStore, status.Over = z.met.status(), z.over.list()
+	status.NewStore, status.Over, status.Started = z.met.status(), z.over.list(), z.started
 	return status
 }
 

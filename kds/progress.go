@@ -16,8 +16,12 @@ type SyncStatus struct {
 	Zone      string `json:"zone"`
 	Connected bool   `json:"connected"`
 	// Since is when the session began, or the last one ended; zero when there was none since the server started.
-	Since time.Time  `json:"since,omitzero"`
-	Types []TypeSync `json:"types"`
+	Since time.Time `json:"since,omitzero"`
+	// Started is when this server began to look: of what was before it knows nothing.
+	Started time.Time `json:"started,omitzero"`
+	// Reported, on the global, is when the zone last told of its proxies; zero when it has not.
+	Reported time.Time  `json:"reported,omitzero"`
+	Types    []TypeSync `json:"types"`
 	// Over are the bounds that the peer has met: what it has beyond them is refused, or not remembered.
 	Over []OverLimit `json:"over,omitempty"`
 	// NewStore, in a zone and in what it last told the global, is there while the global's store is not the one it knew.

@@ -57,7 +57,7 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	if len(z.Refused) != 1 || z.Refused[0].Zone != "zone-2" {
 		t.Errorf("refused: %+v", z.Refused)
 	}
-	if len(z.Offline) != 2 || z.Offline[0].Zone != "zone-3" || z.Offline[0].Since.IsZero() || z.Offline[1].Zone != "zone-4" || !z.Offline[1].Since.IsZero() {
+	if len(z.Offline) != 2 || z.Offline[0].Zone != "zone-3" || z.Offline[0].Since.IsZero() || z.Offline[0].NotSeen || z.Offline[1].Zone != "zone-4" || !z.Offline[1].NotSeen {
 		t.Errorf("offline: %+v", z.Offline)
 	}
 }

@@ -19,6 +19,8 @@ type Rollout struct {
 	Stored    bool           `json:"stored"`
 	Zones     RolloutZones   `json:"zones"`
 	Proxies   RolloutProxies `json:"proxies"`
+	// NotEnforced says of which parts of a policy no proxy makes anything, and why; empty where all of it takes effect.
+	NotEnforced []string `json:"notEnforced,omitempty"`
 }
 
 // RolloutZones are the servers that a resource goes to, by what they have said. On a zone it is the global.
@@ -28,6 +30,8 @@ type RolloutZones struct {
 	Offline      []RolloutOffline `json:"offline"`
 	Refused      []RolloutRefused `json:"refused"`
 	Pending      []string         `json:"pending"`
+	// Away are servers that have acknowledged the revision and are not here now: what their proxies do is not known.
+	Away []RolloutOffline `json:"away,omitempty"`
 
 	reached map[string]bool
 }
@@ -38,8 +42,10 @@ func (z *RolloutZones) Has(name string) bool { return z.reached[name] }
 // RolloutOffline is a server that is away and has not acknowledged the revision.
 type RolloutOffline struct {
 	Zone string `json:"zone"`
-	// Since is zero for one that has not connected since this server started.
+	// Since is when its last session ended, or, for one that was not seen since this server started, when that was.
 	Since time.Time `json:"since,omitzero"`
+	// NotSeen: it has not connected since this server started.
+	NotSeen bool `json:"notSeen,omitempty"`
 }
 
 // RolloutRefused is a server that does not take the resource.
@@ -48,13 +54,28 @@ type RolloutRefused struct {
 	Reason string `json:"reason"`
 }
 
-// RolloutProxies counts the connected proxies that a policy selects, and those that have acknowledged what follows from it.
+// RolloutProxies counts the Dataplanes that a policy selects, and those whose proxies have acknowledged what follows from it.
 type RolloutProxies struct {
 	Enforced int           `json:"enforced"`
 	Total    int           `json:"total"`
 	Behind   []ProxyBehind `json:"behind"`
+	// Unknown are those of which nobody knows what they enforce: a proxy that is away keeps what it had.
+	Unknown []ProxyUnknown `json:"unknown,omitempty"`
 	// LeftOut counts the proxies that are not in the other counts, because who asks may not read them.
 	LeftOut int `json:"leftOut,omitempty"`
+}
+
+// ProxyUnknown is a Dataplane of whose proxy it is not known what it enforces.
+type ProxyUnknown struct {
+	Mesh      string `json:"mesh"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Zone is the Dataplane's, where another server was asked.
+	Zone string `json:"zone,omitempty"`
+	// Reason is why, Since since when: where nobody was ever seen, since the server that looks for them started; zero where that is
+	// not known either.
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // NewRollout is that of a stored resource, before anybody was asked.
@@ -66,8 +87,8 @@ func NewRollout(r *resources.Resource) *Rollout {
 	}
 }
 
-// add says how one server stands to a revision.
-func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []RefusedBy, key lineKey) {
+// add says how one server stands to a revision; started is when this one did.
+func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []RefusedBy, key lineKey, started time.Time) {
 	z.Total++
 	for _, by := range refused {
 		if by.Zone == name || name == ReachesGlobal {
@@ -76,7 +97,7 @@ func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []Re
 		}
 	}
 	if l == nil {
-		z.Offline = append(z.Offline, RolloutOffline{Zone: name})
+		z.Offline = append(z.Offline, absent(name, time.Time{}, started))
 		return
 	}
 	l.mu.Lock()
@@ -89,11 +110,22 @@ func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []Re
 			z.reached = map[string]bool{}
 		}
 		z.reached[name] = true
+		if !connected {
+			z.Away = append(z.Away, absent(name, since, started))
+		}
 	case !connected:
-		z.Offline = append(z.Offline, RolloutOffline{Zone: name, Since: since})
+		z.Offline = append(z.Offline, absent(name, since, started))
 	default:
 		z.Pending = append(z.Pending, name)
 	}
+}
+
+// absent is a server that is not connected, since its session ended or since this server started.
+func absent(name string, since, started time.Time) RolloutOffline {
+	if since.IsZero() {
+		return RolloutOffline{Zone: name, Since: started, NotSeen: true}
+	}
+	return RolloutOffline{Zone: name, Since: since}
 }
 
 func (n *line) reached(revision uint64) bool {
@@ -111,7 +143,7 @@ func (g *Global) Rollout(r *resources.Resource) *Rollout {
 		if data := g.data(zone); data != nil {
 			l = data.ledger
 		}
-		out.Zones.add(zone, r.Revision, l, refused, lineKey{GlobalToZone, r.Type})
+		out.Zones.add(zone, r.Revision, l, refused, lineKey{GlobalToZone, r.Type}, g.started)
 	}
 	return out
 }
@@ -119,9 +151,18 @@ func (g *Global) Rollout(r *resources.Resource) *Rollout {
 // Reach lists the zones that r goes to, in order.
 func (g *Global) Reach(r *resources.Resource) []string {
 	snapshot := g.config.Store.Snapshot()
-	here := Place{Enabled: func(zone string) bool { return ZoneEnabled(snapshot, zone) }}
+	return g.reach(r, snapshot, func(zone string) bool { return ZoneEnabled(snapshot, zone) })
+}
+
+// Meant lists the zones that r would go to if none were disabled, in order: the proxies of a zone that is go on with what they have.
+func (g *Global) Meant(r *resources.Resource) []string {
+	return g.reach(r, g.config.Store.Snapshot(), func(string) bool { return true })
+}
+
+func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled func(zone string) bool) []string {
+	here := Place{Enabled: enabled}
 	for zone := range snapshot.List(store.Query{Type: resources.TypeZone}) {
-		if takesPart(zone) {
+		if enabled(zone.Name) {
 			here.Zones = append(here.Zones, zone.Name)
 		}
 	}
@@ -133,7 +174,8 @@ func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	out := NewRollout(r)
 	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, ReachesGlobal) {
-		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), lineKey{ZoneToGlobal, r.Type})
+		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), lineKey{ZoneToGlobal, r.Type}, z.started)
 	}
+	out.Zones.Away = nil // a global that is away has no proxies
 	return out
 }

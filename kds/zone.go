@@ -96,6 +96,7 @@ type Zone struct {
 	sessions  uint64    // of Run's goroutine
 	order     []int     // in which order the targets are tried; of Run's goroutine
 	target    int       // which place in it is next; of Run's goroutine
+	started   time.Time // since when this server can know of the global
 	opened    time.Time // when the last session's streams were open; zero if they never were; of Run's goroutine
 }
 
@@ -131,7 +132,7 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
+	z := &Zone{started: time.Now(), config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
 	z.encoder = NewEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &acquaintance{kept: c.Incarnations, ledger: z.ledger, log: c.Log}

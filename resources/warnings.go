@@ -25,7 +25,8 @@ func Warnings(r *Resource) []string {
 	if err != nil {
 		return nil
 	}
-	out := producerWarnings(p, r)
+	out, _ := Unenforced(r)
+	out = append(out, producerWarnings(p, r)...)
 	if r.Type != TypeMeshTrafficPermission {
 		return out
 	}

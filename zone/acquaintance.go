@@ -82,7 +82,10 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 }
 
 func offline(zone kds.RolloutOffline) string {
-	if zone.Since.IsZero() {
+	switch {
+	case zone.NotSeen && !zone.Since.IsZero():
+		return zone.Zone + ", not seen since the global's server started at " + zone.Since.UTC().Format(time.RFC3339)
+	case zone.Since.IsZero():
 		return zone.Zone + ", offline"
 	}
 	return zone.Zone + ", offline since " + zone.Since.UTC().Format(time.RFC3339)

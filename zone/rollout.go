@@ -2,6 +2,7 @@ package zone
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
@@ -28,9 +29,11 @@ func nameOf(one xds.Standing) kds.ProxyBehind {
 
 // rollout answers how far a resource of this zone has come: to the global, and to the zone's own proxies.
 type rollout struct {
-	store           store.Reader
+	store, status   store.Reader
 	systemNamespace string
-	standings       func() []xds.Standing
+	// started is since when this server can know of proxies.
+	started   time.Time
+	standings func() []xds.Standing
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 	// routes judges who asks.
@@ -51,32 +54,48 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if o.link != nil {
 		answer = o.link.Rollout(found)
 	}
-	if found.Descriptor().Policy != nil {
-		o.proxies(answer, found, snapshot, o.routes.Reader(r))
+	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
+		answer.NotEnforced = selection.NotEnforced()
+		o.proxies(answer, selection, snapshot, o.routes.Reader(r))
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// proxies counts the connected proxies that the policy selects.
-func (o *rollout) proxies(answer *kds.Rollout, policy *resources.Resource, snapshot store.Snapshot, reader *api.Reader) {
-	selecting := matching.NewPolicy(policy, o.systemNamespace)
+// proxies counts the Dataplanes that are selected: those whose proxy is connected stand as it says; of the others it is not known.
+func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, snapshot store.Snapshot, reader *api.Reader) {
+	standings := map[resources.Key]xds.Standing{}
 	for _, one := range o.standings() {
-		dataplane := snapshot.Get(one.Dataplane)
-		if dataplane == nil || dataplane.Mesh != policy.Mesh {
-			continue
-		}
-		if proxy, err := matching.NewProxy(dataplane); err != nil || !matching.Selects(selecting, proxy) {
+		standings[one.Dataplane] = one
+	}
+	proxies, status := &answer.Proxies, o.status.Snapshot()
+	for dataplane := range snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: selection.Mesh}) {
+		if !selection.Has(dataplane) {
 			continue
 		}
 		if !reader.May(dataplane) {
-			answer.Proxies.LeftOut++
+			proxies.LeftOut++
 			continue
 		}
-		answer.Proxies.Total++
-		if !one.Behind {
-			answer.Proxies.Enforced++
-			continue
+		proxies.Total++
+		one, connected := standings[dataplane.Key]
+		switch {
+		case !connected:
+			proxies.Unknown = append(proxies.Unknown, o.away(dataplane, status))
+		case one.Behind:
+			proxies.Behind = append(proxies.Behind, nameOf(one))
+		case selection.Enforced():
+			proxies.Enforced++
 		}
-		answer.Proxies.Behind = append(answer.Proxies.Behind, nameOf(one))
 	}
+}
+
+// away is a Dataplane whose proxy is not connected: since when, as far as this server knows.
+func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) kds.ProxyUnknown {
+	out := kds.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
+	key := dataplane.Key
+	key.Type = resources.TypeDataplaneInsight
+	if out.Since, _ = matching.LastConnected(status.Get(key)); out.Since.IsZero() {
+		out.Since, out.Reason = o.started, "not seen"
+	}
+	return out
 }

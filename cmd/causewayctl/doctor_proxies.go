@@ -28,10 +28,17 @@ func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	}
 	found := proxyFindings(mesh, overviews)
 	status, err := fetchRollout(ctx, e.client, resources.Key{Type: resources.TypeMesh, Name: mesh})
-	if err == nil {
+	if err != nil {
+		e.unknown("proxies", "mesh "+mesh, err, "")
+	} else {
 		found = append(found, behindFindings(mesh, status.Proxies.Behind)...)
+		found = append(found, unknownFindings(mesh, status)...)
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0 || err != nil:
+	case len(overviews) == 0:
+		e.note("proxies", "mesh "+mesh, "none")
+	default:
 		e.note("proxies", "mesh "+mesh, "%d, all connected and in sync", len(overviews))
 	}
 	e.add(found...)
@@ -80,4 +87,18 @@ func behindFindings(mesh string, behind []behindProxy) []finding {
 		})
 	}
 	return out
+}
+
+// unknownFindings counts the proxies of which the server does not know what they enforce. Those that are just not connected are told
+// of already.
+func unknownFindings(mesh string, status *rolloutStatus) []finding {
+	unknown := status.Proxies.Unknown
+	if len(unknown) == 0 {
+		return nil
+	}
+	return []finding{{
+		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("of %d of %d it is not known what they enforce: %s", len(unknown), status.Proxies.Total, firstOf(textsOf(unknown), 3)),
+		"a proxy that runs keeps what it had: changes, revocations of access among them, may not hold there",
+		"bring back the zone, or start the proxy; what does not run any more is deleted: causewayctl delete dataplane NAME",
+	}}
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -63,7 +63,12 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	if err != nil && !api.IsNotFound(err) {
 		e.unknown("zone", z.Name, err, "")
 	}
-	e.add(presenceFindings(seen, credentials.Revoked)...)
+	session, err := fetchSession(ctx, e.client, zonePath(z.Name, "_sync"), "")
+	if err != nil {
+		e.unknown("zone", z.Name, err, "ask as somebody who may read the zone: causewayctl auth can-i read Zone")
+		session = &syncSession{}
+	}
+	e.add(presenceFindings(seen, credentials, session.Started)...)
 	e.add(credentialFindings(credentials, time.Now())...)
 	if isCloned(z) {
 		e.add(finding{
@@ -77,21 +82,16 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 			e.add(f)
 		}
 	}
-	session, err := fetchSession(ctx, e.client, zonePath(z.Name, "_sync"), "")
-	switch {
-	case err == nil:
-		e.add(sessionFindings(session)...)
-	case !api.IsNotFound(err):
-		e.unknown("zone", z.Name, err, "")
-	}
+	e.add(sessionFindings(session)...)
 	if len(e.Findings) == before {
 		e.note("zone", z.Name, "online, in sync")
 	}
 }
 
-// presenceFindings says why a zone that is not online is not.
-func presenceFindings(z *zoneOverview, revoked *time.Time) []finding {
+// presenceFindings says why a zone that is not online is not; started is when the global began to look.
+func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started time.Time) []finding {
 	state, since := z.connection()
+	revoked := credentials.Revoked
 	f := finding{Status: findingProblem, Check: "zone", About: z.Name}
 	switch {
 	case z.enabled() == "false":
@@ -101,9 +101,13 @@ func presenceFindings(z *zoneOverview, revoked *time.Time) []finding {
 		f.What = "all its credentials are void since " + revoked.UTC().Format(time.RFC3339)
 		f.Why = "it goes on with what it has, and cannot come back by itself"
 		f.Do = "causewayctl zone create " + z.Name + " makes a join string for its server; causewayctl zone delete " + z.Name + " removes it for good"
-	case state == stateNever:
-		f.Status, f.What = findingWarning, "has not connected"
+	case state == stateUnseen && credentials.unused():
+		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+"; nobody has used its join string"
 		f.Why, f.Do = "it is registered, and nobody came", "is its server started, and does it reach the address in the join string? causewayctl zone create "+z.Name+" makes another one"
+	case state == stateUnseen:
+		f.What = "not seen since the global started" + sinceText(started) + credentials.lastSeen()
+		f.Why = "whether it runs, and what its proxies enforce, is not known: changes, revocations of access among them, have not reached it since then"
+		f.Do = "if the global has just started, ask again in a minute; otherwise, on the zone's machine: is causeway-zone running, what does its log say, does it reach the global's KDS port?"
 	case state == stateOffline:
 		f.What = "offline since " + since.UTC().Format(time.RFC3339)
 		f.Why = "its proxies keep what they have: changes, revocations of access among them, do not reach them"
@@ -118,7 +122,41 @@ func presenceFindings(z *zoneOverview, revoked *time.Time) []finding {
 type zoneCredentials struct {
 	Zone         string            `json:"zone"`
 	Certificates []zoneCertificate `json:"certificates"`
+	Tokens       []json.RawMessage `json:"tokens"`
+	Joins        []zoneJoin        `json:"joins"`
 	Revoked      *time.Time        `json:"revocationTime"`
+}
+
+type zoneJoin struct {
+	Used bool `json:"used"`
+}
+
+// unused: there is a join string, and nobody has come with one.
+func (c *zoneCredentials) unused() bool {
+	used := slices.ContainsFunc(c.Joins, func(j zoneJoin) bool { return j.Used })
+	return len(c.Joins) > 0 && !used && len(c.Certificates) == 0 && len(c.Tokens) == 0
+}
+
+// lastSeen is when the zone was surely there: the store keeps no sessions, but when certificates were issued.
+func (c *zoneCredentials) lastSeen() string {
+	var last time.Time
+	for _, cert := range c.Certificates {
+		if cert.Issued.After(last) {
+			last = cert.Issued
+		}
+	}
+	if last.IsZero() {
+		return "; the store does not say when it was before"
+	}
+	return "; it was there at " + last.UTC().Format(time.RFC3339) + ", when its newest certificate was issued"
+}
+
+// sinceText is ` at TIME`, empty where that is not known.
+func sinceText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " at " + t.UTC().Format(time.RFC3339)
 }
 
 type zoneCertificate struct {
@@ -167,101 +205,5 @@ func (e *examination) adoptions(ctx context.Context) {
 			"the global was restored or begun anew, and does not know this zone's certificate; the zone gets no changes",
 			"look whether it is the right server, then causewayctl zone adopt " + a.Zone,
 		})
-	}
-}
-
-// ownFindings is what a zone says of its own session.
-func ownFindings(s *syncSession) []finding {
-	if len(s.Types) == 0 && !s.Connected {
-		return []finding{{Status: findingOK, Check: "sync", About: s.Zone, What: "not connected to a global: it runs alone, or has not met one since it started"}}
-	}
-	var out []finding
-	if !s.Connected {
-		out = append(out, finding{
-			findingProblem, "sync", s.Zone, "not connected to the global",
-			"the zone works on with what it has; changes from the global do not reach it",
-			"look in this zone's log for why; on the global: causewayctl doctor",
-		})
-	}
-	if out = append(out, sessionFindings(s)...); len(out) == 0 {
-		out = append(out, finding{Status: findingOK, Check: "sync", About: s.Zone, What: "connected, in sync"})
-	}
-	return out
-}
-
-// sessionFindings judges lag, refusals and held removals of one session, from either side.
-func sessionFindings(s *syncSession) []finding {
-	var out []finding
-	late, behind := 0.0, []string{}
-	for i := range s.Types {
-		t := &s.Types[i]
-		if t.LagSeconds >= noticedLag {
-			late, behind = max(late, t.LagSeconds), append(behind, string(t.Type))
-		}
-		if len(t.Refused) > 0 {
-			out = append(out, refusalFinding(s.Zone, t))
-		}
-		if t.Held != nil {
-			out = append(out, heldFinding(s.Zone, string(t.Type), t.Held.Count))
-		}
-	}
-	for t, n := range s.HeldByZone {
-		out = append(out, heldFinding(s.Zone, string(t), n))
-	}
-	for i := range s.Over {
-		out = append(out, overFinding(s.Zone, &s.Over[i]))
-	}
-	if s.NewStore != nil {
-		out = append(out, finding{
-			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, or begun anew",
-			"the zone deletes nothing for what that store lacks, until somebody agrees",
-			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
-		})
-	}
-	if len(behind) > 0 && s.Connected {
-		out = append(out, finding{
-			findingProblem, "zone", s.Zone, fmt.Sprintf("behind by %s in %s", lagText(late), strings.Join(behind, ", ")),
-			"what was changed in that time does not hold yet on the other side",
-			"look at the load of both machines and the network between them; causewayctl zone resync " + s.Zone + " compares everything anew",
-		})
-	}
-	return out
-}
-
-// overFinding says which bound a zone has met, and what follows from it.
-func overFinding(zone string, o *overLimit) finding {
-	f := finding{Status: findingWarning, Check: "limits", About: zone, Why: "what is beyond it is refused or forgotten; other zones do not notice"}
-	switch o.Limit {
-	case "resources":
-		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused", o.Type, o.Most, o.Count)
-		f.Do = "is it taken over, or does something make them without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
-	case "bytes":
-		f.Status, f.What = findingProblem, fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
-		f.Do = "delete what is not needed, or raise --kds-zone-bytes on the global; then causewayctl zone resync " + zone
-	case "refusals":
-		f.What = fmt.Sprintf("more is refused than is kept by name, %d: %d are counted only", o.Most, o.Count)
-		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: what makes so many that are no good?"
-	case "resume":
-		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)", o.Type, o.Count)
-		f.Do = "nothing, if it was sent that list once; a zone that does this again and again is not well"
-	default:
-		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
-		f.Do = "look in the log of the zone's server for why it opens so many"
-	}
-	return f
-}
-
-func refusalFinding(zone string, t *syncType) finding {
-	return finding{
-		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type, t.Direction, t.Refused[0].text(t.Type)),
-		"these resources do not hold on the other side; all others do", "change or delete them where they were written: they are offered again when they change",
-	}
-}
-
-func heldFinding(zone, typ string, n int) finding {
-	return finding{
-		findingProblem, "zone", zone, fmt.Sprintf("the removal of %d %s is held", n, typ),
-		"so many at once may be a mistake; until somebody agrees they stay in force",
-		fmt.Sprintf("if it was meant: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ),
 	}
 }

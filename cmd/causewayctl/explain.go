@@ -46,7 +46,7 @@ func newExplain(c *cli) *cobra.Command {
 						return err
 					}
 					answer, err := world.Explain(*q)
-					return c.printExplained(answer, flagged(err))
+					return c.printExplained(&explained{Answer: answer}, flagged(err))
 				})(cmd, args)
 			}
 			return c.question(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -115,7 +115,7 @@ func flagged(err error) error {
 	return err
 }
 
-func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*explain.Answer, error) {
+func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*explained, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -128,16 +128,30 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 		p := refused.InvalidParameters[0]
 		return nil, flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason, NotFound: refused.Status == http.StatusNotFound})
 	}
-	return answer, err
+	if err != nil {
+		return nil, err
+	}
+	at := []string{answer.Inbound}
+	for _, p := range answer.Proxies {
+		at = append(at, p.Inbound)
+	}
+	return &explained{answer, knowledgeOf(ctx, client, zonesOfKRIs(at...)...)}, nil
+}
+
+// explained is an answer with how fresh it is, where the global gave it.
+type explained struct {
+	*explain.Answer
+	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
 // printExplained prints the answer; "denied" is the answer no.
-func (c *cli) printExplained(answer *explain.Answer, err error) error {
+func (c *cli) printExplained(answer *explained, err error) error {
 	if err != nil {
 		return err
 	}
 	err = c.printAnswer(answer, func() error {
-		writeAnswer(c.out, answer)
+		writeAnswer(c.out, answer.Answer)
+		writeKnowledge(c.out, answer.Zones)
 		return nil
 	})
 	if err == nil && !answer.Allowed() {

@@ -60,6 +60,8 @@ type dataplaneView struct {
 	Inbounds   []inboundView  `json:"inbounds"`
 	// Rules are what policies come to for the whole proxy and for its outgoing traffic, by type.
 	Rules []typeRules `json:"rules"`
+	// Zones says how fresh this is, asked of the global.
+	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
 // connectionView says whether the Dataplane's proxy is connected to the zone.
@@ -152,8 +154,11 @@ func inspectDataplane(ctx context.Context, client *api.Client, key resources.Key
 		}
 		view.Inbounds = append(view.Inbounds, v)
 	}
-	view.Rules, err = fetchRules(ctx, client, key)
-	return view, err
+	if view.Rules, err = fetchRules(ctx, client, key); err != nil {
+		return nil, err
+	}
+	view.Zones = knowledgeOf(ctx, client, zonesOfKRIs(view.KRI)...)
+	return view, nil
 }
 
 func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in inboundSpec) (inboundView, error) {

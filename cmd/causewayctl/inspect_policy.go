@@ -51,6 +51,9 @@ type policyView struct {
 	Target     string                `json:"target"`
 	Conditions []resources.Condition `json:"conditions"`
 	Proxies    []touchedProxy        `json:"proxies"`
+	// Rollout says how far the policy has come, in one sentence; Zones how fresh that is, asked of the global.
+	Rollout string          `json:"rollout"`
+	Zones   []zoneKnowledge `json:"zones,omitempty"`
 }
 
 // touchedProxy is a Dataplane that a policy or a service means.
@@ -81,8 +84,17 @@ func inspectPolicy(ctx context.Context, client *api.Client, key resources.Key) (
 	if view.Conditions, err = conditionsOf(it); err != nil {
 		return nil, err
 	}
-	view.Proxies, err = touchedBy(ctx, client, key)
-	return view, err
+	if view.Proxies, err = touchedBy(ctx, client, key); err != nil {
+		return nil, err
+	}
+	status, err := fetchRollout(ctx, client, key)
+	if err != nil {
+		view.Rollout = "unknown: " + err.Error()
+	} else {
+		view.Rollout = status.sentence()
+	}
+	view.Zones = knowledgeOf(ctx, client, append(zonesOfProxies(view.Proxies), zonesOfKRIs(view.KRI)...)...)
+	return view, nil
 }
 
 // conditionsOf reads the conditions in a resource's status.
@@ -126,7 +138,12 @@ func (v *policyView) print(w io.Writer) error {
 		return err
 	}
 	writeConditions(w, v.Conditions)
-	return writeProxies(w, v.Proxies)
+	writeList(w, "rollout", []string{v.Rollout})
+	if err := writeProxies(w, v.Proxies); err != nil {
+		return err
+	}
+	writeKnowledge(w, v.Zones)
+	return nil
 }
 
 func writeConditions(w io.Writer, conditions []resources.Condition) {

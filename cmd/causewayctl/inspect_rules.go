@@ -79,18 +79,18 @@ func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key
 // print writes the rules of one type for people.
 func (t *typeRules) print(w io.Writer) {
 	if t.ProxyRule != nil {
-		fmt.Fprintf(w, "\nproxy  %s\n", t.Type)
+		fmt.Fprintf(w, "\nproxy  %s%s\n", t.Type, notEnforced(t.Type, onProxy))
 		t.ProxyRule.print(w)
 	}
 	if rules := groupAlike(append(t.ToResourceRules, t.ToRules...)); len(rules) > 0 {
-		fmt.Fprintf(w, "\noutbound  %s\n", t.Type)
+		fmt.Fprintf(w, "\noutbound  %s%s\n", t.Type, notEnforced(t.Type, onOutbound))
 		for _, group := range rules {
 			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
 			group.rule.print(w)
 		}
 	}
 	for i := range t.FromRules {
-		fmt.Fprintf(w, "\nfrom  %s  %s\n", t.Type, t.FromRules[i].Inbound.KRI)
+		fmt.Fprintf(w, "\nfrom  %s  %s%s\n", t.Type, t.FromRules[i].Inbound.KRI, notEnforced(t.Type, onInbound))
 		for _, group := range groupAlike(t.FromRules[i].Rules) {
 			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
 			group.rule.print(w)

@@ -23,7 +23,7 @@ func TestTypeRulesText(t *testing.T) {
 			{"conf":{"c":"d"},"origin":[{"kri":"kri_f"}]}]}],
 		"warnings":["look"]}`
 	const want = `
-proxy  MeshTimeout
+proxy  MeshTimeout  (not enforced: this version does not configure proxies by it)
     idleTimeout: 1s
     1. kri_a
 
@@ -39,7 +39,7 @@ outbound  MeshTimeout
     connectionTimeout: 1s
     1. kri_b
 
-from  MeshTimeout  kri_in
+from  MeshTimeout  kri_in  (not enforced: this version does not configure proxies by it)
   k=v,l!=w
     a: b
     1. kri_f

@@ -63,6 +63,8 @@ type serviceView struct {
 	// Callers is how many proxies the server knows that could call it; Traffic is what policies come to for them.
 	Callers int              `json:"callers"`
 	Traffic []serviceTraffic `json:"traffic"`
+	// Zones says how fresh this is, asked of the global.
+	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
 // servedInbound is what holds on one inbound of some proxies.
@@ -86,6 +88,7 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 	if err := view.fetchTraffic(ctx, client, key); err != nil {
 		return nil, err
 	}
+	view.Zones = knowledgeOf(ctx, client, zonesOfKRIs(view.KRI)...)
 	if key.Type != resources.TypeMeshService {
 		return view, nil
 	}
@@ -158,5 +161,6 @@ func (v *serviceView) print(w io.Writer) error {
 	for i := range v.Traffic {
 		v.Traffic[i].print(w, v.KRI, v.Callers)
 	}
+	writeKnowledge(w, v.Zones)
 	return nil
 }

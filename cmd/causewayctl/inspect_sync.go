@@ -74,10 +74,13 @@ func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 
 // syncSession is the answer to `_sync`: one zone's session, as the server that was asked sees it.
 type syncSession struct {
-	Zone      string     `json:"zone"`
-	Connected bool       `json:"connected"`
-	Since     time.Time  `json:"since,omitzero"`
-	Types     []syncType `json:"types"`
+	Zone      string    `json:"zone"`
+	Connected bool      `json:"connected"`
+	Since     time.Time `json:"since,omitzero"`
+	// Started is when the server that was asked began to look, Reported when the zone last told it of its proxies.
+	Started  time.Time  `json:"started,omitzero"`
+	Reported time.Time  `json:"reported,omitzero"`
+	Types    []syncType `json:"types"`
 	// NewStore and HeldByZone are those of kds.SyncStatus.
 	NewStore *newStore `json:"newStore,omitempty"`
 	// Over are the bounds that the zone has met.

@@ -37,6 +37,7 @@ func (v *dataplaneView) print(w io.Writer) error {
 	for i := range v.Rules {
 		v.Rules[i].print(w)
 	}
+	writeKnowledge(w, v.Zones)
 	return nil
 }
 
@@ -46,7 +47,7 @@ func (in *inboundView) print(w io.Writer) {
 		fmt.Fprintln(w, "  no policies")
 	}
 	for _, p := range in.Policies {
-		fmt.Fprintf(w, "  %s\n", p.Kind)
+		fmt.Fprintf(w, "  %s%s\n", p.Kind, notEnforced(resources.Type(p.Kind), onInbound))
 		for i, rule := range p.Rules {
 			fmt.Fprintf(w, "    %d. %s%s\n", i+1, rule.Origin, rule.why())
 			if rule.Closed {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,10 +26,11 @@ func newRolloutStatus(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME | status KRI",
 		Short: "Say how far the newest revision of a resource has come",
-		Long: "Asked of the global: which zones acknowledged it, and how many proxies enforce it; zones that cannot report about\n" +
-			"their proxies count by their acknowledgement. Asked of a zone: its own proxies.\n\n" +
-			"Exit status: 0 it is everywhere, 1 it is not, 2 that could not be found out. With --wait it waits until it is\n" +
-			"everywhere, a zone refuses it, or --timeout is over.",
+		Long: "Asked of the global: which zones acknowledged it, and how many proxies enforce it, of all Dataplanes that it selects.\n" +
+			"Asked of a zone: its own proxies. A proxy that is away keeps what it had, and so does one whose zone is away: what it\n" +
+			"enforces is not known, and is said so, with since when. So is what no proxy of this version makes anything of.\n\n" +
+			"Exit status: 0 it is everywhere, 1 it is not, or that is not known, 2 that could not be found out. With --wait it waits\n" +
+			"until it is everywhere, a zone refuses it, it turns out that nothing enforces it, or --timeout is over.",
 		Example: "  causewayctl rollout status meshtrafficpermission allow-frontend\n" +
 			"  causewayctl rollout status mtp allow-frontend --wait --timeout 2m && ./next-step.sh",
 		Args:              cobra.RangeArgs(1, 2),
@@ -74,99 +74,6 @@ func resourceKey(ctx context.Context, client *api.Client, scope *scopeFlags, arg
 	return scope.key(d, args[1]), nil
 }
 
-// rolloutStatus is the answer to GET /_rollout/{type}/{mesh}/{name}.
-type rolloutStatus struct {
-	Revision uint64 `json:"revision"`
-	Stored   bool   `json:"stored"`
-	Zones    struct {
-		Acknowledged int           `json:"acknowledged"`
-		Total        int           `json:"total"`
-		Offline      []offlineZone `json:"offline"`
-		Refused      []refusedZone `json:"refused"`
-		Pending      []string      `json:"pending"`
-	} `json:"zones"`
-	Proxies struct {
-		Enforced int           `json:"enforced"`
-		Total    int           `json:"total"`
-		Behind   []behindProxy `json:"behind"`
-	} `json:"proxies"`
-	// whole is the answer as it came.
-	whole json.RawMessage
-}
-
-type offlineZone struct {
-	Zone string `json:"zone"`
-	// Since is zero for a zone that has not connected since the server started.
-	Since time.Time `json:"since,omitzero"`
-}
-
-type refusedZone struct {
-	Zone   string `json:"zone"`
-	Reason string `json:"reason"`
-}
-
-// behindProxy is a proxy that has not acknowledged everything, Reason why where it said so.
-type behindProxy struct {
-	Mesh      string `json:"mesh"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Reason    string `json:"reason"`
-}
-
-func (p behindProxy) String() string {
-	at := place(resources.Key{Mesh: p.Mesh, Namespace: p.Namespace, Name: p.Name})
-	if p.Reason != "" {
-		at += " (" + p.Reason + ")"
-	}
-	return at
-}
-
-// complete: nothing is left to do.
-func (s *rolloutStatus) complete() bool {
-	return s.Stored && s.Zones.Acknowledged >= s.Zones.Total && s.Proxies.Enforced >= s.Proxies.Total && len(s.Zones.Refused) == 0
-}
-
-// sentence says it for people: revision, how far, and who is behind and why.
-func (s *rolloutStatus) sentence() string {
-	parts := []string{"not stored"}
-	if s.Stored {
-		parts = []string{
-			"stored",
-			fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total),
-			fmt.Sprintf("enforced by %d of %d proxies", s.Proxies.Enforced, s.Proxies.Total),
-		}
-	}
-	for _, zone := range s.Zones.Offline {
-		if zone.Since.IsZero() {
-			parts = append(parts, zone.Zone+" offline since the server started")
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("%s offline since %s", zone.Zone, zone.Since.UTC().Format(time.RFC3339)))
-	}
-	for _, zone := range s.Zones.Refused {
-		parts = append(parts, fmt.Sprintf("%s refused: %s", zone.Zone, zone.Reason))
-	}
-	if len(s.Zones.Pending) > 0 {
-		parts = append(parts, "waiting for "+firstOf(s.Zones.Pending, 5))
-	}
-	var behind []string
-	for _, proxy := range s.Proxies.Behind {
-		behind = append(behind, proxy.String())
-	}
-	if len(behind) > 0 {
-		parts = append(parts, "waiting for proxies "+firstOf(behind, 3))
-	}
-	return fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; "))
-}
-
-// firstOf is a list for people, cut after n.
-func firstOf(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
-}
-
 // globalScope stands in a path for the mesh of a resource that has none.
 const globalScope = "-"
 
@@ -196,7 +103,7 @@ func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*
 func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resources.Key, status *rolloutStatus) (*rolloutStatus, error) {
 	tick := time.NewTicker(rolloutInterval)
 	defer tick.Stop()
-	for !status.complete() && len(status.Zones.Refused) == 0 {
+	for !status.settled() {
 		c.waiting.say("%s", status.sentence())
 		select {
 		case <-ctx.Done():

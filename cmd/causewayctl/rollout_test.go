@@ -11,26 +11,51 @@ func TestRolloutSentence(t *testing.T) {
 		complete     bool
 	}{
 		"everywhere": {
-			answer:   `{"revision":7,"stored":true,"zones":{"acknowledged":2,"total":2},"proxies":{"enforced":3,"total":3}}`,
+			answer:   `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":2,"total":2},"proxies":{"enforced":3,"total":3}}`,
 			want:     "revision 7: stored; acknowledged by 2 of 2 zones; enforced by 3 of 3 proxies",
 			complete: true,
 		},
 		"behind": {
-			answer: `{"revision":4711,"stored":true,"zones":{"acknowledged":38,"total":40,
+			answer: `{"type":"MeshTimeout","revision":4711,"stored":true,"zones":{"acknowledged":38,"total":40,
 				"offline":[{"zone":"zone-7","since":"2026-01-02T03:04:05Z"},{"zone":"zone-8"}],"refused":[{"zone":"zone-9","reason":"no"}]},
 				"proxies":{"enforced":212,"total":214,"behind":[{"mesh":"default","namespace":"shop","name":"a"},{"mesh":"default","name":"b","reason":"bad listener"}]}}`,
 			want: "revision 4711: stored; acknowledged by 38 of 40 zones; enforced by 212 of 214 proxies; " +
-				"zone-7 offline since 2026-01-02T03:04:05Z; zone-8 offline since the server started; zone-9 refused: no; " +
+				"zone-7 offline since 2026-01-02T03:04:05Z; zone-8 not seen since the server started; zone-9 refused: no; " +
 				"waiting for proxies default/shop/a, default/b (bad listener)",
 		},
 		"refused, and nothing else is missing": {
 			answer: `{"revision":1,"stored":true,"zones":{"acknowledged":1,"total":1,"refused":[{"zone":"a","reason":"b"}]}}`,
-			want:   "revision 1: stored; acknowledged by 1 of 1 zones; enforced by 0 of 0 proxies; a refused: b",
+			want:   "revision 1: stored; acknowledged by 1 of 1 zones; a refused: b",
 		},
 		"many pending": {
 			answer: `{"revision":1,"stored":true,"zones":{"total":6,"pending":["a","b","c","d","e","f"]}}`,
-			want: "revision 1: stored; acknowledged by 0 of 6 zones; enforced by 0 of 0 proxies; " +
+			want: "revision 1: stored; acknowledged by 0 of 6 zones; " +
 				"waiting for a, b, c, d, e and 1 more",
+		},
+		"not known": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":2,"offline":[{"zone":"zone-2","since":"2026-01-02T03:04:05Z","notSeen":true}]},
+				"proxies":{"enforced":1,"total":3,"unknown":[{"mesh":"default","name":"a","reason":"not connected","since":"2026-01-02T03:04:05Z"},{"mesh":"default","name":"b","reason":"zone-2 offline"}]}}`,
+			want: "revision 7: stored; acknowledged by 1 of 2 zones; enforced by 1 of 3 proxies; " +
+				"unknown of 2: default/a (not connected since 2026-01-02T03:04:05Z), default/b (zone-2 offline); " +
+				"zone-2 not seen since the server started at 2026-01-02T03:04:05Z",
+		},
+		"acknowledged by a zone that is away": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"away":[{"zone":"a","since":"2026-01-02T03:04:05Z"}]}}`,
+			want: "revision 7: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known; " +
+				"a offline since 2026-01-02T03:04:05Z: what proxies do there now is not known",
+		},
+		"hidden": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"proxies":{"enforced":1,"total":1,"leftOut":2}}`,
+			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 1 of 1 proxies; unknown of 2 more, which you may not read",
+		},
+		"what nothing enforces": {
+			answer: `{"type":"MeshTrace","revision":7,"stored":true,"notEnforced":["no"],"proxies":{"enforced":0,"total":2}}`,
+			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 0 of 2 proxies; not enforced: no",
+		},
+		"selects nothing": {
+			answer:   `{"type":"MeshTimeout","revision":7,"stored":true}`,
+			want:     "revision 7: stored; acknowledged by 0 of 0 zones; it selects no proxy that is known",
+			complete: true,
 		},
 		"nothing": {answer: `{}`, want: "revision 0: not stored"},
 	} {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ownFindings is what a zone says of its own session.
+func ownFindings(s *syncSession) []finding {
+	switch {
+	case !s.Connected && s.Started.IsZero() && len(s.Types) == 0:
+		return []finding{{Status: findingOK, Check: "sync", About: s.Zone, What: "it runs alone, without a global"}}
+	case !s.Connected && s.Since.IsZero() && !s.Started.IsZero():
+		return []finding{{
+			findingProblem, "sync", s.Zone, "it has not met its global since it started" + sinceText(s.Started),
+			"the zone works on with what it has; what was changed on the global since then is not known here",
+			"look in this zone's log for why; on the global: causewayctl doctor",
+		}}
+	}
+	var out []finding
+	if !s.Connected {
+		out = append(out, finding{
+			findingProblem, "sync", s.Zone, "not connected to the global",
+			"the zone works on with what it has; changes from the global do not reach it",
+			"look in this zone's log for why; on the global: causewayctl doctor",
+		})
+	}
+	if out = append(out, sessionFindings(s)...); len(out) == 0 {
+		out = append(out, finding{Status: findingOK, Check: "sync", About: s.Zone, What: "connected, in sync"})
+	}
+	return out
+}
+
+// sessionFindings judges lag, refusals and held removals of one session, from either side.
+func sessionFindings(s *syncSession) []finding {
+	var out []finding
+	late, behind := 0.0, []string{}
+	for i := range s.Types {
+		t := &s.Types[i]
+		if t.LagSeconds >= noticedLag {
+			late, behind = max(late, t.LagSeconds), append(behind, string(t.Type))
+		}
+		if len(t.Refused) > 0 {
+			out = append(out, refusalFinding(s.Zone, t))
+		}
+		if t.Held != nil {
+			out = append(out, heldFinding(s.Zone, string(t.Type), t.Held.Count))
+		}
+	}
+	for t, n := range s.HeldByZone {
+		out = append(out, heldFinding(s.Zone, string(t), n))
+	}
+	for i := range s.Over {
+		out = append(out, overFinding(s.Zone, &s.Over[i]))
+	}
+	if s.NewStore != nil {
+		out = append(out, finding{
+			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, or begun anew",
+			"the zone deletes nothing for what that store lacks, until somebody agrees",
+			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
+		})
+	}
+	if len(behind) > 0 && s.Connected {
+		out = append(out, finding{
+			findingProblem, "zone", s.Zone, fmt.Sprintf("behind by %s in %s", lagText(late), strings.Join(behind, ", ")),
+			"what was changed in that time does not hold yet on the other side",
+			"look at the load of both machines and the network between them; causewayctl zone resync " + s.Zone + " compares everything anew",
+		})
+	}
+	return out
+}
+
+// overFinding says which bound a zone has met, and what follows from it.
+func overFinding(zone string, o *overLimit) finding {
+	f := finding{Status: findingWarning, Check: "limits", About: zone, Why: "what is beyond it is refused or forgotten; other zones do not notice"}
+	switch o.Limit {
+	case "resources":
+		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused", o.Type, o.Most, o.Count)
+		f.Do = "is it taken over, or does something make them without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
+	case "bytes":
+		f.Status, f.What = findingProblem, fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
+		f.Do = "delete what is not needed, or raise --kds-zone-bytes on the global; then causewayctl zone resync " + zone
+	case "refusals":
+		f.What = fmt.Sprintf("more is refused than is kept by name, %d: %d are counted only", o.Most, o.Count)
+		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: what makes so many that are no good?"
+	case "resume":
+		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)", o.Type, o.Count)
+		f.Do = "nothing, if it was sent that list once; a zone that does this again and again is not well"
+	default:
+		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
+		f.Do = "look in the log of the zone's server for why it opens so many"
+	}
+	return f
+}
+
+func refusalFinding(zone string, t *syncType) finding {
+	return finding{
+		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type, t.Direction, t.Refused[0].text(t.Type)),
+		"these resources do not hold on the other side; all others do", "change or delete them where they were written: they are offered again when they change",
+	}
+}
+
+func heldFinding(zone, typ string, n int) finding {
+	return finding{
+		findingProblem, "zone", zone, fmt.Sprintf("the removal of %d %s is held", n, typ),
+		"so many at once may be a mistake; until somebody agrees they stay in force",
+		fmt.Sprintf("if it was meant: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ),
+	}
+}

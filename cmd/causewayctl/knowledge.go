@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// zoneKnowledge is how fresh it is what the global knows of a zone. A zone that is asked knows itself.
+type zoneKnowledge struct {
+	Zone      string `json:"zone"`
+	Connected bool   `json:"connected"`
+	// Since is when the zone came or left; zero for one that was not seen since Started, when the global started.
+	Since   time.Time `json:"since,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	// Reported is when the zone last told of its proxies.
+	Reported time.Time `json:"reported,omitzero"`
+	// Unknown is why none of this could be found out.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// knowledgeOf asks the global how it stands with zones; of a zone's server there is nothing to ask.
+func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zoneKnowledge {
+	var out []zoneKnowledge
+	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
+		if zone == "" {
+			continue
+		}
+		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), resources.TypeMesh)
+		var refused *api.Error
+		switch {
+		case api.IsNotFound(err):
+		case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
+			out = append(out, zoneKnowledge{Zone: zone, Unknown: "you may not read the zone"})
+		case err != nil:
+			out = append(out, zoneKnowledge{Zone: zone, Unknown: err.Error()})
+		default:
+			out = append(out, zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported})
+		}
+	}
+	return out
+}
+
+// String says it for people.
+func (k zoneKnowledge) String() string {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	switch {
+	case k.Unknown != "":
+		return fmt.Sprintf("%s: whether it is connected is unknown: %s", k.Zone, k.Unknown)
+	case !k.Connected && k.Since.IsZero():
+		return fmt.Sprintf("%s: not seen since the global started%s: what is shown of it is what the store has kept", k.Zone, sinceText(k.Started))
+	case !k.Connected:
+		return fmt.Sprintf("%s: offline since %s: what is shown of it is as it was then", k.Zone, at(k.Since))
+	case k.Reported.Before(k.Since):
+		return fmt.Sprintf("%s: online since %s, and has not told how its proxies are", k.Zone, at(k.Since))
+	}
+	return fmt.Sprintf("%s: online since %s; it last told how its proxies are at %s", k.Zone, at(k.Since), at(k.Reported))
+}
+
+// writeKnowledge says how fresh what is shown is, where that is not what the server itself knows.
+func writeKnowledge(w io.Writer, known []zoneKnowledge) {
+	writeList(w, "known of zones", textsOf(known))
+}
+
+// zonesOfKRIs are the zones of what is named.
+func zonesOfKRIs(names ...string) []string {
+	var zones []string
+	for _, name := range names {
+		if kri, err := resources.ParseKRI(name); err == nil && kri.Zone != "" {
+			zones = append(zones, kri.Zone)
+		}
+	}
+	return zones
+}
+
+// zonesOfProxies are the zones that Dataplanes are in.
+func zonesOfProxies(proxies []touchedProxy) []string {
+	var names []string
+	for i := range proxies {
+		names = append(names, proxies[i].KRI)
+	}
+	return zonesOfKRIs(names...)
+}
+
+// notEnforced says so, for a heading, where proxies of this version make nothing of a part of a type of policy.
+func notEnforced(t resources.Type, takes func(resources.PolicyShape) bool) string {
+	d, ok := resources.Lookup(t)
+	if !ok || d.Policy == nil || takes(resources.Enforced(t)) {
+		return ""
+	}
+	return "  (not enforced: this version does not configure proxies by it)"
+}
+
+func onProxy(s resources.PolicyShape) bool    { return s.Single }
+func onOutbound(s resources.PolicyShape) bool { return s.To }
+func onInbound(s resources.PolicyShape) bool  { return s.Rules || s.From }

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// truth is a mesh that is asked what it knows.
+type truth struct{ *mesh }
+
+// says runs causewayctl until it ends with the status and says all of the words.
+func (m *truth) says(s *cluster.Server, status int, words []string, args ...string) string {
+	m.t.Helper()
+	var said string
+	m.eventually(fmt.Sprintf("causewayctl %v to say %q", args, words), func(ctx context.Context) error {
+		out, err := m.CTL(ctx, s, nil, args...)
+		said = string(out)
+		if got := exitStatus(err); got != status {
+			return fmt.Errorf("exit status %d, want %d: %s (%w)", got, status, out, err)
+		}
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				return fmt.Errorf("it does not say %q: %s", word, said)
+			}
+		}
+		return nil
+	})
+	return said
+}
+
+const byOperator = "kri_mtp_default___by-operator_"
+
+// TestRolloutKnowsWhatIsAway: an Envoy that was cut off keeps what it had, so a change that it has not seen is not enforced by all, and
+// not by nobody either: what it enforces is not known, on the zone and on the global. So it is while its zone is away, and while nobody
+// has come since the global started.
+func TestRolloutKnowsWhatIsAway(t *testing.T) {
+	m := &truth{newMesh(t, "zone-1")}
+	zone := m.zones["zone-1"]
+	w := m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
+	m.apply(m.global, operator(entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	status := []string{"rollout", "status", byOperator}
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 0, []string{"enforced by 1 of 1 proxies"}, status...)
+	}
+
+	w.Proxy.Kill() // its zone sees it go: nobody can tell an Envoy that is cut off from one that has ended
+	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend (not connected since 20"}, status...)
+	}
+	m.says(m.global, 1, []string{"unknown of 1"}, append(status, "--wait", "--timeout", "2s")...)
+
+	m.must(w.Proxy.Start(t.Context()))
+	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
+
+	// The zone is cut off, and then nobody has come since the global started.
+	zone.Pause()
+	t.Cleanup(zone.Resume)
+	m.global.Kill()
+	m.must(m.global.Start(t.Context()))
+	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend (zone-1 not seen since 20",
+		"zone-1 not seen since the server started at 20"}, status...)
+	m.says(m.global, 1, []string{"problem", "not seen since the global started at 20", "when its newest certificate was issued"}, "doctor")
+	zone.Resume()
+	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
+	m.says(m.global, 0, []string{"online, in sync", "all connected and in sync"}, "doctor")
+
+	m.must(zone.Stop(t.Context()))
+	m.says(m.global, 1, []string{"acknowledged by 1 of 1 zones", "enforced by 0 of 1 proxies", "(zone-1 offline since 20", "zone-1 offline since"}, status...)
+	m.must(zone.Start(t.Context()))
+	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
+}
+
+// TestAnswersSayHowOldTheyAre: explain and inspect answer from what the global has of a zone, and say since when that may be old.
+func TestAnswersSayHowOldTheyAre(t *testing.T) {
+	m := &truth{newMesh(t, "zone-1")}
+	zone := m.zones["zone-1"]
+	m.client(zone, "frontend")
+	const dataplane, id = "kri_dp_default_zone-1_default_frontend_", "spiffe://default.zone-1.mesh.local/ns/default/sa/frontend"
+	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	asked := map[string]struct {
+		status int
+		args   []string
+	}{
+		"explain":   {1, []string{"explain", "--to", dataplane, "--from", id}},
+		"dataplane": {0, []string{"inspect", "dataplane", dataplane}},
+		"policy":    {0, []string{"inspect", "policy", byOperator}},
+	}
+	for _, ask := range asked {
+		m.says(m.global, ask.status, []string{"zone-1: online since 20", "it last told how its proxies are at 20"}, ask.args...)
+	}
+	m.must(zone.Stop(t.Context()))
+	for _, ask := range asked {
+		m.says(m.global, ask.status, []string{"zone-1: offline since 20"}, ask.args...)
+	}
+	m.must(m.global.Stop(t.Context()))
+	m.must(m.global.Start(t.Context()))
+	for _, ask := range asked {
+		m.says(m.global, ask.status, []string{"zone-1: not seen since the global started at 20"}, ask.args...)
+	}
+}
