@@ -165,6 +165,13 @@ FUZZTIME ?= 30s
 fuzz: ## run every fuzz target, one after another, each for FUZZTIME; fails when one finds something (PKG=./kds narrows)
 	GO="$(GO)" test/tools/fuzz.sh $(FUZZTIME) $(PKG)
 
+# SPEC="--scene store --without confirm" shows what a rule prevents; SPEC=help lists scenes and rules.
+SPEC ?=
+.PHONY: spec
+spec: ## explore the specification of sessions and replicas to the end (minutes; needs cargo, with which it is built the first time)
+	@command -v cargo >/dev/null || { echo "make spec needs cargo, of Rust 1.85 or newer, which nothing else here does: install it and run this again" >&2; exit 1; }
+	cargo run --quiet --locked --release --manifest-path test/spec/Cargo.toml -- $(SPEC)
+
 MINUTES ?= 30
 .PHONY: soak
 soak: ## load a mesh for MINUTES; fails when memory, goroutines or files grow
