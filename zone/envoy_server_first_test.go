@@ -1,10 +1,13 @@
 package zone_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +75,63 @@ func TestServerSpeaksFirst(t *testing.T) {
 			t.Errorf("Envoy refused something: %s: %s", name, n)
 		}
 	}
+}
+
+// TestServerFirstTellsWhoDecided: connections that the handshake denies stand in the log and in the metrics with the policy that decided, as
+// those that it lets in do, also where nobody says a word.
+func TestServerFirstTellsWhoDecided(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "access.log")
+	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als," + file })
+	service, _ := speaksFirst(t)
+	port := freePort(t)
+	z.apply("dataplanes/backend", fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "backend", "networking": {"address": "127.0.0.1", "inbound": [
+		{"name": "smtp", "port": %d, "servicePort": %d, "tags": {"causeway.io/server-first": "true"}}]}}`, port, service))
+	z.apply("meshtrafficpermissions/p", fmt.Sprintf(`{"type": "MeshTrafficPermission", "mesh": "default", "name": "p", "spec": {"rules": [{"default": {
+		"allow": [{"spiffeId": {"type": "Prefix", "value": %q}}], "deny": [{"spiffeId": {"type": "Exact", "value": "%[2]smallory"}}]}}]}}`, spiffe+"a", spiffe))
+	(&world{t: t, address: z.addresses["xds"]}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
+	alice, mallory, carol := z.client("alice"), z.client("mallory"), z.client("carol")
+	eventually(t, "alice is greeted", func() bool { return greeted(alice, port) == banner })
+	for range 5 {
+		if greeted(mallory, port) != "" || greeted(carol, port) != "" {
+			t.Error("who is denied is greeted")
+		}
+	}
+	const policy = "kri_mtp_default_zone-1__p_"
+	for _, want := range []logLine{
+		{Client: "alice", Policy: policy, Verdict: "allowed"}, {Client: "mallory", Policy: policy, Verdict: "denied"}, {Client: "carol", Policy: "default", Verdict: "denied"},
+	} {
+		want.Inbound, want.Client = "kri_dp_default_zone-1__backend_smtp", spiffe+want.Client
+		eventually(t, fmt.Sprintf("%+v", want), func() bool { return hasLine(t, file, want) })
+	}
+	for _, want := range []string{
+		`causeway_decisions_total{policy="` + policy + `",protocol="tcp",verdict="denied"} 5`,
+		`causeway_decisions_total{policy="default",protocol="tcp",verdict="denied"} 5`,
+		`causeway_decisions_total{policy="` + policy + `",protocol="tcp",verdict="allowed"} `,
+	} {
+		eventually(t, want, func() bool { return strings.Contains(z.metrics(), want) })
+	}
+	var got suggested
+	z.get("/_suggest/permissions?dataplane=backend&since=1h", &got)
+	if text := strings.Join(got.Warnings, "\n"); !strings.Contains(text, "since "+policy+" denied them: 5 of "+spiffe+"mallory") {
+		t.Errorf("the denials are not told of: %s", text)
+	}
+}
+
+// hasLine reports whether a line is in a log, whatever it says of the shadow.
+func hasLine(t *testing.T, file string, want logLine) bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	for line := range bytes.Lines(text) {
+		var got logLine
+		if err := json.Unmarshal(line, &got); err != nil {
+			continue // it is being written
+		}
+		if got.ShadowPolicy, got.ShadowVerdict = "", ""; got == want {
+			return true
+		}
+	}
+	return false
 }
 
 func serverFirst(port, service int, first bool) string {

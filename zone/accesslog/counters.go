@@ -34,7 +34,7 @@ type counters struct {
 // otherPolicies.
 func (c *counters) name(mesh, policy string) string {
 	switch policy {
-	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN:
+	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN, rbac.NameHandshakeUnjudged, rbac.NameHandshakeUnnamed:
 		return policy
 	}
 	kri, err := resources.ParseKRI(policy)

@@ -8,6 +8,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
 	alsv3 "github.com/envoyproxy/go-control-plane/envoy/service/accesslog/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // Observation is one kind of request, or of connection on TCP, that an inbound judged.
@@ -37,6 +40,7 @@ const (
 const (
 	httpNamespace = "envoy.filters.http.rbac"
 	tcpNamespace  = "envoy.filters.network.rbac"
+	allowed       = "allowed"
 	denied        = "denied"
 )
 
@@ -74,13 +78,16 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 		return cut(metadata(common.GetMetadata(), where.namespace, key))
 	}
 	sans := common.GetTlsProperties().GetPeerCertificateProperties().GetSubjectAltName()
-	if o.Policy = said(where.policy); o.Policy == "" {
+	o.Policy, o.Allowed = said(where.policy), said(where.result) != denied
+	if o.Policy == "" { // the handshake decides first, where it does
+		o.Policy, o.Allowed = cut(stateOf(common, rbac.HandshakePolicy)), stateOf(common, rbac.HandshakeVerdict) == allowed
+	}
+	if o.Policy == "" {
 		return out
 	}
 	if len(sans) == 1 {
 		o.Client = cut(sans[0].GetUri())
 	}
-	o.Allowed = said(where.result) != denied
 	if said("dryrun_shadow_engine_result") == denied && o.Allowed {
 		o.ShadowPolicy = said("dryrun_shadow_effective_policy_id")
 	}
@@ -93,6 +100,15 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 
 func metadata(m *corev3.Metadata, namespace, key string) string {
 	return m.GetFilterMetadata()[namespace].GetFields()[key].GetStringValue()
+}
+
+// stateOf is a text of a connection's filter state.
+func stateOf(common *datav3.AccessLogCommon, key string) string {
+	text := new(wrapperspb.StringValue)
+	if object := common.GetFilterStateObjects()[key]; object == nil || object.UnmarshalTo(text) != nil {
+		return ""
+	}
+	return text.GetValue()
 }
 
 // cut is the beginning of a text, in memory of its own: a part of a string keeps all of it.

@@ -31,29 +31,41 @@ const (
 // peerSAN is the first URI SAN of the client's certificate; where it has none, the whole expression has no value.
 const peerSAN = "connection.uri_san_peer_certificate"
 
+// hasSAN holds for a certificate with a URI SAN. What comes behind it may ask for the SAN.
+const hasSAN = "filter_state['" + firstSANKey + "'] != b'-'"
+
 // wellFormed holds for a certificate with exactly one URI SAN, and that the SPIFFE ID of a workload: what inFront denies, said the
 // other way round. Envoy joins several SANs by commas in the one of the two keys, and shows the first in the other.
 const wellFormed = "filter_state['" + firstSANKey + "'] == filter_state['" + allSANsKey + "'] && " +
 	peerSAN + ".matches('^spiffe://[a-z0-9._-]+(/[a-zA-Z0-9._-]+)+$') && !" + peerSAN + ".matches('/[.][.]?(/|$)')"
 
 // HandshakeFilter is the filter (envoy.filters.network.set_filter_state) that gives a connection whom the rules allow the
-// application's address, IP:port. It judges as NetworkFilters do, but leaves no name of who decided. The error says why rules cannot
-// be written so; the filter then gives nobody an address.
+// application's address, IP:port. It judges as NetworkFilters do, and leaves under HandshakeVerdict and HandshakePolicy what was decided
+// and who did. The error says why rules cannot be written so; the filter then gives nobody an address.
 func HandshakeFilter(rules matching.Rules, address string) (*setstatev3.Config, error) {
-	expression, err := handshakeExpression(rules, address)
+	verdict, err := handshakeVerdict(rules)
 	if err != nil {
-		return DenyAllHandshake(), err
+		return closedHandshake(NameHandshakeUnjudged), err
 	}
 	return &setstatev3.Config{OnDownstreamTlsHandshake: []*statev3.FilterStateValue{
 		stateValue(allSANsKey, "envoy.string", "%DOWNSTREAM_PEER_URI_SAN%"),
 		stateValue(firstSANKey, "envoy.string", "%CEL("+peerSAN+")%"),
 		stateValue(serverNameKey, "envoy.string", "%REQUESTED_SERVER_NAME%"),
-		stateValue(destinationKey, "", "%CEL("+expression+")%"),
+		stateValue(HandshakeVerdict, "envoy.string", "%CEL("+verdict+")%"),
+		stateValue(destinationKey, "", "%CEL(filter_state['"+HandshakeVerdict+"'] == b'"+handshakeAllowed+"' ? '"+address+"' : 'denied')%"),
+		stateValue(HandshakePolicy, "envoy.string", handshakeDecider(rules)),
 	}}, nil
 }
 
 // DenyAllHandshake gives nobody an address: what an inbound has until its rules arrive.
-func DenyAllHandshake() *setstatev3.Config { return &setstatev3.Config{} }
+func DenyAllHandshake() *setstatev3.Config { return closedHandshake(NameDefault) }
+
+// closedHandshake gives nobody an address, and says who decided so.
+func closedHandshake(name string) *setstatev3.Config {
+	return &setstatev3.Config{OnDownstreamTlsHandshake: []*statev3.FilterStateValue{
+		stateValue(HandshakeVerdict, "envoy.string", "denied"), stateValue(HandshakePolicy, "envoy.string", name),
+	}}
+}
 
 // HandshakeWarnings says what the setting for applications that speak first means for an inbound, and whether its rules can be enforced
 // so; none where it is not set.
@@ -62,7 +74,7 @@ func HandshakeWarnings(rules matching.Rules, in *matching.InboundPort) []string 
 		return nil
 	}
 	out := []string{resources.ServerFirstWarning}
-	if _, err := handshakeExpression(rules, ""); err != nil {
+	if _, err := handshakeVerdict(rules); err != nil {
 		out = append(out, "it is closed to everybody: "+err.Error())
 	}
 	return out
@@ -79,8 +91,8 @@ func stateValue(key, factory, format string) *statev3.FilterStateValue {
 	}
 }
 
-// handshakeExpression has the address as its value where the rules allow. What it cannot evaluate is no address either.
-func handshakeExpression(rules matching.Rules, address string) (string, error) {
+// handshakeVerdict has handshakeAllowed as its value where the rules allow. What it cannot evaluate is no verdict, and allows nobody.
+func handshakeVerdict(rules matching.Rules) (string, error) {
 	var denied, allowed alternatives
 	for _, s := range steps(rules, matching.TCP, false) {
 		list := &allowed
@@ -93,7 +105,7 @@ func handshakeExpression(rules matching.Rules, address string) (string, error) {
 			}
 		}
 	}
-	out := fmt.Sprintf("(%s) && !(%s) && (%s) ? '%s' : 'denied'", wellFormed, denied.expression(), allowed.expression(), address)
+	out := fmt.Sprintf("%s && (%s) && !(%s) && (%s) ? '%s' : 'denied'", hasSAN, wellFormed, denied.expression(), allowed.expression(), handshakeAllowed)
 	if len(out) > maxExpression {
 		return "", fmt.Errorf("the identities of its permissions come to %d characters, and Envoy takes %d where it judges the handshake: allow prefixes instead of many identities",
 			len(out), maxExpression)
@@ -131,6 +143,9 @@ func (a *alternatives) add(e *entry) error {
 	if len(parts) == 0 {
 		parts = []string{"true"}
 	}
+	if len(e.identity) > 0 {
+		parts = append([]string{hasSAN}, parts...)
+	}
 	a.other = append(a.other, strings.Join(parts, " && "))
 	return nil
 }
@@ -141,7 +156,7 @@ const quotable = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 func (a *alternatives) expression() string {
 	list := slices.Clone(a.other)
 	if len(a.exact) > 0 {
-		list = append(list, peerSAN+" in ["+strings.Join(a.exact, ",")+"]")
+		list = append(list, hasSAN+" && "+peerSAN+" in ["+strings.Join(a.exact, ",")+"]")
 	}
 	if len(list) == 0 {
 		return "false"

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +25,7 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 	sets := append(liveSets(), clientsByName(500), rulesOf(resources.PermissionConf{
 		Deny:  []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
 		Allow: []resources.PermissionMatch{{}, {SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}},
-	}))
+	}), manyPolicies(120))
 	live := &liveEnvoy{dir: shortTempDir(t), rules: sets, ca: newAuthority(t), certificates: map[string]tls.Certificate{}}
 	address := greeter(t)
 	var listeners []any
@@ -44,7 +46,7 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 		}
 		return err == nil
 	})
-	seen := map[bool]int{}
+	seen, said := map[bool]int{}, map[logged]string{}
 	for i, rules := range live.rules {
 		for seed := range livePerSet {
 			req := drawRequest().Example(1000*i + seed)
@@ -54,8 +56,14 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 				t.Errorf("%+v: greeted %v, allowed %v by\n%+v", req, got, allowed, rules)
 			}
 			seen[allowed]++
+			want := rbac.Evaluate(rules, req).Enforced
+			if i == len(sets) { // DenyAllHandshake asks for nothing
+				want.Name = rbac.NameDefault
+			}
+			said[logged{i, strings.Join(req.URISANs, ","), strings.ToLower(req.SNI)}] = fmt.Sprintf("%s %s", map[bool]string{true: "allowed", false: "denied"}[allowed], want.Name)
 		}
 	}
+	live.checkHandshakeLog(t, said)
 	if seen[true] < 25 || seen[false] < 25 {
 		t.Errorf("the sample is one-sided: %v", seen)
 	}
@@ -81,9 +89,50 @@ func (l *liveEnvoy) handshakeListener(t *testing.T, set int, judge any) object {
 		"filter_chains": []any{object{"transport_socket": l.ca.downstreamTLS(t), "filters": []any{
 			judge,
 			extension(t, "envoy.filters.network.tcp_proxy", "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", nil, object{
+				"access_log":  []any{extension(t, "file", "envoy.extensions.access_loggers.file.v3.FileAccessLog", nil, handshakeLog(l.dir, set))},
 				"stat_prefix": "in", "cluster": "application", "upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 1024,
 			}),
 		}}},
+	}
+}
+
+// logged is what connections of one kind have in common.
+type logged struct {
+	set       int
+	sans, sni string
+}
+
+func handshakeLog(dir string, set int) object {
+	return object{"path": filepath.Join(dir, "handshakes.log"), "log_format": object{"text_format_source": object{"inline_string": fmt.Sprintf(
+		"%d|%%DOWNSTREAM_PEER_URI_SAN%%|%%REQUESTED_SERVER_NAME%%|%%FILTER_STATE(%s:PLAIN)%% %%FILTER_STATE(%s:PLAIN)%%\n", set, rbac.HandshakeVerdict, rbac.HandshakePolicy)}}}
+}
+
+// checkHandshakeLog waits for the lines of all connections, and compares who decided with what the evaluator said.
+func (l *liveEnvoy) checkHandshakeLog(t *testing.T, want map[logged]string) {
+	t.Helper()
+	got := map[logged]string{}
+	eventually(t, "all connections are in the log", func() bool {
+		text, err := os.ReadFile(filepath.Join(l.dir, "handshakes.log"))
+		if err != nil {
+			return false
+		}
+		for line := range strings.Lines(string(text)) {
+			parts := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+			if set, err := strconv.Atoi(parts[0]); err == nil && len(parts) == 4 {
+				got[logged{set, strings.TrimPrefix(parts[1], "-"), strings.TrimPrefix(parts[2], "-")}] = parts[3]
+			}
+		}
+		return len(got) >= len(want)
+	})
+	names := map[string]int{}
+	for kind, decided := range want {
+		if got[kind] != decided {
+			t.Errorf("%+v: decided %q, want %q", kind, got[kind], decided)
+		}
+		names[decided]++
+	}
+	if len(names) < 6 {
+		t.Errorf("the sample is one-sided: %v", names)
 	}
 }
 
@@ -120,13 +169,44 @@ func clientsByName(n int) matching.Rules {
 	return rulesOf(conf)
 }
 
+// manyPolicies are rules of n policies, of which two are about those who ask.
+func manyPolicies(n int) matching.Rules {
+	rules := matching.Rules{}
+	for i := range n {
+		conf := resources.PermissionConf{}
+		id := fmt.Sprintf("spiffe://a/%d", i)
+		switch i {
+		case 40:
+			id = identities[0]
+		case 50:
+			id = identities[1]
+		}
+		match := []resources.PermissionMatch{{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: id}}}
+		if i == 50 {
+			conf.Deny = match
+		} else {
+			conf.Deny, conf.Allow = []resources.PermissionMatch{{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: id + "-x"}}}, match
+		}
+		rules.Items = append(rules.Items, matching.Rule{
+			Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p-%d", i)}, Conf: conf,
+		})
+	}
+	return rules
+}
+
 // TestHandshakeThatCannotBeJudged: rules that are too many for Envoy's expressions let nobody in, and say so.
 func TestHandshakeThatCannotBeJudged(t *testing.T) {
 	filter, err := rbac.HandshakeFilter(clientsByName(5000), "127.0.0.1:1")
-	if err == nil || !strings.Contains(err.Error(), "characters") || len(filter.GetOnDownstreamTlsHandshake()) > 0 {
+	if err == nil || !strings.Contains(err.Error(), "characters") || len(filter.GetOnDownstreamTlsHandshake()) != 2 {
 		t.Errorf("%v, %v", filter, err)
 	}
 	in := &matching.InboundPort{Name: "db", Port: 1, Protocol: matching.TCP, Tags: map[string]string{resources.TagServerFirst: "true"}}
+	if text := filter.String(); !strings.Contains(text, rbac.NameHandshakeUnjudged) {
+		t.Errorf("what cannot be judged does not say so: %s", text)
+	}
+	if filter, err = rbac.HandshakeFilter(manyPolicies(500), "127.0.0.1:1"); err != nil || !strings.Contains(filter.String(), rbac.NameHandshakeUnnamed) {
+		t.Errorf("a policy too many to be named: %v", err)
+	}
 	if got := rbac.HandshakeWarnings(clientsByName(5000), in); len(got) != 2 || !strings.Contains(got[1], "closed to everybody") {
 		t.Errorf("warnings: %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // ServerCluster is the cluster in proxies' bootstrap by which they reach this server.
@@ -61,13 +62,17 @@ func newLog(in *inbound, sink accesslog.Sink, lines *corev3.SubstitutionFormatSt
 
 // logService sends the log to this server, under the inbound's name.
 func logService(in *inbound) *alsv3.CommonGrpcAccessLogConfig {
-	return &alsv3.CommonGrpcAccessLogConfig{
+	config := &alsv3.CommonGrpcAccessLogConfig{
 		LogName:             in.section,
 		TransportApiVersion: corev3.ApiVersion_V3,
 		GrpcService: &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
 			EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: ServerCluster},
 		}},
 	}
+	if in.serverFirst {
+		config.FilterStateObjectsToLog = []string{rbac.HandshakeVerdict, rbac.HandshakePolicy}
+	}
+	return config
 }
 
 // logLines is one JSON object for each request, and each connection on TCP, with the same fields: what does not exist is null.
@@ -87,6 +92,9 @@ func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 		"policy": said(decided + "effective_policy_id"), "verdict": said(decided + "engine_result"),
 		"shadowPolicy": said("dryrun_shadow_effective_policy_id"), "shadowVerdict": said("dryrun_shadow_engine_result"),
 	})
+	if in.serverFirst { // whom the handshake denies no other filter hears of
+		values["policy"], values["verdict"] = "%FILTER_STATE("+rbac.HandshakePolicy+":PLAIN)%", "%FILTER_STATE("+rbac.HandshakeVerdict+":PLAIN)%"
+	}
 	return asJSON(values)
 }
 
