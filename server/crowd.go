@@ -44,7 +44,7 @@ func defaultCrowd() crowdLimits {
 		strangerLimits: strangerLimits{
 			served: 128, servedPerAddress: 64, waiting: 16 << 10,
 			proof: 10 * time.Second, patience: time.Minute, grace: time.Second,
-			bytes: 64 << 10, frames: 128,
+			bytes: 64 << 10, frames: 32,
 		},
 	}
 }
@@ -83,9 +83,11 @@ type peer struct {
 	rate *rate.Limiter
 	// all are its connections where the limits yield, the oldest first.
 	all []*Guest
-	// served and waiting are its strangers, the oldest first; proven is when the last of them stopped being one.
+	// served and waiting are its strangers, the oldest first; proven is when the last of them stopped being one, and credit how many
+	// of them may begin for the sake of those who did.
 	served, waiting []*Guest
 	proven          time.Time
+	credit          int
 }
 
 // strangers are what a crowd has of them, guarded by its mu.
@@ -96,11 +98,13 @@ type strangers struct {
 	busy, queued map[*peer]struct{}
 	// look is set while somebody looks after them from time to time.
 	look *time.Timer
-	// lost are those that have left unproven since the last look at what they cost, at counted.
+	// lost are those that have left unproven since what they cost was last weighed, at counted.
 	lost    int
 	counted time.Time
-	// eager: garbage is collected eagerly for their sake.
-	eager bool
+	// costly: they cost so much that they begin at a pace; eager: garbage is collected eagerly for their sake.
+	costly, eager bool
+	pace          pace
+	later         *time.Timer // set while there is a next one to begin
 }
 
 func limited(l net.Listener, c crowdLimits) net.Listener {
@@ -149,12 +153,15 @@ func (c *crowd) Close() error {
 	if c.look != nil {
 		c.look.Stop()
 	}
+	if c.later != nil {
+		c.later.Stop()
+	}
 	eager := c.eager
-	c.eager = false
+	c.costly, c.eager = false, false
 	c.changed.Broadcast()
 	c.mu.Unlock()
 	if eager {
-		CollectEagerly(false)
+		collectForStrangers(false)
 	}
 	for _, g := range left {
 		_ = g.Close()

@@ -32,6 +32,7 @@ type Guest struct {
 
 	state guestState // guarded by crowd.mu
 	since time.Time  // guarded by crowd.mu: when it began to be read from
+	paced bool       // guarded by crowd.mu: it has begun when it was its turn
 }
 
 type guestState int
@@ -40,7 +41,6 @@ const (
 	guestArriving guestState = iota
 	guestWaiting
 	guestServed
-	guestResting // gone, while its place rests
 	guestSettled
 )
 
@@ -72,8 +72,9 @@ func (g *Guest) Prove() {
 	g.crowd.mu.Lock()
 	defer g.crowd.mu.Unlock()
 	if g.state != guestSettled {
-		g.peer.proven = time.Now()
-		g.crowd.settle(g)
+		now := time.Now()
+		g.crowd.proves(g, now)
+		g.crowd.settle(g, now)
 	}
 	g.timer.Stop()
 	g.settle.Do(func() { close(g.settled) })

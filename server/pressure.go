@@ -7,11 +7,9 @@ const (
 	leastTurn, lookInterval = 20 * time.Millisecond, time.Second
 	// spentGrace is how long a stranger is left alone, while others wait, who has sent all that is read of it without a proof.
 	spentGrace = 250 * time.Millisecond
-	// costlyPlaces is how many strangers may stay for long, costlyLosses how many may leave unproven in an interval, before what
-	// they leave behind is collected eagerly.
+	// costlyPlaces is how many strangers may stay for long, costlyLosses how many may leave unproven in an interval, before they begin one
+	// after the other, and what they leave behind is collected eagerly.
 	costlyPlaces, costlyLosses = 16, 16
-	// placeRest is how long the place of a stranger that has left rests while many leave.
-	placeRest = time.Second
 )
 
 // lookAfter has somebody look after strangers in a while, unless somebody is about to. c.mu is held.
@@ -55,19 +53,35 @@ func (c *crowd) lookNow() {
 	case c.err != nil:
 	case c.waiting > 0:
 		c.lookAfter(c.nextTurn(now))
-	case c.eager || c.served >= costlyPlaces:
+	case c.costly || c.served >= costlyPlaces:
 		c.lookAfter(lookInterval)
 	}
 }
 
-// weigh has garbage collected eagerly while strangers make much of it. Those who prove who they are at once make none that counts.
+// weigh decides whether strangers cost much. While they do they begin at a pace, and what they leave behind is collected eagerly. Those who
+// prove who they are at once cost nothing that counts.
 func (c *crowd) weigh(now time.Time) {
 	c.mu.Lock()
-	if c.err == nil && now.Sub(c.counted) < lookInterval && (c.eager || c.lost < costlyLosses) {
+	if c.err == nil && now.Sub(c.counted) < lookInterval && c.costly == c.eager {
 		c.mu.Unlock()
 		return
 	}
-	long := 0
+	if c.err != nil || now.Sub(c.counted) >= lookInterval {
+		c.costly = c.err == nil && (c.lingering(now) >= costlyPlaces || c.lost >= costlyLosses)
+		c.lost, c.counted = 0, now
+		c.fill(now)
+	}
+	eager := c.costly
+	change := eager != c.eager
+	c.eager = eager
+	c.mu.Unlock()
+	if change {
+		collectForStrangers(eager)
+	}
+}
+
+// lingering is how many strangers have been read from for long. c.mu is held.
+func (c *crowd) lingering(now time.Time) (long int) {
 	for p := range c.busy {
 		for _, g := range p.served {
 			if g.state == guestServed && now.Sub(g.since) >= lookInterval {
@@ -75,11 +89,14 @@ func (c *crowd) weigh(now time.Time) {
 			}
 		}
 	}
-	eager := c.err == nil && (long >= costlyPlaces || c.lost >= costlyLosses)
-	change := eager != c.eager
-	c.eager, c.lost, c.counted = eager, 0, now
-	c.mu.Unlock()
-	if change {
-		CollectEagerly(eager)
+	return long
+}
+
+// loses counts a stranger that has left unproven. c.mu is held.
+func (c *crowd) loses(now time.Time) {
+	c.lost++
+	if c.lost == costlyLosses && !c.costly { // before they have cost much
+		c.costly, c.counted = true, now
+		c.lookSoon()
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"time"
@@ -20,7 +21,7 @@ func (c *crowd) arrive(conn net.Conn, now time.Time) {
 	g := newGuest(conn, c, p, counts)
 	yielding := c.yielding(g)
 	var out *Guest
-	if c.served < c.limits.served && len(p.served) < c.limits.servedPerAddress {
+	if c.served < c.limits.served && len(p.served) < c.limits.servedPerAddress && c.mayBegin(p, now) {
 		c.serve(g, now)
 	} else {
 		out = c.queue(g, now)
@@ -56,6 +57,7 @@ func (c *crowd) yielding(g *Guest) *Guest {
 
 // serve has Accept return g, which from now on has some time for its proof. c.mu is held.
 func (c *crowd) serve(g *Guest, now time.Time) {
+	c.begins(g)
 	g.since, g.state = now, guestServed
 	g.peer.served = append(g.peer.served, g)
 	c.busy[g.peer] = struct{}{}
@@ -90,10 +92,10 @@ func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
 
 // settle takes a stranger out of what counts before a proof: it has proven who it is, or is gone. Somebody who waits has the
 // place. c.mu is held.
-func (c *crowd) settle(g *Guest) {
+func (c *crowd) settle(g *Guest, now time.Time) {
 	p := g.peer
 	switch g.state {
-	case guestServed, guestResting:
+	case guestServed:
 		if p.served = without(p.served, g); len(p.served) == 0 {
 			delete(c.busy, p)
 		}
@@ -102,22 +104,7 @@ func (c *crowd) settle(g *Guest) {
 		c.stopWaiting(g)
 	}
 	g.state = guestSettled
-	c.fill(time.Now())
-}
-
-// vacate is settle for one that leaves unproven. While many do, its place rests for a moment before somebody else has it: what a stranger
-// costs comes with its connection, so it is bounded by how many there are in a second. c.mu is held.
-func (c *crowd) vacate(g *Guest) {
-	if g.state != guestServed || c.err != nil || c.lost < costlyLosses && !c.eager {
-		c.settle(g)
-		return
-	}
-	g.state = guestResting
-	time.AfterFunc(placeRest, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.settle(g)
-	})
+	c.fill(now)
 }
 
 // stopWaiting takes g out of the queue. c.mu is held.
@@ -134,11 +121,11 @@ func (c *crowd) leave(g *Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if g.state != guestSettled {
-		c.lost++
-		c.vacate(g)
-		if c.lost == costlyLosses && !c.eager { // what they leave is to be collected before there is much of it
-			c.lookSoon()
+		now := time.Now()
+		if g.state == guestServed {
+			c.loses(now)
 		}
+		c.settle(g, now)
 	}
 	if i := slices.Index(c.ready, g); i >= 0 {
 		c.ready = slices.Delete(c.ready, i, i+1)
@@ -154,7 +141,11 @@ func (c *crowd) leave(g *Guest) {
 // are served, who came first has often given up, and is back at the end of the queue. c.mu is held.
 func (c *crowd) fill(now time.Time) {
 	for c.waiting > 0 && c.served < c.limits.served && c.err == nil {
-		next := c.next()
+		next := c.next(func(p *peer) bool { return c.mayBegin(p, now) })
+		if next == nil {
+			c.fillLater()
+			return
+		}
 		if len(next.served) >= c.limits.servedPerAddress {
 			return
 		}
@@ -164,11 +155,12 @@ func (c *crowd) fill(now time.Time) {
 	}
 }
 
-// next is the address whose turn it is: of those that wait, the one that has the fewest places. c.mu is held.
-func (c *crowd) next() *peer {
+// next is the address whose turn it is: of those that wait and may, the one that has the fewest places, and of several such the one
+// with most credit. c.mu is held.
+func (c *crowd) next(may func(*peer) bool) *peer {
 	var next *peer
 	for p := range c.queued {
-		if next == nil || len(p.served) < len(next.served) {
+		if (next == nil || cmp.Or(cmp.Compare(len(p.served), len(next.served)), cmp.Compare(next.credit, p.credit)) < 0) && may(p) {
 			next = p
 		}
 	}
@@ -177,7 +169,7 @@ func (c *crowd) next() *peer {
 
 // yields is the address that is to give up places for those that wait; nil while none do. c.mu is held.
 func (c *crowd) yields() *peer {
-	next := c.next()
+	next := c.next(func(*peer) bool { return true })
 	if next == nil || len(next.served) >= c.limits.servedPerAddress {
 		return next
 	}

@@ -26,6 +26,7 @@ var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "pack
 type options struct {
 	quick, floor, packages, permissions bool
 	document, bin, only, strangers      string
+	idlers                              float64
 	soak                                time.Duration
 }
 
@@ -40,6 +41,7 @@ func main() {
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
 	flag.StringVar(&o.strangers, "strangers", "", "be strangers to a `server` (bench starts them itself)")
+	flag.Float64Var(&o.idlers, "idlers", 0, "take so many `processors` for nothing (bench starts it itself)")
 	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -75,6 +77,9 @@ func run(ctx context.Context, o options) error {
 	if o.strangers != "" {
 		return beStrangers(ctx, o.strangers)
 	}
+	if o.idlers > 0 {
+		return beIdle(ctx, o.idlers)
+	}
 	dir, err := os.MkdirTemp("", "causeway-bench-")
 	if err != nil {
 		return err
@@ -108,7 +113,9 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	}
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth", o.only == "packages"
-		p.strangers = o.only == "strangers"
+		if o.only != "strangers" {
+			p.strangers = 0
+		}
 		if o.only != "rounds" {
 			p.rounds = 0
 		}
@@ -143,7 +150,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["replicas"] = append(all, replicas), replicas.String()
 		}
 	}
-	if p.strangers {
+	if p.strangers > 0 {
 		b.say("strangers")
 		if strangers, err := b.measureStrangers(ctx, p); err != nil {
 			b.failed("strangers", err)

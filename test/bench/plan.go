@@ -15,17 +15,18 @@ type plan struct {
 	wide           int
 	large, growth  bool
 	replicas       bool
-	strangers      bool
+	// strangers is how many rounds beside them.
+	strangers int
 	// envoyCPU is how much CPU Envoy is to use for one figure of permissions.
 	envoyCPU time.Duration
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true, strangers: true, growth: true, envoyCPU: 500 * time.Millisecond}
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
-	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: true, envoyCPU: 300 * time.Millisecond}
+	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: 2, envoyCPU: 300 * time.Millisecond}
 }
 
 // The sizes for which there are goals.

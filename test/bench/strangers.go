@@ -3,17 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
-	"github.com/causeway-mesh/causeway/test/strangers"
 )
 
 const (
@@ -21,12 +14,20 @@ const (
 	strangersOfOne, strangersOfMany, manyAddresses = 1000, 1000, 50
 	// strangersGrowth is how much a server may grow by them, in MiB; strangersDelay how many times as long others may wait.
 	strangersGrowth, strangersDelay = 64, 2
-	// gather is how long strangers are given to come before anything is measured beside them.
+	// gather is how long strangers are given to come before anything is measured beside them, and how long the server has when they have
+	// left.
 	gather = 5 * time.Second
+	// besideFor is how long changes are made, one after the other, for one figure.
+	besideFor = 6 * time.Second
+	// besidePolicies are what is changed, by turns.
+	besidePolicies = 100
 )
 
 // measureStrangers measures a global with zones and a zone with proxies, each without and beside connections that misbehave. Those come
 // from addresses of 127.0.0.0/8, each of which counts as one.
+//
+// Strangers are on other machines. Here they are a process that runs when nobody else wants the processors (SCHED_IDLE), so that what
+// they take is what the servers spend on them; a process as busy as theirs, which talks to nobody, shows what is left of it.
 func (b *bench) measureStrangers(ctx context.Context, p plan) (*table, error) {
 	t := &table{title: fmt.Sprintf("Strangers: %d connections of one address and %d of %d others (127.0.0.0/8), beside %d zones and %d proxies",
 		strangersOfOne, strangersOfMany, manyAddresses, usualZones, zoneProxies)}
@@ -54,17 +55,10 @@ func (b *bench) strangersOfGlobal(ctx context.Context, t *table, p plan) error {
 	if err := z.waitSynced(patience, usualPolicies); err != nil {
 		return err
 	}
-	return beside(z.ctx, t, "global", g, []string{"kds", "api"}, func() (float64, error) {
-		var last []time.Duration
-		for i := range p.writes {
-			took, err := writeOne(z.ctx, g, z, globalLoad{zones: usualZones, policies: usualPolicies}, i)
-			if err != nil {
-				return 0, err
-			}
-			last = append(last, took)
-		}
-		return percentile(last, 99), nil
-	})
+	s := besideStrangers{table: t, what: "global", server: g, ports: []string{"kds", "api"}, change: func(i int) (time.Duration, error) {
+		return writeOne(z.ctx, g, z, globalLoad{zones: usualZones, policies: usualPolicies}, i)
+	}}
+	return s.measure(z.ctx, p.strangers)
 }
 
 func (b *bench) strangersOfZone(ctx context.Context, t *table, p plan) error {
@@ -76,112 +70,155 @@ func (b *bench) strangersOfZone(ctx context.Context, t *table, p plan) error {
 		return err
 	}
 	defer c.Close()
-	s, err := c.StartZone(ctx, cluster.ZoneConfig{Name: "bench", Args: []string{"--log-level", "error"}})
+	z, err := c.StartZone(ctx, cluster.ZoneConfig{Name: "bench", Args: []string{"--log-level", "warn"}})
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, s, zoneProxies, dataplane); err != nil {
+	if err := fill(ctx, z, zoneProxies, dataplane); err != nil {
 		return err
 	}
-	proxies := connectProxies(ctx, s.Address("xds"), zoneProxies, newMarks())
+	proxies := connectProxies(ctx, z.Address("xds"), zoneProxies, newMarks())
 	defer proxies.close()
 	if err := proxies.waitReady(patience); err != nil {
 		return err
 	}
-	return beside(proxies.ctx, t, "zone", s, []string{"xds", "api"}, func() (float64, error) {
-		change, err := proxies.change(s, p.narrow, 1, func(i, mark int) (string, map[string]any) {
-			return permission(i, mark, ofProxy(i%zoneProxies))
-		})
-		return change.p99, err
-	})
+	s := besideStrangers{table: t, what: "zone", server: z, ports: []string{"xds", "api"}, change: func(i int) (time.Duration, error) {
+		mark := proxies.marks.next(1)
+		path, doc := permission(i, mark, ofProxy(i%zoneProxies))
+		if err := z.API.Put(proxies.ctx, path, doc); err != nil {
+			return 0, err
+		}
+		if err := proxies.marks.wait(proxies.ctx, mark); err != nil {
+			return 0, err
+		}
+		return proxies.marks.last(mark), nil
+	}}
+	return s.measure(proxies.ctx, p.strangers)
 }
 
-// beside measures how long a change takes without strangers and beside them, and by how much s grows.
-func beside(ctx context.Context, t *table, what string, s *cluster.Server, ports []string, change func() (p99 float64, err error)) error {
-	if _, err := change(); err != nil { // what is made once is made
-		return err
-	}
-	alone, err := change()
-	if err != nil {
-		return err
-	}
-	before, err := usageOf(s.PID())
-	if err != nil {
-		return err
-	}
-	disperse, err := gatherStrangers(ctx, s, ports)
-	if err != nil {
-		return err
-	}
-	defer disperse()
-	most := watch(ctx, s.PID())
-	if err := sleep(ctx, gather); err != nil {
-		return err
-	}
-	p99, err := change()
-	if err != nil {
-		return err
-	}
-	grown := float64(most()-before.resident) / mebibyte
-	t.add(what+": change, p99, alone", "ms", 0, alone)
-	t.add(what+": change, p99, beside strangers", "ms", 0, p99)
-	t.add(what+": change, p99, as a multiple of that alone", "times", strangersDelay, p99/alone)
-	t.add(what+": memory that strangers make it grow by", "MiB", strangersGrowth, grown)
-	return nil
+// besideStrangers measures how long a change takes alone, beside strangers, and beside a process as busy as theirs.
+type besideStrangers struct {
+	table  *table
+	what   string
+	server *cluster.Server
+	ports  []string // of the server, which strangers come to
+	// change makes change i, and returns when it was everywhere.
+	change func(i int) (time.Duration, error)
 }
 
-// gatherStrangers lets them come, from a process of their own that gives way to all others; what it returns ends it and waits.
-func gatherStrangers(ctx context.Context, s *cluster.Server, ports []string) (disperse func(), err error) {
-	own, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	var at []string
-	for _, port := range ports {
-		at = append(at, port+"="+s.Address(port))
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, own, "-strangers", strings.Join(at, ","))
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		cancel()
-		return nil, err
-	}
-	return func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-	}, nil
-}
-
-// beStrangers misbehaves towards a server, given as `port=address,...`, until ctx ends.
-func beStrangers(ctx context.Context, server string) error {
-	const last = 19
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, last); err != nil {
+// measure adds the figures of some rounds, and by how much the server has grown in all of them.
+func (s *besideStrangers) measure(ctx context.Context, rounds int) error {
+	if _, err := s.changes(ctx); err != nil { // what is made once is made
 		return err
 	}
-	addresses, attempts := map[string]string{}, []strangers.Attempt{}
-	for one := range strings.SplitSeq(server, ",") {
-		port, address, _ := strings.Cut(one, "=")
-		addresses[port] = address
+	before, err := usageOf(s.server.PID())
+	if err != nil {
+		return err
 	}
-	for _, a := range strangers.Attempts() {
-		if addresses[a.Port] != "" {
-			attempts = append(attempts, a)
+	most := watch(ctx, s.server.PID())
+	for range rounds {
+		if err := s.round(ctx); err != nil {
+			return err
 		}
 	}
-	var many []net.IP
-	for i := range manyAddresses {
-		many = append(many, net.IPv4(127, 0, 1, byte(i+1)))
-	}
-	var all sync.WaitGroup
-	for _, c := range []*strangers.Crowd{
-		{Attempts: attempts, Addresses: addresses, Connections: strangersOfOne, From: []net.IP{net.IPv4(127, 0, 0, 9)}},
-		{Attempts: attempts, Addresses: addresses, Connections: strangersOfMany, From: many},
-	} {
-		all.Go(func() { c.Run(ctx) })
-	}
-	all.Wait()
+	s.add("memory that strangers make it grow by", "MiB", strangersGrowth, float64(most()-before.resident)/mebibyte)
 	return nil
+}
+
+func (s *besideStrangers) round(ctx context.Context) error {
+	alone, err := s.changes(ctx)
+	if err != nil {
+		return err
+	}
+	mob, err := gatherStrangers(ctx, s.server, s.ports)
+	if err != nil {
+		return err
+	}
+	beside, used, err := s.besideMob(ctx, mob)
+	if err != nil {
+		return err
+	}
+	idlers, err := gatherIdlers(ctx, used.mob)
+	if err != nil {
+		return err
+	}
+	busy, _, err := s.besideMob(ctx, idlers)
+	if err != nil {
+		return err
+	}
+	s.add("changes in a round, alone", "changes", 0, float64(len(alone)))
+	s.add("change, p50, alone", "ms", 0, percentile(alone, 50))
+	s.add("change, p50, beside strangers", "ms", 0, percentile(beside, 50))
+	s.add("change, p99, alone", "ms", 0, percentile(alone, 99))
+	s.add("change, p99, beside a process as busy as the strangers'", "ms", 0, percentile(busy, 99))
+	s.add("change, p99, beside strangers", "ms", 0, percentile(beside, 99))
+	s.add("change, p99, as a multiple of that alone", "times", strangersDelay, percentile(beside, 99)/percentile(alone, 99))
+	s.add("connections of strangers", "a second", 0, used.came)
+	s.add("what the server spends on strangers, nothing being changed", "cores", 0, used.server)
+	s.add("what the strangers' process takes itself", "cores", 0, used.mob)
+	return nil
+}
+
+func (s *besideStrangers) add(title, unit string, goal, sample float64) {
+	s.table.add(s.what+": "+title, unit, goal, sample)
+}
+
+// mobUsage is what a mob did: connections in a second, processors that it took itself, and those that the server took for it while
+// nothing was changed.
+type mobUsage struct{ came, mob, server float64 }
+
+// besideMob makes changes once the mob has gathered, and disperses it.
+func (s *besideStrangers) besideMob(ctx context.Context, m *mob) ([]time.Duration, mobUsage, error) {
+	defer m.disperse()
+	if err := sleep(ctx, gather/2); err != nil {
+		return nil, mobUsage{}, err
+	}
+	var used mobUsage
+	var err error
+	if used.server, err = coresOf(s.server.PID(), func() error { return sleep(ctx, gather/2) }); err != nil {
+		return nil, used, err
+	}
+	var took []time.Duration
+	used.mob, err = coresOf(m.cmd.Process.Pid, func() error {
+		took, err = s.changes(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, used, err
+	}
+	lasted := time.Since(m.since).Seconds()
+	used.came = float64(m.disperse()) / lasted
+	return took, used, sleep(ctx, gather)
+}
+
+// coresOf is how many processors a process takes meanwhile.
+func coresOf(pid int, meanwhile func() error) (float64, error) {
+	before, err := usageOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := meanwhile(); err != nil {
+		return 0, err
+	}
+	after, err := usageOf(pid)
+	return (after.cpu - before.cpu).Seconds() / time.Since(start).Seconds(), err
+}
+
+// changes makes changes one after the other, and returns how long each took.
+func (s *besideStrangers) changes(ctx context.Context) ([]time.Duration, error) {
+	if err := sleep(ctx, settle); err != nil {
+		return nil, err
+	}
+	var all []time.Duration
+	for begin, i := time.Now(), 0; time.Since(begin) < besideFor; i++ {
+		took, err := s.change(i % besidePolicies)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, took)
+	}
+	return all, nil
 }
 
 // watch looks at how much memory a process has, and returns the most of it when it is asked, once.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +18,12 @@ type Crowd struct {
 	// Connections is how many there are at once; From are the local addresses that they come from, by turns: any when empty.
 	Connections int
 	From        []net.IP
+
+	came atomic.Int64
 }
+
+// Came is how many connections there were so far.
+func (c *Crowd) Came() int64 { return c.came.Load() }
 
 // Run misbehaves until ctx ends, and waits.
 func (c *Crowd) Run(ctx context.Context) {
@@ -43,6 +49,7 @@ func (c *Crowd) once(ctx context.Context, dialer *net.Dialer, attempt Attempt) {
 	if err != nil {
 		return
 	}
+	c.came.Add(1)
 	defer dialled.Close()
 	defer context.AfterFunc(ctx, func() { _ = dialled.Close() })()
 	conn := dialled
