@@ -21,8 +21,11 @@ type Weather struct {
 	FrozenUp, FrozenDown bool
 	// Delay is how much later everything arrives. It does not slow down what follows.
 	Delay time.Duration
-	// BytesPerSecond is the most that passes; zero for no limit.
+	// BytesPerSecond is the most that passes; zero for no limit. Little of what does not is taken from the sender.
 	BytesPerSecond int
+	// Largest is the size of the largest piece that passes, zero for any: a larger one is lost, and with it all behind it, as on a path that
+	// drops what is too large for it and tells nobody.
+	Largest int
 	// Loss is the part of pieces, 0 to 1, that is held up for lossPause, and with it all behind it: how the loss of a packet
 	// looks from above TCP.
 	Loss float64
@@ -31,6 +34,8 @@ type Weather struct {
 const (
 	lossPause = 200 * time.Millisecond // the shortest after which TCP sends again
 	pieceSize = 4 << 10
+	// narrow is how much the system takes from the sender on behalf of a slow link, in bytes.
+	narrow = 4 << 10
 	// underWay bounds what a Link holds in one direction of one connection.
 	underWay = 256
 )
@@ -67,6 +72,9 @@ func (l *Link) Set(w Weather) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.weather = w
+	for c := range l.open {
+		l.narrow(c)
+	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 	if w.Cut {
@@ -134,7 +142,25 @@ func (l *Link) keep(c net.Conn) bool {
 		return false
 	}
 	l.open[c] = true
+	l.narrow(c)
 	return true
+}
+
+// narrow lets the system take less from a sender when the link is slow, for as long as the connection lasts; it needs mu.
+func (l *Link) narrow(c net.Conn) {
+	if half, ok := c.(*net.TCPConn); ok && l.weather.BytesPerSecond > 0 && l.weather.BytesPerSecond < pieceSize {
+		_ = half.SetReadBuffer(narrow) // it may have ended
+	}
+}
+
+// pieceSize is how much is read at once: what passes in a fifth of a second.
+func (l *Link) pieceSize() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.weather.BytesPerSecond == 0 {
+		return pieceSize
+	}
+	return max(1, min(pieceSize, l.weather.BytesPerSecond/5))
 }
 
 func (l *Link) forget(c net.Conn) {
@@ -157,7 +183,7 @@ func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		for {
-			b := make([]byte, pieceSize)
+			b := make([]byte, l.pieceSize())
 			n, err := from.Read(b)
 			select {
 			case pieces <- piece{b[:n], time.Now(), err}:
@@ -199,7 +225,7 @@ func (l *Link) travel(p piece, frozen func(Weather) bool) {
 	}
 	for {
 		w, changed := l.now()
-		if frozen(w) {
+		if frozen(w) || w.Largest > 0 && len(p.bytes) > w.Largest {
 			<-changed
 			continue
 		}

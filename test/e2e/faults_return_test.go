@@ -51,10 +51,10 @@ type returningZone struct {
 func TestFaultsAllZonesComeBack(t *testing.T) {
 	r := &returning{mesh: newCluster(t), size: 40, policies: 100}
 	if *faultsLong {
-		r.size, r.policies = 500, 2000
+		r.size, r.policies = 500, 300
 	}
 	r.start()
-	idle, empty := r.goroutines(), r.heap()
+	idle, empty := r.goroutines(), heapOf(r.mesh, r.global)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	begun := time.Now()
@@ -72,7 +72,7 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 	r.allOnline()
 	t.Logf("%d zones, %d policies: in sync %s after they began, and %s after the global was up again, in %d sessions", r.size, r.policies,
 		first.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), r.sessions.Load()-before)
-	with := r.heap()
+	with := heapOf(r.mesh, r.global)
 	leave()
 	r.crowd.Wait()
 	r.eventually("the goroutines of the zones to be gone", func(context.Context) error {
@@ -81,7 +81,7 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 		}
 		return nil
 	})
-	after := r.heap()
+	after := heapOf(r.mesh, r.global)
 	t.Logf("the heap was %.1f MiB before the zones came, %.1f with them, %.1f when they had gone", empty, with, after)
 	if perZone := (after - empty) * 1024 / float64(r.size); perZone > leftOfAZone && after-empty > 10 {
 		t.Errorf("%.0f KiB are left of each zone, at most %d", perZone, leftOfAZone)
@@ -90,16 +90,6 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 
 // leftOfAZone is what may be left of a zone that has gone, in KiB: its insight and its credential, among others.
 const leftOfAZone = 16
-
-// heap is what the global has in use after a collection, in MiB.
-func (r *returning) heap() float64 {
-	r.t.Helper()
-	_, err := r.global.Diagnostics(r.t.Context(), "/debug/pprof/heap?gc=1")
-	r.must(err)
-	n, err := r.global.Metric(r.t.Context(), "go_memstats_heap_alloc_bytes")
-	r.must(err)
-	return n / (1 << 20)
-}
 
 func (r *returning) goroutines() float64 {
 	r.t.Helper()
@@ -121,12 +111,14 @@ func (r *returning) start() {
 	r.must(err)
 	r.ca = x509.NewCertPool()
 	r.ca.AppendCertsFromPEM(raw)
-	var documents bytes.Buffer
-	for i := range r.policies {
-		documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), "10s"))
+	for begin := 0; begin < r.policies; begin += 500 {
+		var documents bytes.Buffer
+		for i := begin; i < min(r.policies, begin+500); i++ {
+			documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), "10s"))
+		}
+		_, err = r.CTL(r.t.Context(), r.global, &documents, "apply", "-f", "-")
+		r.must(err)
 	}
-	_, err = r.CTL(r.t.Context(), r.global, &documents, "apply", "-f", "-")
-	r.must(err)
 	r.zones = make([]returningZone, r.size)
 	var g errgroup.Group
 	g.SetLimit(4)

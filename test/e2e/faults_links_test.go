@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// badLinks is a global with a zone whose link is good, and one for each way in which a link may be bad.
+type badLinks struct {
+	*mesh
+	good   *cluster.Server
+	links  map[string]*cluster.Link
+	writes int
+}
+
+// badWeathers are links that break the sessions that go over them, sooner or later.
+var badWeathers = map[string]cluster.Weather{
+	"byte": {BytesPerSecond: 1},   // reads a byte a second, and is read so
+	"slow": {BytesPerSecond: 500}, // 4 kbit/s
+	"hole": {Largest: 1200},       // large packets are lost
+	"deaf": {FrozenDown: true},    // what the global sends is lost
+	"mute": {FrozenUp: true},      // what the zone sends is lost
+}
+
+// TestFaultsLinks: zones whose links carry a byte or 4 kbit a second, no large packets, or nothing one way, cost the zone beside them
+// nothing and the global little, while large policies are written. Sessions over links that carry nothing end, and the global says so; once
+// the links are mended all zones have the same.
+func TestFaultsLinks(t *testing.T) {
+	b := &badLinks{mesh: newMesh(t, "good"), links: map[string]*cluster.Link{}}
+	b.good = b.zones["good"]
+	for name := range badWeathers {
+		b.linkedZone(name)
+	}
+	const writes = 20
+	before := b.propagation(writes)
+	memory := b.heap()
+	for name, link := range b.links {
+		link.Set(badWeathers[name])
+	}
+	begun := time.Now()
+	var during []time.Duration
+	// Messages wait 10 s for room, and sessions 30 s for a sign of life.
+	lasts := 5 * time.Second
+	if *faultsLong {
+		lasts = 75 * time.Second
+	}
+	for time.Since(begun) < lasts {
+		b.large()
+		during = append(during, b.propagation(5)...)
+	}
+	if *faultsLong {
+		for name := range b.links {
+			b.cut(name)
+		}
+	}
+	grown := b.heap() - memory
+	b.t.Logf("%d policies written; to the good zone: before p50 %s worst %s, beside bad links p50 %s worst %s; the global's heap grew by %.1f MiB",
+		b.writes, middle(before), slices.Max(before), middle(during), slices.Max(during), grown)
+	if middle(during) > 5*middle(before)+200*time.Millisecond {
+		t.Errorf("the good zone was served in %s beside bad links, and in %s before", middle(during), middle(before))
+	}
+	if grown > 64 {
+		t.Errorf("bad links cost the global %.1f MiB", grown)
+	}
+	b.mend()
+	mended := time.Now()
+	for _, zone := range b.zones {
+		b.must(cluster.Until(t.Context(), 2*patience, zone.Name()+" to have what the global has", func(ctx context.Context) error {
+			return sameTimeouts(ctx, b.global, zone)
+		}))
+	}
+	b.t.Logf("all zones agree %s after the links were mended", time.Since(mended).Round(time.Millisecond))
+	b.noProblems(b.global.API.URL())
+	for _, zone := range b.zones {
+		b.noProblems(zone.API.URL())
+	}
+}
+
+// mend lets all pass again. Where it was slow the connections end: their buffers are too small for more.
+func (b *badLinks) mend() {
+	for name, link := range b.links {
+		if badWeathers[name].BytesPerSecond > 0 {
+			link.Set(cluster.Weather{Cut: true})
+		}
+		link.Set(cluster.Weather{})
+	}
+}
+
+// linkedZone starts a zone behind a link.
+func (b *badLinks) linkedZone(name string) {
+	b.t.Helper()
+	link, err := cluster.NewLink(b.t.Context(), b.global.Address("kds"))
+	b.must(err)
+	b.t.Cleanup(func() { _ = link.Close() })
+	b.links[name] = link
+	zone, err := b.StartZone(b.t.Context(), cluster.ZoneConfig{Name: name, Global: b.global, Link: link})
+	b.must(err)
+	b.zones[name] = zone
+	b.must(zone.WaitMesh(b.t.Context(), "default"))
+}
+
+// propagation writes so many small policies, one at a time, and measures until each is in the good zone.
+func (b *badLinks) propagation(n int) (took []time.Duration) {
+	b.t.Helper()
+	for range n {
+		b.writes++
+		value := fmt.Sprint(b.writes)
+		begun := time.Now()
+		b.must(b.global.API.Put(b.t.Context(), "/meshes/default/meshtimeouts/mark", timeoutOf("mark", value)))
+		b.eventually("the mark in the good zone", func(ctx context.Context) error {
+			all, err := timeouts(ctx, b.good)
+			if err == nil && timeoutValue(all["mark"]) != value {
+				err = errNotYet
+			}
+			return err
+		})
+		took = append(took, time.Since(begun))
+	}
+	return took
+}
+
+// large writes a policy that is larger than what a connection carries unread, with nothing in it that compresses well.
+func (b *badLinks) large() {
+	b.t.Helper()
+	b.writes++
+	var matches []any
+	for range 1000 {
+		id := make([]byte, 60)
+		_, _ = rand.Read(id)
+		matches = append(matches, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://nobody/" + hex.EncodeToString(id)}})
+	}
+	name := fmt.Sprintf("large-%d", b.writes%20)
+	b.must(b.global.API.Put(b.t.Context(), "/meshes/default/meshtrafficpermissions/"+name, map[string]any{
+		"type": "MeshTrafficPermission", "mesh": "default", "name": name, "spec": map[string]any{"default": map[string]any{"allow": matches}},
+	}))
+}
+
+// TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. To come back it has to prove who it
+// is within the 5 s that a handshake may take: that needs 16 kbit.
+func TestFaultsFourKilobits(t *testing.T) {
+	b := &badLinks{mesh: newMesh(t), links: map[string]*cluster.Link{}}
+	b.linkedZone("slow")
+	b.good = b.zones["slow"]
+	slow := badWeathers["slow"]
+	b.links["slow"].Set(slow)
+	writes := 1
+	if *faultsLong {
+		writes = 20
+	}
+	took := b.propagation(writes)
+	t.Logf("a small policy arrives within %s, %s at the worst", middle(took), slices.Max(took))
+	if n := strings.Count(b.good.Log(), "connected to the global"); n != 1 {
+		t.Errorf("the zone had %d sessions", n)
+	}
+	slow.BytesPerSecond *= 4
+	b.links["slow"].Set(cluster.Weather{Cut: true})
+	b.links["slow"].Set(slow)
+	begun := time.Now()
+	b.propagation(1)
+	t.Logf("cut off, and back over 16 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
+}
+
+// cut waits until doctor says on the global that a zone is offline.
+func (b *badLinks) cut(zone string) {
+	b.t.Helper()
+	b.names(b.global.API.URL(), "zone", zone, "offline since")
+}
+
+// heap is what the global has in use after a collection, in MiB.
+func (b *badLinks) heap() float64 {
+	b.t.Helper()
+	return heapOf(b.mesh, b.global)
+}
+
+// heapOf is what a server has in use after a collection, in MiB.
+func heapOf(m *mesh, s *cluster.Server) float64 {
+	m.t.Helper()
+	_, err := s.Diagnostics(m.t.Context(), "/debug/pprof/heap?gc=1")
+	m.must(err)
+	n, err := s.Metric(m.t.Context(), "go_memstats_heap_alloc_bytes")
+	m.must(err)
+	return n / (1 << 20)
+}
+
+// middle is the median.
+func middle(all []time.Duration) time.Duration {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
