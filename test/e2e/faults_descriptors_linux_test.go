@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// TestFaultsFileDescriptors: a server that may open no file and no connection any more acknowledges nothing that it does not keep, and goes
+// on by itself once it may: those that could not connect meanwhile come in, and what was acknowledged is there after a kill.
+func TestFaultsFileDescriptors(t *testing.T) {
+	d := &disk{mesh: newMesh(t, "zone-1")}
+	d.zone = d.zones["zone-1"]
+	d.keeps()
+	d.agrees()
+	for _, s := range []*cluster.Server{d.global, d.zone} {
+		before := d.descriptors(s, 0)
+		knocking := d.knock(s)
+		if newcomer(t.Context(), s.API.URL()+"/") == nil {
+			t.Errorf("%s answers who has just come: it has file descriptors left", s.Name())
+		}
+		// Over a connection that is open it answers, and what it says is true.
+		for i := range 5 {
+			if d.put(d.global, d.name(d.acknowledged)) == nil {
+				d.acknowledged++
+			} else {
+				t.Logf("write %d without descriptors on %s was not acknowledged", i, s.Name())
+			}
+		}
+		d.descriptors(s, before)
+		for _, c := range knocking {
+			_ = c.Close()
+		}
+		d.eventually(s.Name()+" to take new connections", func(ctx context.Context) error {
+			return newcomer(ctx, s.API.URL()+"/")
+		})
+		d.eventually(s.Name()+" to be ready", func(ctx context.Context) error {
+			_, err := s.Diagnostics(ctx, "/readyz")
+			return err
+		})
+		d.keeps()
+		d.agrees()
+	}
+	d.noProblems(d.global.API.URL())
+	for _, s := range []*cluster.Server{d.global, d.zone} {
+		s.Kill()
+		d.must(s.Start(t.Context()))
+	}
+	d.agrees()
+}
+
+// descriptors lets a server have as many as it has now, or so many when n is not 0. It returns how many it might have before.
+func (d *disk) descriptors(s *cluster.Server, n uint64) (before uint64) {
+	d.t.Helper()
+	var old unix.Rlimit
+	d.must(unix.Prlimit(s.PID(), unix.RLIMIT_NOFILE, nil, &old))
+	if n == 0 {
+		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID()))
+		d.must(err)
+		n = uint64(len(open))
+	}
+	d.must(unix.Prlimit(s.PID(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: old.Max}, nil))
+	return old.Cur
+}
+
+// knock connects to all ports of a server, more often than it can answer.
+func (d *disk) knock(s *cluster.Server) (open []net.Conn) {
+	d.t.Helper()
+	for _, port := range []string{"api", "kds", "xds", "diagnostics"} {
+		for range 20 {
+			if s.Address(port) == "" {
+				continue
+			}
+			c, err := (&net.Dialer{Timeout: time.Second}).DialContext(d.t.Context(), "tcp", s.Address(port))
+			if err == nil {
+				open = append(open, c)
+			}
+		}
+	}
+	return open
+}
+
+// newcomer asks over a connection of its own.
+func newcomer(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		err = resp.Body.Close()
+	}
+	return err
+}
