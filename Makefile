@@ -170,7 +170,7 @@ SPEC ?=
 .PHONY: spec
 spec: ## explore the specification of sessions and replicas to the end (minutes; needs cargo, with which it is built the first time)
 	@command -v cargo >/dev/null || { echo "make spec needs cargo, of Rust 1.85 or newer, which nothing else here does: install it and run this again" >&2; exit 1; }
-	cargo run --quiet --locked --release --manifest-path test/spec/Cargo.toml -- $(SPEC)
+	cargo run --quiet --release --manifest-path test/spec/Cargo.toml -- $(SPEC)
 
 MINUTES ?= 30
 .PHONY: soak
