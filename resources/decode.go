@@ -25,6 +25,8 @@ const (
 // DecodeOptions change how bodies are read; the zero value is right for files.
 type DecodeOptions struct {
 	Format Format
+	// Lists: a body that is one list stands for the documents in it.
+	Lists bool
 }
 
 // DecodeDocuments reads the resources of a body: one or more documents, each in Universal or in Kubernetes form, at most
@@ -35,6 +37,13 @@ func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
 	docs, err := parseDocuments(data, o.Format)
 	if err != nil {
 		return nil, err
+	}
+	if o.Lists && len(docs) == 1 && docs[0].kind == arrayNode {
+		list := docs[0]
+		if len(list.items) > MaxDocuments {
+			return nil, bodyError(list.line, fmt.Sprintf("more than %d documents", MaxDocuments))
+		}
+		docs = list.items
 	}
 	out := make([]*Resource, 0, len(docs))
 	failed := &DocumentsError{}

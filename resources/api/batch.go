@@ -35,7 +35,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	docs, err := s.readDocuments(w, r)
+	docs, err := s.readDocuments(w, r, true)
 	if err != nil {
 		return err
 	}

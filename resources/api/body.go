@@ -48,8 +48,8 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 }
 
 // readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, of somebody who may write what
-// the path names.
-func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request) ([]*resources.Resource, error) {
+// the path names. With lists, they may be the items of one list.
+func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) ([]*resources.Resource, error) {
 	format, err := bodyFormat(r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request) ([]*resou
 			return nil, r.Context().Err()
 		}
 	}
-	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: format})
+	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: format, Lists: lists})
 	if err != nil {
 		return nil, err
 	}

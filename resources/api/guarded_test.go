@@ -256,3 +256,40 @@ func TestTheAnswerIsWhatWasDone(t *testing.T) {
 		t.Errorf("the log tells of %s", got)
 	}
 }
+
+// A batch is documents one after another, or one list of them, in JSON and in YAML; what else stands in a list is refused by its place.
+func TestBatchOfAList(t *testing.T) {
+	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
+	other := strings.ReplaceAll(retry, `"a"`, `"b"`)
+	yaml := "- {type: MeshTimeout, mesh: default, name: c, spec: {to: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1h}}]}}\n- type: MeshTimeout\n  mesh: default\n  name: d\n  spec: {to: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1h}}]}\n"
+	for _, tt := range []struct {
+		body, contentType string
+		status            int
+		want              []string
+	}{
+		{retry, "application/json", 200, []string{`"created"`}},
+		{"[" + retry + "," + other + "]", "application/json", 200, []string{`"unchanged"`, `"created"`, `"name": "b"`}},
+		{retry + other, "application/json", 200, []string{`"unchanged"`}},
+		{yaml, "application/yaml", 200, []string{`"name": "c"`, `"name": "d"`}},
+		{"[]", "application/json", 400, []string{"the body holds no resource"}},
+		{"[" + retry + ", 7]", "application/json", 400, []string{"want an object with type, name and spec, got a number", `"document": 2`}},
+		{"[[" + retry + "]]", "application/json", 400, []string{"got a list"}},
+		{"[" + retry + "]" + other, "application/json", 400, []string{"got a list", `"document": 1`}},
+		{"[" + retry + "," + strings.Replace(other, `"spec"`, `"sepc"`, 1) + "]", "application/json", 400, []string{`sepc`, `"document": 2`}},
+		{"[" + retry, "application/json", 400, []string{"ends inside a list"}},
+		{"[" + strings.Repeat("null,", 1000) + "null]", "application/json", 400, []string{"more than 1000 documents"}},
+	} {
+		status, answer := ask(t, server, http.MethodPost, "/_batch", tt.body, "Content-Type", tt.contentType)
+		if status != tt.status {
+			t.Errorf("%.80s: %d\n%s", tt.body, status, answer)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(answer, want) {
+				t.Errorf("%.80s: no %s in\n%s", tt.body, want, answer)
+			}
+		}
+	}
+	if status, answer := ask(t, server, http.MethodPut, "/meshes/default/meshtimeouts/a", "["+retry+"]"); status != http.StatusBadRequest {
+		t.Errorf("PUT of a list: %d\n%s", status, answer)
+	}
+}

@@ -203,7 +203,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	docs, err := s.readDocuments(w, r)
+	docs, err := s.readDocuments(w, r, false)
 	if err != nil {
 		return err
 	}
