@@ -50,7 +50,7 @@ func (v *receiver) place(p *plan, r *resources.Resource) {
 // isGlobals reports whether r's name is that of the copies of one of the global's own resources.
 func (v *receiver) isGlobals(r *resources.Resource) bool {
 	own := r.DisplayName()
-	return r.Name == hashing.Name(r.Mesh, own) || r.Name == hashing.Name(r.Mesh, own, v.arrival.SystemNamespace)
+	return r.Name == hashing.Name(r.Mesh, own) || r.Name == hashing.Name(r.Mesh, own, v.arrival.OwnNamespace)
 }
 
 // wireOf is what the peer calls a copy.

@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -288,7 +289,7 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 	}
 	responses := make(chan *discovery.DeltaDiscoveryResponse)
 	receiver := newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: cmp.Or(s.system, g.config.SystemNamespace), OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
 		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,

@@ -19,8 +19,10 @@ const (
 	metadataClientID      = "client-id"
 	metadataFeatures      = "features"
 	metadataAuthorization = "authorization"
-	metadataVersion       = "version"
-	metadataProtocol      = "kds-version"
+	// metadataSystemNamespace is what a zone calls its system namespace. A peer of another maker says nothing, and is taken to call it as we do.
+	metadataSystemNamespace = "causeway-system-namespace"
+	metadataVersion         = "version"
+	metadataProtocol        = "kds-version"
 )
 
 // identify returns which zone calls, and what lets it in: nil where nobody asks.
@@ -90,6 +92,7 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 	current.connection, current.pass = connection, pass
 	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
 	current.features = ParseFeatures(md.Get(metadataFeatures))
+	current.system = systemNamespaceIn(md)
 	current.enter(connection, d)
 	// Before the session's other stream can find it: what is told of a session begins with its start.
 	current.claim = g.claims(current, data)
@@ -170,4 +173,12 @@ func (g *Global) EnsureZone(ctx context.Context, zone string) error {
 		return nil // its other stream was first
 	}
 	return err
+}
+
+// systemNamespaceIn reads what a zone calls its system namespace; empty where it does not say, or says what is no name of one.
+func systemNamespaceIn(md metadata.MD) string {
+	if said := md.Get(metadataSystemNamespace); len(said) == 1 && CheckZoneName(said[0]) == nil { // a DNS label, too
+		return said[0]
+	}
+	return ""
 }

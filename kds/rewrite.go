@@ -28,8 +28,10 @@ type inboundStep struct {
 // Arrival is what the inbound mapping knows of the place where a resource arrives.
 type Arrival struct {
 	Origin
-	// SystemNamespace decides roles; CopyNamespace is where copies live here, empty on Universal.
-	SystemNamespace, CopyNamespace string
+	// SystemNamespace decides roles: that of the zone on the global, and the receiver's own in a zone. OwnNamespace is the receiver's own.
+	SystemNamespace, OwnNamespace string
+	// CopyNamespace is where copies live here, empty on Universal.
+	CopyNamespace string
 	// Lookup reads this server's store; used on the global only.
 	Lookup Lookup
 }
@@ -308,8 +310,13 @@ func computeMesh(r *resources.Resource, _ *Arrival) error {
 	return nil
 }
 
-// computeRole computes the role from the references as they were written: resolved ones all live with the copies.
+// computeRole computes the role from the references as they were written: resolved ones all live with the copies. Whether a namespace is the
+// system's is decided by what its own zone calls that; what another zone sends down to us is never ours.
 func computeRole(r *resources.Resource, here *Arrival) error {
+	system := here.SystemNamespace
+	if here.Direction == GlobalToZone && r.Zone() != "" {
+		system = ""
+	}
 	delete(r.Labels, resources.LabelPolicyRole)
 	if r.Descriptor().Policy == nil {
 		return nil
@@ -321,7 +328,7 @@ func computeRole(r *resources.Resource, here *Arrival) error {
 			return err
 		}
 	}
-	r.Labels[resources.LabelPolicyRole] = string(resources.RoleOf(written, here.SystemNamespace))
+	r.Labels[resources.LabelPolicyRole] = string(resources.RoleOf(written, system))
 	return nil
 }
 

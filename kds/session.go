@@ -20,7 +20,9 @@ type session struct {
 	// authTokenProvided and features are from the metadata.
 	authTokenProvided bool
 	features          Features
-	observer          Observer
+	// system is what the zone calls its system namespace, on the global; empty where it does not say.
+	system   string
+	observer Observer
 	// claim makes the zone this replica's, at the first call; set on the global, before the session can be found.
 	claim func() error
 

@@ -226,7 +226,7 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
+		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
 		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, over: z.over, met: z.met,
 		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
 		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, GlobalToZone),
@@ -251,7 +251,7 @@ func (z *Zone) logOf(s *session, d Direction) *slog.Logger {
 func (z *Zone) outgoing(ctx context.Context) context.Context {
 	pairs := []string{
 		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,
-		metadataFeatures, featurePingHealth,
+		metadataFeatures, featurePingHealth, metadataSystemNamespace, z.config.SystemNamespace,
 	}
 	for _, name := range z.config.Self.Features.Names() {
 		pairs = append(pairs, metadataFeatures, name)

@@ -31,7 +31,7 @@ type Owner struct{ Zone, Namespace string }
 // OwnerOf reads it from the labels. What is in the system namespace is the operator's.
 func OwnerOf(r *Resource, systemNamespace string) Owner {
 	o := Owner{Zone: r.Zone(), Namespace: r.HomeNamespace()}
-	if o.Namespace == systemNamespace {
+	if o.Namespace == systemNamespaceOf(r, systemNamespace) {
 		o.Namespace = ""
 	}
 	return o

@@ -19,7 +19,7 @@ func Validate(r *Resource, home Home) error {
 // ValidateSpec is ValidatePeer where the system namespace is not configured.
 func ValidateSpec(r *Resource) error { return ValidatePeer(r, DefaultSystemNamespace) }
 
-// PeerValidation is ValidatePeer for a receiver whose system namespace is the given one.
+// PeerValidation is ValidatePeer for a receiver whose system namespace is the given one; the sender may have another.
 func PeerValidation(systemNamespace string) func(*Resource) error {
 	return func(r *Resource) error { return ValidatePeer(r, systemNamespace) }
 }
@@ -32,7 +32,7 @@ func ValidatePeer(r *Resource, systemNamespace string) error {
 	if err != nil {
 		return err
 	}
-	v := &validation{resource: written, peer: true, home: Home{Zone: r.Zone(), SystemNamespace: systemNamespace}}
+	v := &validation{resource: written, peer: true, home: Home{Zone: r.Zone(), SystemNamespace: systemNamespaceOf(r, systemNamespace)}}
 	v.names()
 	v.claims()
 	v.spec()

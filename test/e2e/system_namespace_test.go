@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// systemPolicy is a timeout in a namespace, for a service of that namespace: a producer's, unless the namespace is the system's.
+func systemPolicy(namespace, name string) string {
+	return fmt.Sprintf(`
+type: MeshTimeout
+mesh: default
+namespace: %[1]s
+name: %[2]s
+spec:
+  to:
+    - targetRef: {kind: MeshService, name: backend, namespace: %[1]s}
+      default: {http: {requestTimeout: 3s}}
+`, namespace, name)
+}
+
+// rolesOf are the roles of the timeouts that a server has, by the names that they have at home.
+func rolesOf(ctx context.Context, s *cluster.Server) (map[string]string, error) {
+	all, err := s.API.List(ctx, "/meshes/default/meshtimeouts")
+	roles := map[string]string{}
+	for _, it := range all {
+		roles[it.Labels["kuma.io/display-name"]] = it.Labels["kuma.io/policy-role"]
+	}
+	return roles, err
+}
+
+// TestSystemNamespacesDiffer: which namespace is the system's is a matter of each server. What a zone wrote in its own has the same role on
+// the global and reaches no other zone; what it wrote in one that others call so is nobody's system policy.
+func TestSystemNamespacesDiffer(t *testing.T) {
+	m := newMesh(t)
+	one := m.startZoneWith("zone-1", "--system-namespace", "mesh-one")
+	two := m.startZoneWith("zone-2", "--system-namespace", "mesh-two")
+	documents := []string{systemPolicy("mesh-one", "of-the-system"), systemPolicy("kuma-system", "global-calls-it-system"), systemPolicy("mesh-two", "other-calls-it-system"), systemPolicy("shop", "of-a-shop")}
+	m.apply(one, strings.Join(documents, "---"))
+	want := map[string]string{"of-the-system": "system", "global-calls-it-system": "producer", "other-calls-it-system": "producer", "of-a-shop": "producer"}
+	for _, s := range []*cluster.Server{one, m.global} {
+		m.eventually(s.Name()+" to know the roles", func(ctx context.Context) error { return sameRoles(ctx, s, want) })
+	}
+	delete(want, "of-the-system")
+	m.eventually("zone-2 to have the producers, and nothing else", func(ctx context.Context) error { return sameRoles(ctx, two, want) })
+	// A later change has come: nothing else is on its way.
+	m.apply(one, systemPolicy("shop", "later"))
+	want["later"] = "producer"
+	m.eventually("zone-2 to have a later producer", func(ctx context.Context) error { return sameRoles(ctx, two, want) })
+}
+
+// TestSystemPolicyIsExplainedAlike: what a zone's operator allowed for the whole zone, in a system namespace of her own naming, is allowed in
+// the zone's answer and in the global's.
+func TestSystemPolicyIsExplainedAlike(t *testing.T) {
+	m := newMesh(t)
+	zone := m.startZoneWith("zone-1", "--system-namespace", "mesh-one")
+	m.apply(zone, `
+type: Dataplane
+mesh: default
+namespace: shop
+name: till
+networking: {address: 127.0.0.1, inbound: [{port: 8080, tags: {kuma.io/service: till, kuma.io/protocol: http}}]}
+---
+type: MeshTrafficPermission
+mesh: default
+namespace: mesh-one
+name: by-the-operator
+spec: {default: {allow: [{spiffeId: {type: Exact, value: "spiffe://a/frontend"}}]}}
+`)
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.eventually(s.Name()+" to say that it is allowed", func(ctx context.Context) error {
+			out, err := m.CTL(ctx, s, nil, "explain", "--to", "till", "--namespace", "shop", "--from", "spiffe://a/frontend")
+			if err == nil && !strings.Contains(string(out), "by-the-operator") {
+				err = fmt.Errorf("it says %s", out)
+			}
+			return err
+		})
+	}
+}
+
+func sameRoles(ctx context.Context, s *cluster.Server, want map[string]string) error {
+	roles, err := rolesOf(ctx, s)
+	for name, role := range want {
+		if err == nil && roles[name] != role {
+			err = fmt.Errorf("%s is %q, want %s", name, roles[name], role)
+		}
+	}
+	if err == nil && len(roles) != len(want) {
+		err = cluster.Final(fmt.Errorf("it has %v, want %v", roles, want))
+	}
+	return err
+}
