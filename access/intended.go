@@ -19,6 +19,9 @@ func (l *Log) Begin(e Entry) (*Intent, error) {
 	e.Time = l.config.Now().UTC()
 	i, err := l.intents.begin(after, &e)
 	if err != nil {
+		l.mu.Lock()
+		l.broken = err
+		l.mu.Unlock()
 		return nil, fmt.Errorf("%w: %w", ErrAudit, err)
 	}
 	return i, nil

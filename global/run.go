@@ -76,6 +76,8 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, dia
 	defer func() { err = errors.Join(err, o.close()) }()
 	diagnostics.AddCheck("data folder", c.folder.Check)
 	diagnostics.AddCheck("store", o.store.Healthy)
+	diagnostics.AddCheck("audit log", func() error { return o.guard.Audit().Ready(ctx) })
+	diagnostics.AddResources(c.DataDir)
 	return serve(ctx, c, box, o, sockets, diagnostics)
 }
 

@@ -79,6 +79,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	diagnostics.AddCheck("data folder", cfg.folder.Check)
 	diagnostics.AddCheck("store", durable.Healthy)
+	diagnostics.AddCheck("audit log", func() error { return guard.Audit().Ready(ctx) })
+	diagnostics.AddResources(cfg.DataDir)
 	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
 	return errors.Join(err, durable.Close(), guard.Audit().Close())
 }

@@ -30,6 +30,7 @@ func (s *Store) commit(group []*store.Request) {
 		revision := commits[len(commits)-1].Revision
 		if err := s.file.write(revision, changes); err != nil {
 			t.Abort()
+			s.refused.Store(&err)
 			err = s.unavailable(err)
 			s.doubtful(revision, changes)
 			// Tried at once, for a failure that is over; otherwise the next group tries again.
@@ -89,6 +90,7 @@ func (s *Store) doubtful(revision uint64, changes map[resources.Key]*resources.R
 // settle ends the doubt, if there is one.
 func (s *Store) settle() error {
 	if len(s.doubt.keys) == 0 {
+		s.refused.Store(nil)
 		return nil
 	}
 	view := s.Snapshot()
@@ -97,8 +99,10 @@ func (s *Store) settle() error {
 		restored[key] = view.Get(key)
 	}
 	if err := s.file.write(s.doubt.revision, restored); err != nil {
+		s.refused.Store(&err)
 		return s.unavailable(fmt.Errorf("undo a failed write: %w", err))
 	}
+	s.refused.Store(nil)
 	s.log.Info("store: undid a failed write", "path", s.file.path, "revision", s.doubt.revision)
 	s.doubt = doubt{}
 	return nil

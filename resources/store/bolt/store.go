@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,6 +68,10 @@ type Store struct {
 
 	// doubt is the committer's own.
 	doubt doubt
+	// refused is why the disk took no write, nil once it takes them again; trying ends when nobody tries whether it does.
+	refused atomic.Pointer[error]
+	trial   sync.Mutex
+	trying  sync.WaitGroup
 }
 
 var _ store.Store = (*Store)(nil)
@@ -130,16 +135,34 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error)
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.queue.Stop()
+		s.trial.Lock() // nobody begins to try any more
+		s.trying.Wait()
 		s.metrics.Unregister()
 		s.closeErr = errors.Join(s.settle(), s.file.close())
 	})
 	return s.closeErr
 }
 
-// Healthy returns nil while the file is in its place, and what is wrong otherwise. It returns at once.
+// Healthy returns nil while the file is in its place and the last write to it went well, and what is wrong otherwise. It returns at
+// once. After a write that failed each call has it tried whether the disk takes writes again, so that nobody else has to.
 func (s *Store) Healthy() error {
 	if err := s.file.inPlace(); err != nil {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	}
+	if err := s.refused.Load(); err != nil {
+		s.tryAgain()
+		return fmt.Errorf("%s: %w (the last write failed: %w)", s.file.path, store.ErrUnavailable, *err)
+	}
 	return nil
+}
+
+// tryAgain has the committer settle what a failed write left, unless that is under way, or the store is closed.
+func (s *Store) tryAgain() {
+	if !s.trial.TryLock() {
+		return
+	}
+	s.trying.Go(func() {
+		defer s.trial.Unlock()
+		_, _ = s.queue.Apply(context.Background(), store.Batch{}) // ends when the queue does; what it came to is in refused
+	})
 }

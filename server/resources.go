@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// fullDisk is how little room, in bytes, a data folder's disk may have before it counts as full: a write of the store and a line of
+	// the audit log still fit, so that what is said is said in time.
+	fullDisk = 16 << 20
+	// spareFiles is how many file descriptors have to be left. Below it, connections are about to be refused.
+	spareFiles = 16
+)
+
+// Resources are what a process runs out of: the room on the disk of its data folder, and file descriptors. It is a
+// prometheus.Collector, and safe for concurrent use.
+type Resources struct{ folder string }
+
+// NewResources watches the disk of a folder, which must be there, and the file descriptors of this process.
+func NewResources(folder string) *Resources { return &Resources{folder} }
+
+// Disk returns nil while the folder's disk has room, or its system does not tell, and otherwise how much it has.
+func (r *Resources) Disk() error {
+	room, err := diskRoom(r.folder)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: how much room its disk has is not known: %w", r.folder, err)
+	case room.free < fullDisk:
+		return fmt.Errorf("%s: its disk is full: %d bytes of %d are free; make room, and it goes on by itself", r.folder, room.free, room.size)
+	case room.files > 0 && room.freeFiles == 0:
+		return fmt.Errorf("%s: its disk has no room for another file: all %d are used", r.folder, room.files)
+	}
+	return nil
+}
+
+// Files returns nil while file descriptors are left, or the system does not tell.
+func (r *Resources) Files() error {
+	open, limit, err := descriptors()
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE), or see who holds so many connections")
+	case err != nil:
+		return fmt.Errorf("how many file descriptors are open is not known: %w", err)
+	case open+spareFiles > limit:
+		return fmt.Errorf("%d of %d file descriptors are open: raise the limit (ulimit -n, LimitNOFILE), or see who holds so many connections", open, limit)
+	}
+	return nil
+}
+
+var (
+	descFree  = prometheus.NewDesc("causeway_data_free_bytes", "Room on the disk of the data folder, for programs that are not root.", nil, nil)
+	descSize  = prometheus.NewDesc("causeway_data_size_bytes", "Size of the disk of the data folder.", nil, nil)
+	descOpen  = prometheus.NewDesc("causeway_open_files", "File descriptors that the process has open, connections among them.", nil, nil)
+	descLimit = prometheus.NewDesc("causeway_open_files_limit", "How many file descriptors the process may have open.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (r *Resources) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descFree, descSize, descOpen, descLimit} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What is not known is not shown.
+func (r *Resources) Collect(out chan<- prometheus.Metric) {
+	if room, err := diskRoom(r.folder); err == nil {
+		out <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(room.free))
+		out <- prometheus.MustNewConstMetric(descSize, prometheus.GaugeValue, float64(room.size))
+	}
+	if open, limit, err := descriptors(); err == nil {
+		out <- prometheus.MustNewConstMetric(descOpen, prometheus.GaugeValue, float64(open))
+		out <- prometheus.MustNewConstMetric(descLimit, prometheus.GaugeValue, float64(limit))
+	}
+}
+
+// AddResources makes readiness depend on the room on the disk of the data folder, and on file descriptors, and shows both among
+// the metrics.
+func (d *Diagnostics) AddResources(folder string) {
+	r := NewResources(folder)
+	d.AddCheck("disk", r.Disk)
+	d.AddCheck("file descriptors", r.Files)
+	d.Registry.MustRegister(r)
+}
+
+// room is that on a disk: in bytes, and in files; no files means that the file system does not count them.
+type room struct{ free, size, freeFiles, files uint64 }
