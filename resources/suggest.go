@@ -25,6 +25,11 @@ func suggestion(name string, known []string) string {
 	}
 }
 
+// EditDistance counts the insertions, deletions and replacements that turn a into b, whatever their case; it may stop at limit.
+func EditDistance(a, b string, limit int) int {
+	return editDistance(strings.ToLower(a), strings.ToLower(b), limit)
+}
+
 // editDistance counts the insertions, deletions and replacements that turn a into b; it may stop at limit.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > MaxNameBytes || len(b) > MaxNameBytes {

@@ -82,6 +82,8 @@ func aboutResource(key resources.Key, err error) error {
 		if _, copies, ok := strings.Cut(answer.Detail, "; here is "); ok { // the server knows it by another name
 			copies, _, _ = strings.Cut(copies, ": ask for it")
 			advice = "here is " + copies + ": use that name, or the KRI"
+		} else if near := nearestIn(answer); near != "" {
+			advice = near
 		}
 		return &advised{fmt.Errorf("there is no %s", key), advice}
 	}
@@ -93,6 +95,14 @@ func aboutResource(key resources.Key, err error) error {
 		lines = append(lines, p.Field+": "+p.Reason)
 	}
 	return errors.New(strings.Join(lines, "\n"))
+}
+
+// nearestIn is what a 404 says is nearest; empty where nothing is.
+func nearestIn(answer *api.Error) string {
+	if _, near, ok := strings.Cut(answer.Detail, "; the nearest here: "); ok {
+		return "the nearest here: " + near
+	}
+	return ""
 }
 
 // refused is the error for documents that cannot be stored, one line for each problem.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -21,8 +23,9 @@ func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error
 	}
 	it := &item{}
 	err := client.JSON(ctx, api.Request{Path: "/_kri/" + url.PathEscape(arg)}, it)
-	if api.IsNotFound(err) {
-		return nil, &advised{fmt.Errorf("there is no %s", arg), "the server may not have it yet, or --address may name another one"}
+	if answer := (*api.Error)(nil); errors.As(err, &answer) && api.IsNotFound(err) {
+		advice := cmp.Or(nearestIn(answer), "the server may not have it yet, or --address may name another one")
+		return nil, &advised{fmt.Errorf("there is no %s", arg), advice}
 	}
 	return it, err
 }

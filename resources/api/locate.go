@@ -11,46 +11,96 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// locate finds the one resource that a request is about: the one with the key, or, where the query names a `zone`, the one that has
-// this name and namespace at home in that zone, however it is named here. The error of one that is not there names the copies
-// that are called so at home, and that the reader may read.
-func (v view) locate(r *http.Request, key resources.Key, reader *Reader) (*resources.Resource, error) {
-	if zone := r.URL.Query().Get("zone"); zone != "" {
+// locate finds the one resource that a request is about: the one with the KRI, unless that is zero, the one with the key, or, where the
+// query names a `zone`, the one that has this name and namespace at home in that zone, however it is named here. It also returns what
+// makes the error where there is none, or none that the reader may know of.
+func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, reader *Reader) (*resources.Resource, func() error) {
+	if zone := r.URL.Query().Get("zone"); zone != "" && kri == (resources.KRI{}) {
 		d, ok := resources.Lookup(key.Type)
 		if !ok || d.Short == "" {
-			return nil, BadField("zone", "a %s is not found by its zone", key.Type)
+			return nil, func() error { return BadField("zone", "a %s is not found by its zone", key.Type) }
 		}
-		kri := resources.KRI{Short: d.Short, Mesh: key.Mesh, Zone: zone, Namespace: key.Namespace, Name: key.Name}
-		if found := v.find(kri); found != nil {
-			return found, nil
-		}
-		return nil, NotFound("resource " + kri.String())
+		kri = resources.KRI{Short: d.Short, Mesh: key.Mesh, Zone: zone, Namespace: key.Namespace, Name: key.Name}
 	}
-	if found := v.get(key); found != nil {
-		return found, nil
+	if kri != (resources.KRI{}) {
+		return v.find(kri), func() error { return v.missingKRI(key, kri, reader) }
 	}
-	return nil, v.missing(key, reader)
+	return v.get(key), func() error { return v.missing(key, reader) }
 }
 
-// missing is a 404 that names what is called so at home: people know that name, and not the one of the copy.
+// Bounds of what a 404 names, and of what it looks through.
+const (
+	shownNames    = 4
+	scannedOfType = 10_000
+)
+
+// missingKRI is missing for a KRI.
+func (v view) missingKRI(key resources.Key, kri resources.KRI, reader *Reader) *Error {
+	out := NotFound("resource " + kri.String())
+	if near := v.nearest(key, reader); len(near) > 0 {
+		out.Detail += "; the nearest here: " + someOf(near, ", ")
+	}
+	return out
+}
+
+// missing is a 404 that names what there is, of what the reader may read: what is called so at home or in another namespace, since people
+// know that name and not the one of the copy, and otherwise what is called nearly so.
 func (v view) missing(key resources.Key, reader *Reader) *Error {
-	const shown = 4
-	var copies []string
+	out := NotFound(key.String())
+	var called, near []string
 	q := store.Query{Type: key.Type, Mesh: key.Mesh, Labels: map[string]string{resources.LabelDisplayName: key.Name}}
 	for r := range v.list(q) {
-		if r.Name != key.Name && (key.Namespace == "" || key.Namespace == r.HomeNamespace()) && reader.May(r) {
-			copies = append(copies, fmt.Sprintf("%s, the copy of %s", r.Name, cmp.Or(resources.KRIOf(r).String(), r.DisplayName())))
+		if r.Key == key || !reader.May(r) {
+			continue
+		}
+		what := cmp.Or(resources.KRIOf(r).String(), r.DisplayName())
+		switch {
+		case r.Name != key.Name && (key.Namespace == "" || key.Namespace == r.HomeNamespace()):
+			called = append(called, r.Name+", the copy of "+what)
+		case r.HomeNamespace() != key.Namespace:
+			near = append(near, what)
 		}
 	}
-	out := NotFound(key.String())
-	if len(copies) == 0 {
+	if len(called) > 0 {
+		out.Detail += "; here is " + someOf(called, "; ") + ": ask for it by that name or KRI, or by its own name with ?zone= and ?namespace="
 		return out
 	}
-	slices.Sort(copies)
-	more := ""
-	if n := len(copies) - shown; n > 0 {
-		copies, more = copies[:shown], fmt.Sprintf(", and %d more", n)
+	if len(near) == 0 {
+		near = v.nearest(key, reader)
 	}
-	out.Detail += "; here is " + strings.Join(copies, "; ") + more + ": ask for it by that name or KRI, or by its own name with ?zone= and ?namespace="
+	if len(near) > 0 {
+		out.Detail += "; the nearest here: " + someOf(near, ", ")
+	}
 	return out
+}
+
+// nearest are the names that are nearest to a key's, of what the reader may read.
+func (v view) nearest(key resources.Key, reader *Reader) []string {
+	seen, best := 0, len(key.Name)/3+2
+	var out []string
+	for r := range v.list(store.Query{Type: key.Type, Mesh: key.Mesh}) {
+		if seen++; seen > scannedOfType {
+			break
+		}
+		distance := resources.EditDistance(key.Name, r.DisplayName(), best+1)
+		if distance > best || !reader.May(r) {
+			continue
+		}
+		if distance < best {
+			out, best = nil, distance
+		}
+		out = append(out, cmp.Or(resources.KRIOf(r).String(), r.DisplayName()))
+	}
+	return out
+}
+
+// someOf lists some of many.
+func someOf(names []string, between string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	more := ""
+	if n := len(names) - shownNames; n > 0 {
+		names, more = names[:shownNames], fmt.Sprintf(", and %d more", n)
+	}
+	return strings.Join(names, between) + more
 }

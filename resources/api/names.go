@@ -70,6 +70,9 @@ func checkPart(row *Row, part, value string) error {
 		if resources.IsMeshName(value) { // a Mesh of a peer
 			return nil
 		}
+		if row.Verb == read && row.ByThing && isKRI(value) {
+			return CheckText(part, value)
+		}
 		return CheckName(part, part, value)
 	}
 	return CheckText(part, value)

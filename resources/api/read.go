@@ -132,11 +132,12 @@ func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
 	}
 	found := s.view().find(kri.WithSection(""))
 	d, _ := resources.LookupShort(kri.Short)
-	if err := s.judge(r, resources.VerbRead, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}, found); err != nil {
+	key := resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}
+	if err := s.judge(r, resources.VerbRead, key, found); err != nil {
 		return err
 	}
 	if found == nil {
-		return NotFound("resource " + kri.String())
+		return s.view().missingKRI(key, kri, s.Reader(r))
 	}
 	return s.writeItem(w, r, found)
 }

@@ -100,11 +100,17 @@ func (s *Server) Find(r *http.Request, state store.Snapshot, verb string, key re
 }
 
 func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (*resources.Resource, error) {
-	found, missing := v.locate(r, key, s.Reader(r))
-	if err := s.judge(r, verb, key, found); err != nil {
+	key, kri, err := byItsKRI(r, key)
+	if err != nil {
 		return nil, err
 	}
-	return found, missing
+	found, missing := v.locate(r, key, kri, s.Reader(r))
+	if err := s.judge(r, verb, key, found); err != nil && (found == nil || !IsNotFound(err)) {
+		return nil, err
+	} else if err != nil || found == nil {
+		return nil, missing()
+	}
+	return found, nil
 }
 
 // judge decides about a resource that was found, or not, under the key of a request.

@@ -239,6 +239,9 @@ func (row *Row) action(r *http.Request, verb string) access.Action {
 	if row.Name != "" {
 		name = r.PathValue(row.Name)
 	}
+	if kri, err := resources.ParseKRI(name); isKRI(name) && err == nil { // of what it names, the handler judges the home
+		name = kri.Name
+	}
 	a := access.Action{Verb: verb, Type: of, Scope: row.Scope}
 	if a.Scope == "" {
 		a.Scope = access.ScopeOf(verb, of)

@@ -51,7 +51,11 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return api.BadField("inbound", "%v", err)
 	}
-	a, err := h.proxyOf(r)
+	key := keyOf(r, resources.TypeDataplane)
+	if q := r.URL.Query(); q.Get("namespace") == "" && q.Get("zone") == "" && kri.Mesh == key.Mesh && kri.Name == key.Name {
+		key.Name = kri.WithSection("").String() // it says whose inbound it is
+	}
+	a, err := h.proxyAt(r, key)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,11 @@ type asked struct {
 
 // proxyOf finds the Dataplane that the path names, its namespace in the query.
 func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
-	key := keyOf(r, resources.TypeDataplane)
+	return h.proxyAt(r, keyOf(r, resources.TypeDataplane))
+}
+
+// proxyAt is proxyOf for a key, whose name may be a KRI.
+func (h *handlers) proxyAt(r *http.Request, key resources.Key) (*asked, error) {
 	v := h.views.of(key.Mesh)
 	if v == nil {
 		return nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())

@@ -196,3 +196,37 @@ func TestExplainLeavesOut(t *testing.T) {
 	}
 	checkNothingOfOthers(t, g, "shop", "_explain", answer)
 }
+
+// TestByKRI: who gives a KRI need not say the namespace once more, and a 404 names what is nearest, of what the asker may read.
+func TestByKRI(t *testing.T) {
+	g := newGuarded(t)
+	const backend, ledger = "kri_dp_default_zone-1_shop_backend_", "kri_dp_default_zone-1_pay_ledger_"
+	for _, tt := range []struct {
+		user, path string
+		status     int
+		says, not  string
+	}{
+		{"shop", "backend/_inbounds/" + backend + "http/_policies", 200, "policies", ledger},
+		{"shop", backend + "/_rules", 200, "rules", ledger},
+		{"shop", backend + "/_policies", 200, "policies", ledger},
+		{"shop", backend + "/_layout", 200, "inbounds", ledger},
+		{"shop", backend, 200, backend, ledger},
+		{"shop", backend + "?namespace=pay", 400, "leave it out", ""},
+		{"shop", "kri_mt_default_zone-1_shop_x_/_rules", 400, "is not a Dataplane", ""},
+		{"pay", backend + "/_rules", 403, "", "kri_dp_default_zone-2"},
+		{"pay", "backend/_inbounds/" + backend + "http/_policies", 403, "", "kri_dp_default_zone-2"},
+		{"shop", "backand?namespace=shop", 404, "the nearest here: " + backend, ledger},
+		{"shop", "kri_dp_default_zone-1_shop_backand_", 404, "the nearest here: " + backend, ledger},
+		{"pay", "backand?namespace=pay", 404, "", "backend"},
+		{"pay", "ledgr?namespace=pay", 404, "the nearest here: " + ledger, "shop"},
+		{"shop", "ledgr?namespace=shop", 404, "", "ledger"},
+	} {
+		status, answer := g.ask(t, tt.user, http.MethodGet, "/meshes/default/dataplanes/"+tt.path, "")
+		if status != tt.status || !strings.Contains(answer, tt.says) || tt.not != "" && strings.Contains(answer, tt.not) {
+			t.Errorf("%s as %s: %d\n%s", tt.path, tt.user, status, answer)
+		}
+	}
+	if status, answer := g.ask(t, "shop", http.MethodGet, "/_kri/kri_dp_default_zone-1_shop_backand_", ""); status != 404 || !strings.Contains(answer, "the nearest here: "+backend) {
+		t.Errorf("%d %s", status, answer)
+	}
+}
