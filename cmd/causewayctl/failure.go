@@ -33,6 +33,9 @@ type failedError struct {
 // errNo is the answer "no" of a command that has printed it already.
 var errNo = errors.New("the answer is no")
 
+// errUnknown is the answer "unknown" of a command that has printed it already.
+var errUnknown = errors.New("the answer is not known")
+
 func (e *failedError) Error() string { return e.err.Error() }
 func (e *failedError) Unwrap() error { return e.err }
 
@@ -120,8 +123,11 @@ func report(w io.Writer, command string, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if errors.Is(err, errNo) {
+	switch {
+	case errors.Is(err, errNo):
 		return exitNo
+	case errors.Is(err, errUnknown):
+		return exitNoAnswer
 	}
 	status, asked := exitUsage, false
 	if f := (*failedError)(nil); errors.As(err, &f) {

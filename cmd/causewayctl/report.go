@@ -26,11 +26,13 @@ func newReportShadow(c *cli) *cobra.Command {
 		Short: "Show who would be denied if shadow denials were enforced",
 		Long: "Requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method and the beginning of the\n" +
 			"path, and for each policy whether it is safe to enforce. A zone counts what its own proxies report, since it was\n" +
-			"started: --address has to name the zone.",
+			"started: --address has to name the zone. Of what it has not seen, it knows nothing.\n\n" +
+			"Exit status: 0 it was answered, 2 nothing is known: the zone does not collect what its proxies report, there is no such\n" +
+			"policy, or it could not be asked.",
 		Example: "  causewayctl report shadow --address http://127.0.0.1:15681\n" +
 			"  causewayctl report shadow --policy kri_mtp_default___strict_",
 		Args: cobra.NoArgs,
-		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
 			query := url.Values{}
 			if mesh != "" {
 				query.Set("mesh", mesh)
@@ -43,7 +45,13 @@ func newReportShadow(c *cli) *cobra.Command {
 			}
 			report := &shadowReport{}
 			err := client.JSON(ctx, api.Request{Path: "/_report/shadow", Query: query}, report)
-			return c.show(report, zoneOnly(err))
+			if err := c.show(report, zoneOnly(err)); err != nil {
+				return err
+			}
+			if report.Unknown != "" {
+				return errUnknown
+			}
+			return nil
 		}),
 	}
 	f := cmd.Flags()
@@ -67,6 +75,8 @@ type shadowReport struct {
 	Dropped   uint64            `json:"dropped"`
 	Since     time.Time         `json:"since,omitzero"`
 	Readiness []policyReadiness `json:"readiness"`
+	// Unknown is why nothing is known.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // shadowDenial is one kind of request that would be denied.
@@ -90,9 +100,12 @@ type policyReadiness struct {
 
 func (r *shadowReport) print(w io.Writer) error {
 	now := time.Now()
-	if len(r.Items) == 0 {
-		fmt.Fprintln(w, "nobody would be denied")
-	} else {
+	switch {
+	case r.Unknown != "":
+		fmt.Fprintf(w, "unknown who would be denied: %s\n", r.Unknown)
+	case len(r.Items) == 0:
+		fmt.Fprintf(w, "of what was seen since %s, nothing would be denied\n", r.Since.UTC().Format(time.RFC3339))
+	default:
 		t := &table{header: []string{"CLIENT", "INBOUND", "METHOD", "PATH", "COUNT", "FIRST", "LAST", "POLICY"}}
 		for _, d := range r.Items {
 			t.add(d.Client, d.Inbound, d.Method, d.PathPrefix, strconv.FormatUint(d.Count, 10),

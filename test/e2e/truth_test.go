@@ -103,3 +103,20 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 		m.says(m.global, ask.status, []string{"zone-1: not seen since the global started at 20"}, ask.args...)
 	}
 }
+
+// TestShadowReportKnowsWhatItDoesNot: of what nobody collected, and of a policy that is not there, nobody knows who would be denied.
+func TestShadowReportKnowsWhatItDoesNot(t *testing.T) {
+	m := &truth{newMesh(t)}
+	strict := operator(entry("allowWithShadowDeny", "Prefix", "spiffe://legacy/"))
+	for name, args := range map[string][]string{"zone-1": nil, "zone-2": {"--access-log", "als"}} {
+		zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: m.global, Args: args})
+		m.must(err)
+		m.zones[name] = zone
+	}
+	m.apply(m.global, strict)
+	asked := []string{"report", "shadow", "--policy"}
+	m.says(m.zones["zone-2"], 0, []string{"of what was seen since 20", ", nothing would be denied"}, append(asked, byOperator)...)
+	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no MeshTrafficPermission"}, append(asked, "kri_mtp_default___other_")...)
+	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no mesh nowhere"}, "report", "shadow", "--mesh", "nowhere")
+	m.says(m.zones["zone-1"], 2, []string{"unknown who would be denied", "without --access-log als"}, append(asked, byOperator)...)
+}

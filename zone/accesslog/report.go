@@ -23,6 +23,8 @@ type Report struct {
 	// Since is when the counting began.
 	Since     time.Time   `json:"since"`
 	Readiness []Readiness `json:"readiness"`
+	// Unknown is why nothing is known of what was asked: that nothing is listed means nothing then. Empty where something is.
+	Unknown string `json:"unknown,omitempty"`
 	// LeftOut counts the items and policies that are not shown, because who asks may not read the Dataplane or the policy.
 	LeftOut int `json:"leftOut,omitempty"`
 }
@@ -61,6 +63,22 @@ func shows(reader *api.Reader, kris ...string) bool {
 		}
 	}
 	return true
+}
+
+// unknown is why there can be no answer, whatever was seen: what was named does not exist, or may not be read. Empty otherwise.
+func (q *reportQuery) unknown(snap store.Snapshot) string {
+	if q.mesh != "" && snap.Get(resources.Key{Type: resources.TypeMesh, Name: q.mesh}) == nil {
+		return "there is no mesh " + q.mesh + " here"
+	}
+	if q.policy == "" {
+		return ""
+	}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission}) {
+		if resources.KRIOf(r).String() == q.policy && q.reader.May(r) {
+			return ""
+		}
+	}
+	return "there is no MeshTrafficPermission " + q.policy + " here"
 }
 
 func (q *reportQuery) selects(policy string) bool {

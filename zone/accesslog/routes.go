@@ -55,8 +55,11 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 			return api.BadField("policy", "%v", err)
 		}
 	}
-	out := report(h.Journal, h.Store.Snapshot(), q)
+	snapshot := h.Store.Snapshot()
+	out := report(h.Journal, snapshot, q)
+	out.Unknown = q.unknown(snapshot)
 	if !h.Collecting {
+		out.Unknown = notCollecting
 		for i := range out.Readiness {
 			out.Readiness[i] = Readiness{Policy: out.Readiness[i].Policy, Text: notCollecting}
 		}
