@@ -153,11 +153,12 @@ chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links,
 	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
 	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
 
-# The same tests run in their short forms with all others.
+# The same tests run in their short forms with all others. OLDER is the commit from which, and to which, servers are upgraded.
+OLDER ?= $(shell git rev-parse --short HEAD~60 2>/dev/null)
 .PHONY: test-faults
 test-faults: $(envoy_ready) ## the long forms of faults on whole processes: histories for Porcupine, stopped processes, links, 500 zones that come back (SEED=n)
 	$(GO) test -count=1 -timeout 20m -v ./resources/store/etcd -run '^TestHistoryIsLinearizable$$' -fault-time 3m
-	$(GO) test -count=1 -timeout 60m -v ./test/e2e -run '^TestFaults' -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED)
+	$(GO) test -count=1 -timeout 60m -v ./test/e2e -run '^TestFaults' -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED) -older "$(OLDER)"
 
 # FUZZTIME=10m is for each target; PKG=./kds narrows.
 FUZZTIME ?= 30s

@@ -210,3 +210,6 @@ func (c *Cluster) StartClone(ctx context.Context, of *Server, name string, args 
 
 // SetArgs replaces the flags, other than those of addresses and folders, that the server is started with from now on.
 func (s *Server) SetArgs(args ...string) { s.settings = args }
+
+// SetPrograms has the server run the program of another folder from its next start on, as an upgrade does.
+func (s *Server) SetPrograms(bin string) { s.path = filepath.Join(bin, s.program) }
