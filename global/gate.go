@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
@@ -35,6 +36,11 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 	authority, err := openZoneAuthority(ctx, keeper, c, box)
 	if err != nil {
 		return nil, err
+	}
+	if c.Store.Kind != backend.Etcd {
+		if err := renameCopy(ctx, keeper, c.DataDir, c.Log); err != nil {
+			return nil, err
+		}
 	}
 	incarnation, err := incarnationOf(ctx, keeper)
 	if err != nil {

@@ -42,11 +42,11 @@ const (
 
 // Link is a TCP connection's way through a network whose weather a test controls.
 type Link struct {
-	target   string
 	listener net.Listener
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
+	target  string            // guarded by mu
 	weather Weather           // guarded by mu
 	changed chan struct{}     // closed when the weather changes; guarded by mu
 	open    map[net.Conn]bool // both ends of every connection; guarded by mu
@@ -80,6 +80,14 @@ func (l *Link) Set(w Weather) {
 	if w.Cut {
 		l.closeAll()
 	}
+}
+
+// Lead ends every connection and leads new ones to another target.
+func (l *Link) Lead(target string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.target = target
+	l.closeAll()
 }
 
 // Close ends all connections and waits.
@@ -119,7 +127,10 @@ func (l *Link) connect(near net.Conn) {
 		return
 	}
 	defer l.forget(near)
-	far, err := net.Dial("tcp", l.target)
+	l.mu.Lock()
+	target := l.target
+	l.mu.Unlock()
+	far, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}
