@@ -28,7 +28,7 @@ func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := 0
+	var n int
 	if s.shared != nil {
 		n, err = f.SealStored(ctx, s.Store)
 	} else {
