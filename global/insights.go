@@ -232,31 +232,44 @@ func (i *insights) run(ctx context.Context) error {
 // flush writes all dirty zones as one batch.
 func (i *insights) flush(ctx context.Context) {
 	i.mu.Lock()
+	dirty := i.dirty
+	i.dirty = nil
+	i.mu.Unlock()
 	var b store.Batch
-	for _, zone := range i.dirty {
-		z := i.zones[zone]
-		if z == nil || !z.dirty {
+	for _, zone := range dirty {
+		insight := i.taken(zone)
+		if insight == nil {
 			continue
 		}
-		z.dirty = false
-		if i.has != nil && !i.has(zone) {
-			continue
-		}
-		r, err := i.resource(zone, z)
+		// Encoded without the lock, which each acknowledgement of a zone takes.
+		spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
 		if err != nil {
 			i.log.Error("a zone's insight cannot be written", "zone", zone, "error", err)
 			continue
 		}
-		b.Ops = append(b.Ops, store.Op{Put: r})
+		b.Ops = append(b.Ops, store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}})
 	}
-	i.dirty = i.dirty[:0]
-	i.mu.Unlock()
 	if len(b.Ops) == 0 {
 		return
 	}
 	if _, err := i.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
 		i.log.Error("the zones' status cannot be written", "error", err)
 	}
+}
+
+// taken is what is to be written of a dirty zone, nil when there is nothing.
+func (i *insights) taken(zone string) *systempb.ZoneInsight {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	z := i.zones[zone]
+	if z == nil || !z.dirty {
+		return nil
+	}
+	z.dirty = false
+	if i.has != nil && !i.has(zone) {
+		return nil
+	}
+	return i.insight(zone, z)
 }
 
 // forget removes a deleted zone's status.
@@ -276,8 +289,8 @@ func insightKey(zone string) resources.Key {
 	return resources.Key{Type: resources.TypeZoneInsight, Name: zone}
 }
 
-// resource builds the ZoneInsight. i.mu is held. Source: kuma-wire, "Protobuf field numbers", ZoneInsight rules.
-func (i *insights) resource(zone string, z *zoneInsight) (*resources.Resource, error) {
+// insight builds the ZoneInsight, of which nothing changes later. i.mu is held. Source: kuma-wire, "Protobuf field numbers", ZoneInsight rules.
+func (i *insights) insight(zone string, z *zoneInsight) *systempb.ZoneInsight {
 	insight := &systempb.ZoneInsight{Subscriptions: slices.Clone(z.past)}
 	for _, s := range z.subscriptions {
 		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
@@ -297,11 +310,7 @@ func (i *insights) resource(zone string, z *zoneInsight) (*resources.Resource, e
 	insight.KdsStreams = &systempb.KDSStreams{
 		GlobalToZone: i.stream(z.streams[kds.GlobalToZone]), ZoneToGlobal: i.stream(z.streams[kds.ZoneToGlobal]),
 	}
-	spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
-	if err != nil {
-		return nil, err
-	}
-	return &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}, nil
+	return insight
 }
 
 func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubscription {

@@ -87,13 +87,18 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 		return current, data, false, nil
 	}
 	replaced := current
-	g.last++
-	current = newSession(g.ctx, g.last, zone, g.config.Observer)
+	current = newSession(g.ctx, g.last+1, zone, g.config.Observer)
 	current.connection, current.pass = connection, pass
 	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
 	current.features = ParseFeatures(md.Get(metadataFeatures))
 	current.system = systemNamespaceIn(md)
-	current.enter(connection, d)
+	if !current.enter(connection, d) {
+		// The server began to drain since the stream was admitted: nobody would be in it, to take it out of the map again.
+		err := current.fence()
+		current.cancel(err)
+		return nil, nil, false, err
+	}
+	g.last++
 	// Before the session's other stream can find it: what is told of a session begins with its start.
 	current.claim = g.claims(current, data)
 	data.ledger.session(true, time.Now())

@@ -24,7 +24,7 @@ type pace interface {
 	// next returns the number of the last wave, and a channel that is closed by the one after it; nil when streams are told.
 	next() (wave uint64, news <-chan struct{})
 	// settled says that a stream has sent and got answered all that it saw after the wave.
-	settled(wave uint64)
+	settled(stream paced, wave uint64)
 }
 
 // unpaced wakes its stream at every commit, so a wave is a revision: for a server with one stream, whose peer's answers are the clock.
@@ -32,7 +32,7 @@ type unpaced struct{ store store.Reader }
 
 func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
-func (unpaced) settled(uint64) {}
+func (unpaced) settled(paced, uint64) {}
 
 // paced is a stream that is told of waves. hear must not wait.
 type paced interface{ hear() }
@@ -44,21 +44,21 @@ type pacer struct {
 	store store.Reader
 
 	mu       sync.Mutex
-	wave     uint64             // guarded by mu
-	streams  map[paced]struct{} // guarded by mu
-	finished int                // guarded by mu: streams that settled the current wave
-	began    time.Time          // guarded by mu: when the current wave was made
-	done     time.Time          // guarded by mu: when most had; zero before
-	stop     chan struct{}      // guarded by mu: ends run; nil without streams
+	wave     uint64         // guarded by mu
+	streams  map[paced]bool // guarded by mu: whether it has settled the current wave
+	finished int            // guarded by mu: streams that have
+	began    time.Time      // guarded by mu: when the current wave was made
+	done     time.Time      // guarded by mu: when most had; zero before
+	stop     chan struct{}  // guarded by mu: ends run; nil without streams
 }
 
-func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[paced]struct{}{}} }
+func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[paced]bool{}} }
 
 // enter takes a stream in; the first starts run by start. Each stream that entered must leave.
 func (p *pacer) enter(stream paced, start func(run func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.streams[stream] = struct{}{}
+	p.streams[stream] = false
 	if p.stop == nil {
 		stop := make(chan struct{})
 		p.stop = stop
@@ -70,10 +70,15 @@ func (p *pacer) enter(stream paced, start func(run func())) {
 func (p *pacer) leave(stream paced) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.streams[stream] {
+		p.finished--
+	}
 	if delete(p.streams, stream); len(p.streams) == 0 {
 		close(p.stop)
 		p.stop = nil
+		return
 	}
+	p.note()
 }
 
 func (p *pacer) next() (uint64, <-chan struct{}) {
@@ -82,13 +87,21 @@ func (p *pacer) next() (uint64, <-chan struct{}) {
 	return p.wave, nil
 }
 
-func (p *pacer) settled(wave uint64) {
+func (p *pacer) settled(stream paced, wave uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if wave != p.wave {
+	settled, here := p.streams[stream]
+	if wave != p.wave || settled || !here {
 		return
 	}
-	if p.finished++; p.done.IsZero() && p.finished*2 >= len(p.streams) {
+	p.streams[stream] = true
+	p.finished++
+	p.note()
+}
+
+// note notes when most of the streams that are here are done with the wave. p.mu is held.
+func (p *pacer) note() {
+	if p.done.IsZero() && p.finished*2 >= len(p.streams) {
 		p.done = time.Now()
 	}
 }
@@ -140,6 +153,9 @@ func (p *pacer) begin() []paced {
 	defer p.mu.Unlock()
 	p.wave++
 	p.finished, p.began, p.done = 0, time.Now(), time.Time{}
+	for stream := range p.streams {
+		p.streams[stream] = false
+	}
 	return slices.Collect(maps.Keys(p.streams))
 }
 

@@ -64,8 +64,8 @@ func TestWaves(t *testing.T) {
 		t.Errorf("200 writes in %s made %d waves", took, wave-first)
 	}
 	// One stuck stream of four holds up nobody.
-	for range 3 {
-		p.settled(wave)
+	for _, stream := range streams[:3] {
+		p.settled(stream, wave)
 	}
 	began = time.Now()
 	if p.busy(began) {
@@ -117,4 +117,35 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 	if first.buffer.Len() != size {
 		t.Errorf("joined to %d bytes, want %d", first.buffer.Len(), size)
 	}
+}
+
+// TestLeavingTakesItsAnswerAlong: how many streams are done is counted of those that are here. One that was done and left does not stand
+// for one that is at work, and one that was stuck and left holds up nobody.
+func TestLeavingTakesItsAnswerAlong(t *testing.T) {
+	p := newPacer(store.NewMemory())
+	var running sync.WaitGroup
+	var streams [6]heard
+	for i := range streams {
+		streams[i] = make(heard, 1)
+		p.enter(streams[i], running.Go)
+	}
+	p.begin()
+	for _, done := range streams[:2] {
+		p.settled(done, 1)
+		p.settled(done, 1) // twice is once
+		p.leave(done)
+	}
+	p.settled(streams[2], 1)
+	if !p.busy(time.Now()) {
+		t.Error("one of four streams is done, and they count as done")
+	}
+	p.leave(streams[5])
+	p.leave(streams[4]) // one of two is done
+	if p.busy(time.Now()) {
+		t.Error("half of the streams are done, and what is written now waits for those that left")
+	}
+	for _, stream := range streams[2:4] {
+		p.leave(stream)
+	}
+	running.Wait()
 }

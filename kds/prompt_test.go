@@ -205,7 +205,7 @@ type still struct{}
 
 func (still) next() (uint64, <-chan struct{}) { return 1, nil }
 
-func (still) settled(uint64) {}
+func (still) settled(paced, uint64) {}
 
 // TestDisabledBetweenWaves: an answer brings out nothing more once the zone is disabled, though no wave said so yet.
 func TestDisabledBetweenWaves(t *testing.T) {

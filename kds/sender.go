@@ -212,7 +212,7 @@ func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan st
 		return nil, nil, err
 	}
 	if !s.settled && s.idle() {
-		s.pace.settled(s.wave)
+		s.pace.settled(s, s.wave)
 		s.settled = true
 	}
 	return news, status, nil

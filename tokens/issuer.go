@@ -208,15 +208,20 @@ func (i *Issuer) Revoked() <-chan struct{} {
 	return i.changed
 }
 
+// Generation says as of which keys and revocations a token was judged: while it is the same, only time changes what Verify says.
+type Generation struct{ ring, revoked uint64 }
+
+// Generation is the present one. Take it before Verify.
+func (i *Issuer) Generation() Generation {
+	return Generation{i.cfg.Keeper.Version(i.ring.name), i.cfg.Keeper.Version(i.revoked.name)}
+}
+
 // Run follows the store until ctx ends, and then returns nil.
 func (i *Issuer) Run(ctx context.Context) error {
-	versions := func() [2]uint64 {
-		return [2]uint64{i.cfg.Keeper.Version(i.ring.name), i.cfg.Keeper.Version(i.revoked.name)}
-	}
 	// What happened before Run is told as well: somebody may have looked in between.
-	for last, first := versions(), true; ; first = false {
+	for last, first := i.Generation(), true; ; first = false {
 		next := i.cfg.Keeper.Changed()
-		if now := versions(); first || now != last {
+		if now := i.Generation(); first || now != last {
 			last = now
 			i.mu.Lock()
 			close(i.changed)

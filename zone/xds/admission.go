@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -142,6 +144,7 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 		if len(values) > 1 || !bearer {
 			return nil, p.refuse("malformed", codes.Unauthenticated)
 		}
+		p.judged = a.cfg.Tokens.Generation()
 		claims, err := a.cfg.Tokens.Verify(token, tokens.AudienceDataplane)
 		if err != nil {
 			return nil, p.refuse(tokens.Reason(err), codes.Unauthenticated)
@@ -217,21 +220,32 @@ func (a *Admission) Run(ctx context.Context) error {
 	}
 }
 
-// sweep judges the passes of all open streams again, and returns when the next of them ends.
+// sweep judges the passes of all open streams again, and returns when the next of them ends. Streams open and close meanwhile. It is Run's.
 func (a *Admission) sweep() (wait time.Duration, some bool) {
 	a.mu.Lock()
+	all := slices.Collect(maps.Keys(a.live))
+	a.first = time.Time{} // those that open from here on say theirs
+	a.mu.Unlock()
+	now, generation := a.cfg.Now(), a.cfg.Tokens.Generation()
+	var first time.Time
+	over := map[*pass]string{}
+	for _, p := range all {
+		if reason := p.over(now, generation); reason != "" {
+			over[p] = reason
+		} else if first.IsZero() || p.until.Before(first) {
+			first = p.until
+		}
+	}
+	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.first = time.Time{}
-	now := a.cfg.Now()
-	for p := range a.live {
-		if reason := p.over(now); reason != "" {
+	for p, reason := range over {
+		if _, open := a.live[p]; open {
 			delete(a.live, p)
 			p.end(&ended{pass: p, reason: reason, code: codes.Unauthenticated})
-			continue
 		}
-		if a.first.IsZero() || p.until.Before(a.first) {
-			a.first = p.until
-		}
+	}
+	if a.first.IsZero() || !first.IsZero() && first.Before(a.first) {
+		a.first = first
 	}
 	return max(a.first.Sub(now), 0), !a.first.IsZero()
 }

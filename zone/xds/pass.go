@@ -34,9 +34,11 @@ type pass struct {
 	method    string
 	token     string
 	claims    tokens.Claims
-	chain     []*x509.Certificate // not verified before check
-	until     time.Time           // zero: for ever
-	node      atomic.Value        // string: what check was asked about last
+	// judged is as of which keys and revocations the token was found good; of who judges it again alone.
+	judged tokens.Generation
+	chain  []*x509.Certificate // not verified before check
+	until  time.Time           // zero: for ever
+	node   atomic.Value        // string: what check was asked about last
 
 	end context.CancelCauseFunc // guarded by admission.mu
 }
@@ -104,12 +106,16 @@ func (p *pass) close() {
 	delete(p.admission.live, p)
 }
 
-// over says why the credential is no longer good, or nothing.
-func (p *pass) over(now time.Time) string {
+// over says why the credential is no longer good, or nothing. A token is verified again only when keys, revocations or its own times say so.
+func (p *pass) over(now time.Time, g tokens.Generation) string {
 	if p.method == methodToken {
+		if p.judged == g && now.Before(p.claims.Expires) && !now.Before(p.claims.NotBefore) {
+			return ""
+		}
 		if _, err := p.admission.cfg.Tokens.Verify(p.token, tokens.AudienceDataplane); err != nil {
 			return tokens.Reason(err)
 		}
+		p.judged = g
 		return ""
 	}
 	if !now.Before(p.until) {

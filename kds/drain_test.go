@@ -1,0 +1,24 @@
+package kds
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// TestJoinWhileDraining: a stream that was admitted before the server began to drain, and joins after it, leaves nothing behind.
+func TestJoinWhileDraining(t *testing.T) {
+	g := NewGlobal(GlobalConfig{Store: store.NewMemory(), Log: testLog()})
+	defer g.Wait()
+	g.Drain()
+	_, _, _, err := g.enter(&connection{number: 1}, GlobalToZone, "zone-1", nil, metadata.MD{})
+	if !errors.Is(err, ErrDraining) {
+		t.Errorf("it joined: %v", err)
+	}
+	if g.InSession("zone-1") || g.Sessions() != 0 {
+		t.Error("the session is in the map, and nobody takes it out")
+	}
+}
