@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	faultTime = flag.Duration("fault-time", 7*time.Second, "how long the tests of histories make faults")
+	faultTime = flag.Duration("fault-time", 6*time.Second, "how long the tests of histories make faults")
 	faultLong = flag.Duration("fault-pause", 2*time.Second, "the longest that a fault of a history lasts; longer than the lease of a replica, 5 s, shows more")
 )
 

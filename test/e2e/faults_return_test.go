@@ -49,7 +49,7 @@ type returningZone struct {
 // TestFaultsAllZonesComeBack: a global is killed, and all of its zones come back at once, over mutual TLS, from one address. All are online
 // and in sync with what was written meanwhile, in time; when they have gone, nothing of them is left.
 func TestFaultsAllZonesComeBack(t *testing.T) {
-	r := &returning{mesh: newCluster(t), size: 40, policies: 100}
+	r := &returning{mesh: newCluster(t), size: 30, policies: 100}
 	if *faultsLong {
 		r.size, r.policies = 500, 300
 	}

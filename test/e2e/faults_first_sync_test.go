@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// TestFaultsFirstSync: while a zone gets all policies for the first time, it and its global are killed in turn, again and again. It comes to
+// have all, each once, and what was written meanwhile.
+func TestFaultsFirstSync(t *testing.T) {
+	policies, kills := 5_000, 4
+	if *faultsLong {
+		policies, kills = 100_000, 20
+	}
+	m := newMesh(t)
+	for begin := 0; begin < policies; begin += 1000 {
+		var documents bytes.Buffer
+		for i := begin; i < begin+1000; i++ {
+			documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), "10s"))
+		}
+		_, err := m.CTL(t.Context(), m.global, &documents, "apply", "-f", "-")
+		m.must(err)
+	}
+	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global})
+	m.must(err)
+	random := rand.New(rand.NewPCG(*crashSeed, 16))
+	inTheMiddle := 0
+	for i := range kills {
+		during(t.Context(), time.Duration(100+random.IntN(300+policies/100))*time.Millisecond)
+		if has := countOf(t.Context(), zone); has < policies {
+			inTheMiddle++
+		}
+		victim := []*cluster.Server{zone, m.global}[i%2]
+		victim.Kill()
+		m.must(victim.Start(t.Context()))
+		m.must(m.global.API.Put(t.Context(), fmt.Sprintf("/meshes/default/meshtimeouts/late-%d", i), timeoutOf(fmt.Sprintf("late-%d", i), "1")))
+	}
+	begun := time.Now()
+	m.must(cluster.Until(t.Context(), 3*patience, "the zone to have all", func(ctx context.Context) error {
+		if has := countOf(ctx, zone); has != policies+kills {
+			return fmt.Errorf("it has %d of %d", has, policies+kills)
+		}
+		return nil
+	}))
+	t.Logf("%d policies, %d kills, %d of them before the zone had all; it had them %s after the last", policies, kills, inTheMiddle, time.Since(begun).Round(time.Millisecond))
+	if inTheMiddle == 0 {
+		t.Error("no kill came in time to show anything")
+	}
+	m.must(sameTimeouts(t.Context(), m.global, zone))
+	m.noProblems(m.global.API.URL())
+	m.noProblems(zone.API.URL())
+}
+
+// countOf is how many policies a server has; -1 when it does not say.
+func countOf(ctx context.Context, s *cluster.Server) int {
+	var page struct{ Total int }
+	if s.API.Get(ctx, "/meshes/default/meshtimeouts?size=1", &page) != nil {
+		return -1
+	}
+	return page.Total
+}
