@@ -101,6 +101,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	for _, shown := range []prometheus.Collector{kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones} {
 		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", shown))
 	}
+	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", kds.LagCollector{Statuses: sync.Statuses}))
 	apiServer := api.New(api.Config{
 		Store: durable, Status: &presence{status, sync.Away}, Home: c.home(), Guard: guard, Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,

@@ -133,8 +133,9 @@ type StatusCollector struct {
 
 var (
 	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session.", []string{"zone"}, nil)
-	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something; 0 while it does not.", []string{"zone", "type", "direction"}, nil)
-	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind.", []string{"zone", "type", "direction"}, nil)
+	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something, of the type that is furthest behind; 0 while it misses nothing.", []string{"zone", "direction"}, nil)
+	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind, in the type that is furthest behind.", []string{"zone", "direction"}, nil)
+	descTypeLag   = prometheus.NewDesc("causeway_kds_type_lag_seconds", "Since when the receiver misses something of a type; none while it does not. With ?detail=types only.", []string{"zone", "type", "direction"}, nil)
 	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are refused now.", []string{"zone", "type", "direction"}, nil)
 	descOver      = prometheus.NewDesc("causeway_kds_over_limit", "How often the zone was over a bound since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
 	descHeld      = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.", []string{"zone", "type", "direction"}, nil)
@@ -149,7 +150,8 @@ func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Refused and held are there only where there are some.
+// Collect implements prometheus.Collector. What is shown by type is there only where there is some: what all zones have is a series for
+// each zone and direction, however many types there are.
 func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -166,10 +168,12 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 		if s.NewStore != nil {
 			gauge(descNewStore, 1, s.Zone)
 		}
+		for direction, lag := range furthest(s.Types) {
+			gauge(descLag, lag.seconds, s.Zone, direction)
+			gauge(descRevisions, float64(lag.revisions), s.Zone, direction)
+		}
 		for _, t := range s.Types {
 			labels := []string{s.Zone, string(t.Type), t.Direction}
-			gauge(descLag, t.LagSeconds, labels...)
-			gauge(descRevisions, float64(t.LagRevisions), labels...)
 			if len(t.Refused) > 0 {
 				gauge(descRefused, float64(len(t.Refused)), labels...)
 			}
@@ -182,5 +186,39 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 		hits, misses := c.Encoder.Stats()
 		out <- prometheus.MustNewConstMetric(descEncoded, prometheus.CounterValue, float64(hits), "hit")
 		out <- prometheus.MustNewConstMetric(descEncoded, prometheus.CounterValue, float64(misses), "miss")
+	}
+}
+
+// lag is how far behind a receiver is.
+type lag struct {
+	seconds   float64
+	revisions uint64
+}
+
+// furthest is the lag of the types that are furthest behind, by direction.
+func furthest(types []TypeSync) map[string]lag {
+	out := map[string]lag{}
+	for i := range types {
+		t := &types[i]
+		was := out[t.Direction]
+		out[t.Direction] = lag{max(was.seconds, t.LagSeconds), max(was.revisions, t.LagRevisions)}
+	}
+	return out
+}
+
+// LagCollector shows which types are behind, for who asks for details: a series for each zone, type and direction that is.
+type LagCollector struct{ Statuses func() []SyncStatus }
+
+// Describe implements prometheus.Collector.
+func (LagCollector) Describe(out chan<- *prometheus.Desc) { out <- descTypeLag }
+
+// Collect implements prometheus.Collector.
+func (c LagCollector) Collect(out chan<- prometheus.Metric) {
+	for _, s := range c.Statuses() {
+		for i := range s.Types {
+			if t := &s.Types[i]; t.LagSeconds > 0 {
+				out <- prometheus.MustNewConstMetric(descTypeLag, prometheus.GaugeValue, t.LagSeconds, s.Zone, string(t.Type), t.Direction)
+			}
+		}
 	}
 }

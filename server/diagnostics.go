@@ -19,6 +19,8 @@ import (
 type Diagnostics struct {
 	// Registry holds the process's metrics; parts register theirs at start.
 	Registry *prometheus.Registry
+	// Detail holds metrics that grow with what there is; they are shown beside the others to who asks for `/metrics?detail=types`.
+	Detail *prometheus.Registry
 
 	panics   *panics.Guard
 	mu       sync.Mutex
@@ -41,7 +43,7 @@ func NewDiagnostics() *Diagnostics {
 		ConstLabels: prometheus.Labels{"version": Version()},
 	})
 	build.Set(1)
-	d := &Diagnostics{Registry: r}
+	d := &Diagnostics{Registry: r, Detail: prometheus.NewRegistry()}
 	r.MustRegister(build, d)
 	return d
 }
@@ -83,7 +85,17 @@ func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	mux.HandleFunc("GET "+LivePage, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+ReadyPage, d.ready)
 	metrics := promhttp.HandlerFor(printable{d.Registry}, promhttp.HandlerOpts{Registry: d.Registry})
-	mux.Handle("GET /metrics", new(scrapes).handler(metrics))
+	detailed := promhttp.HandlerFor(printable{prometheus.Gatherers{d.Registry, d.Detail}}, promhttp.HandlerOpts{})
+	mux.Handle("GET /metrics", new(scrapes).handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch detail := r.URL.Query().Get("detail"); detail {
+		case "":
+			metrics.ServeHTTP(w, r)
+		case "types":
+			detailed.ServeHTTP(w, r)
+		default:
+			http.Error(w, fmt.Sprintf("detail=%q: want types", detail), http.StatusBadRequest)
+		}
+	})))
 	return mux
 }
 

@@ -30,6 +30,7 @@ type linkParts struct {
 	status   store.Reader
 	instance string
 	registry prometheus.Registerer
+	detail   prometheus.Registerer
 	behind   func() []kds.ProxyBehind
 	known    *kds.KnownFiles
 	// fields opens the secrets of what is in the durable store; keeper has those that have names of their own.
@@ -66,8 +67,9 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
 	})
-	parts.registry.MustRegister(connectedGauge(link),
-		cfg.Panics.Collector("metrics", kds.StatusCollector{Statuses: func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }}))
+	statuses := func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }
+	parts.registry.MustRegister(connectedGauge(link), cfg.Panics.Collector("metrics", kds.StatusCollector{Statuses: statuses}))
+	parts.detail.MustRegister(cfg.Panics.Collector("metrics", kds.LagCollector{Statuses: statuses}))
 	return link, nil
 }
 

@@ -101,8 +101,16 @@ func TestMetricsMove(t *testing.T) {
 	m.shows(m.global, 0, "causeway_kds_connected", `zone="ab"`)
 	m.moves(m.global, func() {
 		m.apply(m.global, operator(entry("allow", "Exact", "spiffe://a/d")))
-	}, []string{"causeway_kds_lag_seconds", `zone="ab"`, `type="MeshTrafficPermission"`},
-		[]string{"causeway_kds_lag_revisions", `zone="ab"`, `type="MeshTrafficPermission"`})
+	}, []string{"causeway_kds_lag_seconds", `zone="ab"`, `direction="toZone"`},
+		[]string{"causeway_kds_lag_revisions", `zone="ab"`, `direction="toZone"`})
+	const byType = `causeway_kds_type_lag_seconds{direction="toZone",type="MeshTrafficPermission",zone="ab"}`
+	for path, want := range map[string]bool{"/metrics?detail=types": true, "/metrics": false} {
+		text, err := m.global.Diagnostics(t.Context(), path)
+		m.must(err)
+		if strings.Contains(string(text), byType) != want {
+			t.Errorf("%s: %s is there: %t", path, byType, !want)
+		}
+	}
 	m.moves(m.global, func() { link.Set(cluster.Weather{}) }, []string{"causeway_kds_sessions_total", `zone="ab"`}, []string{"causeway_kds_connected", `zone="ab"`})
 	m.shows(m.global, 0, "causeway_kds_lag_seconds", `zone="ab"`)
 	m.shows(m.global, 0, "causeway_kds_lag_revisions", `zone="ab"`)
