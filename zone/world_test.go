@@ -238,6 +238,33 @@ func (e *envoy) stats(filter string) map[string]string {
 	return out
 }
 
+// updates counts updates of listeners in place.
+const updates = "listener_manager.listener_in_place_updated"
+
+// listeners are the counters that a change of listeners moves, and the version of each listener with the time of its last update. The one
+// of the discovery itself (lds.version) is not among them: it stays what it was over delta xDS, whatever comes.
+func (e *envoy) listeners() map[string]string {
+	e.t.Helper()
+	out := e.stats("listener_manager.(listener_added|listener_modified|listener_in_place_updated|listener_removed|listener_create_success)$")
+	var dump struct {
+		Configs []struct {
+			Name        string
+			ActiveState struct {
+				VersionInfo string `json:"version_info"`
+				LastUpdated string `json:"last_updated"`
+			} `json:"active_state"`
+		}
+	}
+	must(e.t, json.Unmarshal([]byte(e.get("/config_dump?resource=dynamic_listeners")), &dump))
+	for _, l := range dump.Configs {
+		out["listener "+l.Name] = l.ActiveState.VersionInfo + " " + l.ActiveState.LastUpdated
+	}
+	if len(out) < 6 || len(dump.Configs) == 0 {
+		e.t.Fatalf("listeners: %v", out)
+	}
+	return out
+}
+
 // application answers 200 and counts.
 func application(t *testing.T) (port int, hits func() int) {
 	t.Helper()

@@ -145,7 +145,7 @@ func (p *Proxy) Stats(ctx context.Context, filter string) (map[string]uint64, er
 
 // ListenerStats are the statistics that move when Envoy is told something new about its listeners.
 func (p *Proxy) ListenerStats(ctx context.Context) (map[string]uint64, error) {
-	return p.Stats(ctx, `^listener_manager\.(listener_(added|modified|in_place_updated|removed|create_failure|create_success)|lds\.(version|update_success|update_rejected))$`)
+	return p.Stats(ctx, `^listener_manager\.(listener_(added|modified|in_place_updated|removed|create_failure|create_success)|lds\.(update_success|update_rejected))$`)
 }
 
 // ConfigDump is all that the Envoy was told, as JSON.
