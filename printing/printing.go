@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -43,6 +44,15 @@ func Line(s string) string {
 // YAML escapes what is not to be shown in a document of YAML. Strings that have any of it must be in double quotes there.
 func YAML(doc []byte) []byte {
 	return appendText(nil, doc, asYAML)
+}
+
+// JSON escapes what is not to be shown in a document of JSON, which means the same afterwards: people read answers in terminals, too.
+func JSON(doc []byte) []byte {
+	plain := !slices.ContainsFunc(doc, func(b byte) bool { return b >= 0x7f })
+	if plain || !utf8.Valid(doc) {
+		return doc
+	}
+	return appendText(nil, doc, asJSON)
 }
 
 func asJSON(out []byte, r rune) []byte {

@@ -71,3 +71,21 @@ func write(t *testing.T, parts ...string) string {
 	}
 	return out.String()
 }
+
+// TestJSONIsTheSameJSON: an answer means what it meant, and no character of it does anything to a terminal.
+func TestJSONIsTheSameJSON(t *testing.T) {
+	for _, text := range []string{"plain", "żółw", "\x1b[2J", "\u009b2J", "a\u202eb", "\u2066x\u2069", "\u007f", "\U000e0041", "line\u2028two"} {
+		raw, err := json.Marshal(map[string]string{"name": text, text: "key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := JSON(raw)
+		if !Safe(string(shown)) {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
+		var back map[string]string
+		if err := json.Unmarshal(shown, &back); err != nil || back["name"] != text {
+			t.Errorf("%q comes back as %q (%v)", text, back["name"], err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -181,7 +182,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(resources.Redact(out.Bytes())) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	_, err := w.Write(printing.JSON(resources.Redact(out.Bytes()))) //nolint:gosec // JSON, and the headers say so: no browser runs it
 	return err
 }
 
@@ -192,6 +193,6 @@ func jsonHeaders(w http.ResponseWriter) {
 // writeRaw answers 200 with JSON that is already encoded.
 func writeRaw(w http.ResponseWriter, raw []byte) error {
 	jsonHeaders(w)
-	_, err := w.Write(resources.Redact(resources.Indent(raw))) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	_, err := w.Write(printing.JSON(resources.Redact(resources.Indent(raw)))) //nolint:gosec // JSON, and the headers say so: no browser runs it
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -103,5 +104,5 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 
 func answer(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
+	return json.NewEncoder(printing.NewWriter(w)).Encode(v)
 }

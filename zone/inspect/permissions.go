@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -140,5 +141,5 @@ func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
 
 func writeJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
+	return json.NewEncoder(printing.NewWriter(w)).Encode(v)
 }

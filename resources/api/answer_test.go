@@ -1,0 +1,21 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// TestAnswersAreText: what others wrote does nothing to the terminal of who asks with curl.
+func TestAnswersAreText(t *testing.T) {
+	w := httptest.NewRecorder()
+	if err := api.WriteJSON(w, http.StatusOK, map[string]string{"label": "a\u202eb\u009b2J\x1b"}); err != nil {
+		t.Fatal(err)
+	}
+	if body := w.Body.String(); !printing.Safe(body) {
+		t.Errorf("it answers %q", body)
+	}
+}
