@@ -33,7 +33,7 @@ func Text(s string) string {
 	if Safe(s) {
 		return s
 	}
-	return string(appendText(nil, []byte(s), asJSON))
+	return string(escaped([]byte(s), asJSON))
 }
 
 // Line is Text in one line without tabs: for cells of tables, whose borders these are.
@@ -43,7 +43,7 @@ func Line(s string) string {
 
 // YAML escapes what is not to be shown in a document of YAML. Strings that have any of it must be in double quotes there.
 func YAML(doc []byte) []byte {
-	return appendText(nil, doc, asYAML)
+	return escaped(doc, asYAML)
 }
 
 // JSON escapes what is not to be shown in a document of JSON, which means the same afterwards: people read answers in terminals, too.
@@ -52,7 +52,7 @@ func JSON(doc []byte) []byte {
 	if plain || !utf8.Valid(doc) {
 		return doc
 	}
-	return appendText(nil, doc, asJSON)
+	return escaped(doc, asJSON)
 }
 
 func asJSON(out []byte, r rune) []byte {
@@ -70,7 +70,7 @@ func asYAML(out []byte, r rune) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-func appendText(out, text []byte, escape func([]byte, rune) []byte) []byte {
+func escaped(text []byte, escape func([]byte, rune) []byte) (out []byte) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
@@ -126,7 +126,7 @@ func clean(text []byte) []byte {
 	if utf8.Valid(text) && bytes.IndexFunc(text, unsafe) < 0 {
 		return text
 	}
-	return appendText(nil, text, asJSON)
+	return escaped(text, asJSON)
 }
 
 // unfinished is how many bytes at the end may be the beginning of a character.
