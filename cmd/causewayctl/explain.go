@@ -126,7 +126,11 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.InvalidParameters) > 0 {
 		p := refused.InvalidParameters[0]
-		return nil, flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason, NotFound: refused.Status == http.StatusNotFound})
+		wrong := flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason, NotFound: refused.Status == http.StatusNotFound})
+		if p.Field == "to" && refused.Status == http.StatusNotFound {
+			wrong = unknown(resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(q.Mesh, defaultMesh), Name: q.To}, wrong)
+		}
+		return nil, wrong
 	}
 	if err != nil {
 		return nil, err

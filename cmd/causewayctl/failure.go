@@ -13,7 +13,8 @@ import (
 )
 
 // The exit statuses, which scripts rely on. A command that answers a question (diff, explain, test, lint, rollout status)
-// keeps 1 for the answer "no", and ends with exitNoAnswer where it could not find out.
+// keeps 1 for the answer "no", and ends with exitNoAnswer where it could not find out. A name that the server does not know counts as a
+// wrong command line.
 const (
 	exitOK       = 0
 	exitFailed   = 1
@@ -50,7 +51,8 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 // failed marks err as a failed operation, unless it is nil or about the command line.
 func failed(err error) error {
 	var usage *usageError
-	if err == nil || errors.As(err, &usage) {
+	var judged *failedError
+	if err == nil || errors.As(err, &usage) || errors.As(err, &judged) {
 		return err
 	}
 	return &failedError{err: err, status: exitFailed}
@@ -88,7 +90,7 @@ func aboutResource(key resources.Key, err error) error {
 		} else if near := nearestIn(answer); near != "" {
 			advice = near
 		}
-		return &advised{fmt.Errorf("there is no %s", key), advice}
+		return unknown(key, &advised{fmt.Errorf("there is no %s", key), advice})
 	}
 	if len(answer.InvalidParameters) == 0 {
 		return fmt.Errorf("%s: %s: %s", key, answer.Title, answer.Detail)

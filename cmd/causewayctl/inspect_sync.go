@@ -148,7 +148,7 @@ func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string
 	if zone != "" {
 		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), t)
 		if api.IsNotFound(err) {
-			return nil, &advised{fmt.Errorf("the server knows no zone %s", zone), "causewayctl get zones, asked of the global, lists them"}
+			return nil, unknownZone(zone, err)
 		}
 		return []*syncSession{s}, err
 	}

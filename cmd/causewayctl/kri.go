@@ -25,7 +25,20 @@ func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error
 	err := client.JSON(ctx, api.Request{Path: "/_kri/" + url.PathEscape(arg)}, it)
 	if answer := (*api.Error)(nil); errors.As(err, &answer) && api.IsNotFound(err) {
 		advice := cmp.Or(nearestIn(answer), "the server may not have it yet, or --address may name another one")
-		return nil, &advised{fmt.Errorf("there is no %s", arg), advice}
+		return nil, unknown(keyOfKRI(arg), &advised{fmt.Errorf("there is no %s", arg), advice})
 	}
 	return it, err
+}
+
+// keyOfKRI is where the resource would be that a KRI names, as it is called at home.
+func keyOfKRI(text string) resources.Key {
+	kri, err := resources.ParseKRI(text)
+	if err != nil {
+		return resources.Key{}
+	}
+	d, ok := resources.LookupShort(kri.Short)
+	if !ok {
+		return resources.Key{}
+	}
+	return resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name}
 }

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               startServer,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "identity": identity, "eventually": eventually,
+			"exits": exits, "unknown-names": unknownNames, "mode": mode, "identity": identity, "eventually": eventually,
 		},
 		UpdateScripts: os.Getenv("UPDATE") != "",
 	})

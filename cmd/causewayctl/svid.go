@@ -108,7 +108,7 @@ func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key,
 	signed := &svidResponse{}
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_svid", Query: query, Body: body}, signed)
 	if api.IsNotFound(err) {
-		return nil, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err), "only the Dataplane's own zone makes its identity: --address has to name that zone"}
+		return nil, unknown(dataplane, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err), "only the Dataplane's own zone makes its identity: --address has to name that zone"})
 	}
 	if err != nil {
 		return nil, aboutResource(dataplane, err)

@@ -82,7 +82,7 @@ func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, z
 	var answer zoneActed
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: zonePath(zone, a.path), Body: body}, &answer)
 	if api.IsNotFound(err) {
-		return &advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"}
+		return unknownZone(zone, err)
 	}
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (c *cli) orderZone(ctx context.Context, client *api.Client, zone, path stri
 	}
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: zonePath(zone, path), Body: body}, answer)
 	if api.IsNotFound(err) {
-		return &advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"}
+		return unknownZone(zone, err)
 	}
 	return aboutResource(resources.Key{Type: resources.TypeZone, Name: zone}, err)
 }

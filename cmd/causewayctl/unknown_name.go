@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// unknownName is that the server knows nothing by a name.
+type unknownName struct {
+	err error
+	key resources.Key
+}
+
+func (e *unknownName) Error() string { return e.err.Error() }
+func (e *unknownName) Unwrap() error { return e.err }
+
+// unknown marks err as that there is nothing under key.
+func unknown(key resources.Key, err error) error { return &unknownName{err, key} }
+
+// unknownZone is what a command says of a zone that the server does not know.
+func unknownZone(zone string, err error) error {
+	return unknown(resources.Key{Type: resources.TypeZone, Name: zone},
+		&advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"})
+}
+
+// withNearest has the program end with exitUsage where err is that the server does not know what was named, and says which known names
+// are the nearest, unless the server has.
+func withNearest(ctx context.Context, client *api.Client, err error) error {
+	missing := &unknownName{}
+	var answer *api.Error
+	if !errors.As(err, &missing) && !api.IsNotFound(err) {
+		return err
+	}
+	advice := ""
+	if errors.As(err, &answer) {
+		advice = nearestIn(answer)
+	}
+	if a := (*advised)(nil); advice == "" && errors.As(err, &a) {
+		advice = a.advice
+	}
+	said := strings.HasPrefix(advice, "the nearest here: ") || strings.HasPrefix(advice, "here is ")
+	if !said {
+		if names := nearestNames(ctx, client, missing.key); len(names) > 0 {
+			advice = strings.TrimSpace("the nearest here: " + strings.Join(names, ", ") + "\n  " + advice)
+		}
+	}
+	if err = (plain{err}); advice != "" {
+		err = &advised{err, advice}
+	}
+	return &failedError{err: err, status: exitUsage}
+}
+
+// plain is an error without what it wraps: its advice is given already.
+type plain struct{ err error }
+
+func (e plain) Error() string { return e.err.Error() }
+
+// nearestCount is how many names are suggested.
+const nearestCount = 3
+
+// nearestNames are known names of the same type, the most similar first. A mesh that is not there has no others beside it: then meshes are named.
+// What cannot be listed is not suggested.
+func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []string {
+	d, ok := resources.Lookup(key.Type)
+	if !ok || key.Name == "" {
+		return nil
+	}
+	items, err := listItems(ctx, client, listQuery{descriptor: d, mesh: key.Mesh})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, it := range items {
+		names = append(names, place(it.key()))
+	}
+	distance := func(name string) int { return distanceOf(name[strings.LastIndex(name, "/")+1:], key.Name) }
+	slices.SortStableFunc(names, func(a, b string) int { return distance(a) - distance(b) })
+	return names[:min(len(names), nearestCount)]
+}
+
+// distanceOf is how many letters have to be changed, put in or taken out to make b of a.
+func distanceOf(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+)
+
+// namesNothing are commands that take no name of anything a server has, or one of what need not be there: tokens are made before their
+// Dataplane, and an id is refused whether it was given out or not. A zone is adopted by what has asked, and tokens of zones are off here.
+var namesNothing = []string{
+	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck", "keys list", "lint",
+	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "secret list", "support-bundle",
+	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference", "secret set", "keys import",
+}
+
+// unknownNames runs every command that takes a name, with one that nobody has: `unknown-names`. A command that is new has to be in
+// one of the two tables.
+func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: unknown-names")
+	}
+	zone := []string{"--address", ts.Getenv("ZONE_ADDRESS")}
+	const policy = "kri_mtp_default___strikt_"
+	tried := map[string][]struct {
+		args []string
+		near string
+	}{
+		"get":                 {{[]string{"zone", "zone-2"}, "zone-1"}, {[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}, {[]string{"mesh", "defalt"}, "default"}},
+		"delete":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
+		"inspect dataplane":   {{append([]string{"bakend"}, zone...), "backend"}},
+		"inspect policy":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
+		"inspect service":     {{[]string{"nothing"}, ""}},
+		"inspect sync":        {{[]string{"--zone", "zone-2"}, "zone-1"}},
+		"rollout status":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
+		"explain":             {{append([]string{"--to", "bakend", "--from", "spiffe://a/b"}, zone...), "backend"}},
+		"report shadow":       {{append([]string{"--policy", policy}, zone...), ""}},
+		"suggest permissions": {{append([]string{"--dataplane", "bakend"}, zone...), "backend"}},
+		"keys retire":         {{[]string{"token-signing", "nothing"}, ""}},
+		"keys rotate":         {{[]string{"nothing"}, ""}},
+		"secret delete":       {{append([]string{"nothing"}, zone...), ""}},
+		"svid":                {{append([]string{"bakend", "--out-dir", ts.MkAbs("svid")}, zone...), "backend"}},
+		"zone accept-deletes": {{[]string{"zone-2"}, "zone-1"}},
+		"zone resync":         {{[]string{"zone-2"}, "zone-1"}},
+		"zone revoke":         {{[]string{"zone-2", "--yes"}, "zone-1"}},
+		"zone enable":         {{[]string{"zone-2"}, "zone-1"}},
+		"zone disable":        {{[]string{"zone-2"}, "zone-1"}},
+		"zone delete":         {{[]string{"zone-2", "--yes"}, "zone-1"}},
+	}
+	var failed []string
+	for _, path := range leaves(newRoot(&cli{}), "") {
+		if slices.Contains(namesNothing, path) {
+			continue
+		}
+		if tried[path] == nil {
+			ts.Logf("%s: is in neither table: say with which name it is tried, or that it takes none", path)
+			failed = append(failed, path)
+		}
+		for _, one := range tried[path] {
+			full := append(strings.Fields(path), one.args...)
+			cmd := exec.Command(filepath.Join(programs, "causewayctl"), full...) //nolint:gosec // the program under test
+			cmd.Env = append(cmd.Environ(), addressEnv+"="+ts.Getenv(addressEnv))
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			err := cmd.Run()
+			status := 0
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				status = exit.ExitCode()
+			}
+			if status != exitUsage || !strings.Contains(said.String(), one.near) {
+				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s", full, status, exitUsage, one.near, &said)
+				failed = append(failed, path)
+			}
+		}
+	}
+	if len(failed) > 0 {
+		ts.Fatalf("unknown names are not told as such by %q", failed)
+	}
+}
+
+// leaves are the commands that do something, by their path.
+func leaves(cmd *cobra.Command, above string) []string {
+	var out []string
+	for _, child := range cmd.Commands() {
+		path := strings.TrimSpace(above + " " + child.Name())
+		if child.HasSubCommands() {
+			out = append(out, leaves(child, path)...)
+			continue
+		}
+		out = append(out, path)
+	}
+	return out
+}
