@@ -58,17 +58,13 @@ series:
 func TestMetricsMove(t *testing.T) {
 	m := newCluster(t)
 	var err error
-	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{})
+	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{Anonymous: true})
 	m.must(err)
 	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
 	m.must(err)
 	t.Cleanup(func() { _ = link.Close() })
-	for _, name := range []string{"ab", "a"} { // to a, another namespace is the system's than to the global: what a takes there, the global refuses
-		config := cluster.ZoneConfig{Name: name, Global: m.global, Link: link}
-		if name == "a" {
-			config.Args = []string{"--system-namespace", "its-system"}
-		}
-		m.zones[name], err = m.StartZone(t.Context(), config)
+	for _, name := range []string{"ab", "a"} {
+		m.zones[name], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: m.global, Link: link})
 		m.must(err)
 		m.must(m.zones[name].WaitMesh(t.Context(), "default"))
 	}
@@ -92,10 +88,10 @@ func TestMetricsMove(t *testing.T) {
 	m.shows(zone, 1, "causeway_xds_proxies")
 	m.shows(zone, 1, "causeway_xds_proxies_by_state", `state="settled"`)
 
+	foreign := m.foreignZone("foreign", nil)
 	m.moves(m.global, func() {
-		const both = `from: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1s}}], to: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1s}}]`
-		m.apply(m.zones["a"], `{type: MeshTimeout, mesh: default, namespace: its-system, name: p, spec: {`+both+`}}`)
-	}, []string{"causeway_kds_refusals_total", `type="MeshTimeout"`}, []string{"causeway_kds_refused", `zone="a"`, `type="MeshTimeout"`})
+		m.must(foreign.Offer(foreignService("broken", `{"ports":[{"port":700000}]}`)))
+	}, []string{"causeway_kds_refusals_total", `type="MeshService"`}, []string{"causeway_kds_refused", `zone="foreign"`, `type="MeshService"`})
 
 	link.Set(cluster.Weather{Cut: true})
 	m.shows(m.global, 0, "causeway_kds_connected", `zone="ab"`)
