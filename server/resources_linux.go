@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -14,9 +16,13 @@ func diskRoom(dir string) (room, error) {
 	return room{free: s.Bavail * size, size: s.Blocks * size, freeFiles: s.Ffree, files: s.Files}, nil
 }
 
-// descriptors counts those that are open, without the one that counting takes.
+// descriptors counts those that are open, without the one that counting takes. Errors: errors.ErrUnsupported where nothing tells, and the
+// operating system's.
 func descriptors() (open, limit uint64, err error) {
 	folder, err := os.Open("/proc/self/fd")
+	if errors.Is(err, fs.ErrNotExist) { // a root folder without /proc, such as that of a service with little in it
+		return 0, 0, errors.ErrUnsupported
+	}
 	if err != nil {
 		return 0, 0, err
 	}

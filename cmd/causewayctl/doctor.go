@@ -159,7 +159,8 @@ func (d *diagnosis) print(w io.Writer) error {
 			fmt.Fprintf(w, "  what to do:     %s\n", f.Do)
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d problems, %d warnings, %d not looked at\n", d.count(findingProblem), d.count(findingWarning), d.count(findingUnknown))
+	_, err := fmt.Fprintf(w, "\n%s, %s, %d not looked at\n",
+		counted(d.count(findingProblem), "problem"), counted(d.count(findingWarning), "warning"), d.count(findingUnknown))
 	return err
 }
 

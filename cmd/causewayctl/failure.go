@@ -112,11 +112,15 @@ func nearestIn(answer *api.Error) string {
 
 // refused is the error for documents that cannot be stored, one line for each problem.
 func refused(lines []string) error {
-	what := "1 problem"
-	if len(lines) > 1 {
-		what = fmt.Sprintf("%d problems", len(lines))
+	return fmt.Errorf("%s, nothing was stored\n%s", counted(len(lines), "problem"), strings.Join(lines, "\n"))
+}
+
+// counted is so many of a thing: 1 problem, 2 problems.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return fmt.Errorf("%s, nothing was stored\n%s", what, strings.Join(lines, "\n"))
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // report prints an error for people and returns the exit status that goes with it. command is what was run, for the

@@ -123,5 +123,5 @@ func findingsCount(findings []explain.Finding) string {
 			errors++
 		}
 	}
-	return fmt.Sprintf("%d errors, %d warnings", errors, len(findings)-errors)
+	return counted(errors, "error") + ", " + counted(len(findings)-errors, "warning")
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -27,8 +28,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := s.judge(r, resources.VerbDelete, key, s.config.Store.Snapshot().Get(key)); err != nil {
 		return err
 	}
+	reader := s.Reader(r)
 	batch := store.Batch{Ops: []store.Op{{Delete: key}}, Check: func(state store.Snapshot) error {
-		if err := s.checkDelete(state, d, key); err != nil {
+		if err := s.checkDelete(state, d, key, reader); err != nil {
 			return err
 		}
 		return s.checkWithdrawal(r.Context(), state, key)
@@ -47,7 +49,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkDelete runs under the write lock.
-func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key resources.Key) error {
+func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key resources.Key, reader *Reader) error {
 	old := state.Get(key)
 	if old != nil {
 		if invalid := s.checkOwner(old); invalid != nil {
@@ -64,29 +66,48 @@ func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key 
 	}
 	switch d.Type {
 	case resources.TypeMesh:
-		return checkMeshUnused(state, key.Name)
+		return checkMeshUnused(state, key.Name, reader)
 	case resources.TypeZone:
 		return s.checkZoneOffline(key.Name)
 	}
 	return nil
 }
 
+// mostNamed is how many of the resources that are in the way of a deletion an answer names.
+const mostNamed = 5
+
 // checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. What zones publish in each mesh by
-// themselves does not count: they withdraw it once the mesh is gone.
-func checkMeshUnused(state store.Snapshot, mesh string) error {
+// themselves, their trust, is not in the way. What the asker may not read is counted and not named.
+func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
+	var named []string
+	more, hidden := 0, 0
 	for _, d := range resources.Descriptors() {
 		if d.Scope != resources.ScopeMesh {
 			continue
 		}
 		for r := range state.List(store.Query{Type: d.Type, Mesh: mesh}) {
-			if r.Type == resources.TypeMeshTrust && resources.IsZoneTrustName(r.DisplayName(), r.Zone()) {
-				continue
+			switch {
+			case r.Type == resources.TypeMeshTrust && resources.IsZoneTrustName(r.DisplayName(), r.Zone()):
+			case !reader.May(r):
+				hidden++
+			case len(named) < mostNamed:
+				named = append(named, r.Key.String())
+			default:
+				more++
 			}
-			return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete what is in it first").
-				WithField("mesh", "%s is in it", r.Key)
 		}
 	}
-	return nil
+	if len(named)+hidden == 0 {
+		return nil
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	if hidden > 0 {
+		named = append(named, fmt.Sprintf("%d that you may not read", hidden))
+	}
+	return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete what is in it first").
+		WithField("mesh", "in it: %s", strings.Join(named, ", "))
 }
 
 // checkZoneOffline refuses to delete a zone that is connected: it would register itself again.
