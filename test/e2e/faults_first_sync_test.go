@@ -14,11 +14,15 @@ import (
 // TestFaultsFirstSync: while a zone gets all policies for the first time, it and its global are killed in turn, again and again. It comes to
 // have all, each once, and what was written meanwhile.
 func TestFaultsFirstSync(t *testing.T) {
-	policies, kills := 5_000, 4
+	policies, kills, weather := 5_000, 4, cluster.Weather{BytesPerSecond: 2 << 20} // so that so few take a while
 	if *faultsLong {
-		policies, kills = 100_000, 20
+		policies, kills, weather = 100_000, 20, cluster.Weather{}
 	}
 	m := newMesh(t)
+	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
+	m.must(err)
+	t.Cleanup(func() { _ = link.Close() })
+	link.Set(weather)
 	for begin := 0; begin < policies; begin += 1000 {
 		var documents bytes.Buffer
 		for i := begin; i < begin+1000; i++ {
@@ -27,7 +31,7 @@ func TestFaultsFirstSync(t *testing.T) {
 		_, err := m.CTL(t.Context(), m.global, &documents, "apply", "-f", "-")
 		m.must(err)
 	}
-	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global})
+	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Link: link})
 	m.must(err)
 	random := rand.New(rand.NewPCG(*crashSeed, 16))
 	inTheMiddle := 0
