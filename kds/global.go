@@ -258,13 +258,7 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	if err != nil {
 		return toStatus(err)
 	}
-	sender := newSender(senderConfig{
-		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
-		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over, features: s.features,
-		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
-		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
-		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, GlobalToZone),
-	})
+	sender := g.senderOf(s, data)
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
 	return g.serve(s, GlobalToZone,
 		func() error { return receiveAll(s.ctx, sender.left(checked(stream.Recv, checkRequest)), requests) },
@@ -273,6 +267,18 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 			defer g.pacer.leave(sender)
 			return sender.run(s.ctx, stream, requests)
 		})
+}
+
+// senderOf makes the sender of a session. It is a function of its own, as receiverOf is, because the caller waits for as long as the session
+// lasts: what a stack holds meanwhile decides whether the collector halves it, for each zone.
+func (g *Global) senderOf(s *session, data *zoneData) *sender {
+	return newSender(senderConfig{
+		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
+		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over, features: s.features,
+		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
+		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
+		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, GlobalToZone),
+	})
 }
 
 // serve runs one stream of a session, with a goroutine of its own to read it. The session ends with the stream, however that ends.
@@ -288,19 +294,24 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 		return toStatus(err)
 	}
 	responses := make(chan *discovery.DeltaDiscoveryResponse)
-	receiver := newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: cmp.Or(s.system, g.config.SystemNamespace), OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
-		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
-		quota: &quota{limits: g.config.Limits}, over: data.over,
-		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
-		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, ZoneToGlobal),
-	})
+	receiver := g.receiverOf(s, data)
 	return g.serve(s, ZoneToGlobal,
 		func() error { return receiveAll(s.ctx, checked(stream.Recv, checkResponse), responses) },
 		func() error {
 			s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: ZoneToGlobal})
 			return receiver.run(s.ctx, stream, responses)
 		})
+}
+
+// receiverOf makes the receiver of a session.
+func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
+	return newReceiver(receiverConfig{
+		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: cmp.Or(s.system, g.config.SystemNamespace), OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
+		quota: &quota{limits: g.config.Limits}, over: data.over,
+		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
+		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, ZoneToGlobal),
+	})
 }
 
 // HealthCheck implements ControlServer. The header announces our features: a zone reads them before it opens streams.
