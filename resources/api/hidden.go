@@ -48,15 +48,7 @@ func (s *Server) sealed(doc, old *resources.Resource) (*resources.Resource, erro
 
 // reveal answers POST .../_reveal: one resource with its secrets in the clear, for who may read secrets. It is in the audit log.
 func (s *Server) reveal(w http.ResponseWriter, r *http.Request) error {
-	d, err := descriptorOf(r)
-	if err != nil {
-		return err
-	}
-	key, err := keyOf(r, d)
-	if err != nil {
-		return err
-	}
-	found, err := s.find(r, s.view(), resources.VerbRead, key)
+	found, err := s.named(r)
 	if err != nil {
 		return err
 	}

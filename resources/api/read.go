@@ -73,16 +73,21 @@ func keyOf(r *http.Request, d *resources.Descriptor) (resources.Key, error) {
 	return k, nil
 }
 
-func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
+// named is the resource that a request's path names, when its asker may read it.
+func (s *Server) named(r *http.Request) (*resources.Resource, error) {
 	d, err := descriptorOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key, err := keyOf(r, d)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := s.find(r, s.view(), resources.VerbRead, key)
+	return s.find(r, s.view(), resources.VerbRead, key)
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.named(r)
 	if err != nil {
 		return err
 	}
