@@ -26,8 +26,9 @@ type gate struct {
 	clones    *clones
 	issuer    *tokens.Issuer
 	replicas  *replicas
-	// incarnation names the store.
+	// incarnation names the store, lineage tells one from an older copy of it.
 	incarnation string
+	lineage     *lineage
 }
 
 // openGate opens the secrets of the store and makes those that are missing.
@@ -46,6 +47,10 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 	if err != nil {
 		return nil, err
 	}
+	past, err := beginLineage(ctx, durable, keeper, incarnation, c.Store.Kind == backend.Etcd)
+	if err != nil {
+		return nil, err
+	}
 	audit := auditTo(guard.Audit(), c.Log)
 	members := newMembers(keeper, c.Now)
 	rotations, err := newRotations(ctx, authority, members, audit, c.Log)
@@ -53,7 +58,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	return &gate{
-		config: c, incarnation: incarnation, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
+		config: c, incarnation: incarnation, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
 		admission: &admission{
 			store: durable, members: members, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,

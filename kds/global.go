@@ -57,6 +57,8 @@ type GlobalConfig struct {
 	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
 	// one does not have it. Empty is not announced.
 	Incarnation string
+	// Compare says where the store is, and whether it is the one of which a zone has seen that much; nil compares nothing.
+	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
 	// Replica is this server's instance among those that share Store: which of them has a zone is then noted there. Empty for a
 	// server that has its store to itself.
 	Replica string
@@ -325,11 +327,30 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	if g.config.Incarnation != "" {
 		header.Append(metadataIncarnation, g.config.Incarnation)
 	}
+	if err := g.compare(ctx, parseSeen(md.Get(metadataSeen)), header); err != nil {
+		return nil, toStatus(err)
+	}
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err
 	}
 	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: time.Now(), Zone: zone, Peer: &Peer{AuthTokenProvided: len(md.Get(metadataAuthorization)) > 0}})
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(g.config.HealthInterval)}, nil
+}
+
+// compare adds where the store is to the header, and whether it has what a zone has seen of it.
+func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) error {
+	if g.config.Compare == nil {
+		return nil
+	}
+	now, continues, err := g.config.Compare(ctx, seen)
+	if err != nil {
+		return err
+	}
+	header.Append(metadataPoint, now.String())
+	if !continues {
+		header.Append(metadataForgotten, seen.String())
+	}
+	return nil
 }
 
 // HoldAdminStream implements ControlServer: zones of the ecosystem open these streams and expect them to stay.

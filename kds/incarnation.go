@@ -2,6 +2,7 @@ package kds
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,8 +31,8 @@ type Incarnations interface {
 	Accept(ctx context.Context, incarnation string) error
 }
 
-// NewStore says that the store behind the global is not the one that the zone knew: it was restored from a backup, or begun
-// anew. Until the zone has come to terms with it, nothing is deleted because a list does not name it.
+// NewStore says that the store behind the global is not the one that the zone knew: it was restored from a backup, begun anew, or
+// put back to what it was, which the two names end in. Until the zone has come to terms with it, nothing is deleted because a list does not name it.
 type NewStore struct {
 	// Known is the incarnation that the zone knew, Announced the one that it meets.
 	Known     string    `json:"known"`
@@ -48,19 +49,26 @@ func (n *NewStore) valid() bool {
 // no removal is held: then the store has caught up, or an operator has accepted what it lacks. Safe for concurrent use.
 type acquaintance struct {
 	kept   Incarnations
+	known  *Known
 	ledger *ledger
 	log    *slog.Logger
 
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
 	strange *NewStore
+	// announced is the incarnation of this session, and point where its store was last; guarded by mu.
+	announced string
+	point     Seen
 	// compared are the types of which this session has had a whole list or answer; guarded by mu.
 	compared map[resources.Type]bool
 }
 
-// meet begins a session with a global that announced an incarnation, empty for one that announces none.
-func (a *acquaintance) meet(ctx context.Context, announced string) error {
-	if a.kept == nil || announced == "" {
+// meet begins a session with a global that said what its store is.
+func (a *acquaintance) meet(ctx context.Context, h health) error {
+	a.mu.Lock()
+	a.announced, a.point = h.incarnation, h.point
+	a.mu.Unlock()
+	if a.kept == nil || h.incarnation == "" {
 		a.settle(nil)
 		return nil
 	}
@@ -68,27 +76,67 @@ func (a *acquaintance) meet(ctx context.Context, announced string) error {
 	if err != nil {
 		return err
 	}
-	switch known {
-	case announced:
-		a.settle(nil)
-	case "":
-		if err := a.kept.Accept(ctx, announced); err != nil {
+	switch {
+	case known == "":
+		if err := a.kept.Accept(ctx, h.incarnation); err != nil {
 			return err
 		}
 		a.settle(nil)
-	default:
-		a.settle(&NewStore{Known: known, Announced: announced, Since: time.Now()})
+	case known != h.incarnation:
+		a.settle(&NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
 		a.log.Warn("the store of the global is not the one that this zone knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
-			"known", known, "announced", announced)
+			"known", known, "announced", h.incarnation)
+	case h.forgotten:
+		a.settle(rolledBack(known, a.known.seenOf(), h.point))
+		a.log.Warn("the store of the global is an older copy of the one that this zone knew: its disk or file was put back; nothing is deleted for what it lacks until it has that again or an operator accepts it",
+			"store", known, "seen", a.known.seenOf().String(), "is_at", h.point.String())
+	default:
+		a.settle(nil)
 	}
+	a.sees(h.point)
 	return nil
+}
+
+// rolledBack says that a store has not come from what was seen of it.
+func rolledBack(incarnation string, seen, now Seen) *NewStore {
+	at := func(revision uint64) string {
+		suffix := fmt.Sprintf("@%d", revision)
+		return incarnation[:min(len(incarnation), maxIncarnation-len(suffix))] + suffix
+	}
+	return &NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
+}
+
+// sees notes where the store of this session is, unless it is a strange one: then what was seen before counts.
+func (a *acquaintance) sees(now Seen) {
+	if now.Word == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.point = now
+	if a.strange != nil {
+		return
+	}
+	if was := a.known.seenOf(); was.Word == now.Word {
+		now.Most = max(now.Most, was.Most)
+	}
+	a.known.see(now)
+}
+
+// hears notes that the store has come to a revision.
+func (a *acquaintance) hears(revision uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.strange == nil && a.point.Word != "" {
+		a.known.seeMost(revision)
+	}
 }
 
 // settle begins a session.
 func (a *acquaintance) settle(strange *NewStore) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if strange != nil && a.strange != nil && a.strange.Announced == strange.Announced {
+	if strange != nil && a.strange != nil && a.strange.Known == strange.Known {
 		strange.Since = a.strange.Since
 	}
 	a.strange, a.compared = strange, map[resources.Type]bool{}
@@ -126,10 +174,13 @@ func (a *acquaintance) review(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := a.kept.Accept(ctx, a.strange.Announced); err != nil {
+	if err := a.kept.Accept(ctx, a.announced); err != nil {
 		return err
 	}
-	a.log.Info("came to terms with the store of the global: nothing that this zone has of it is missing there", "incarnation", a.strange.Announced)
+	if a.point.Word != "" {
+		a.known.see(a.point)
+	}
+	a.log.Info("came to terms with the store of the global: nothing that this zone has of it is missing there", "incarnation", a.announced)
 	a.strange = nil
 	return nil
 }

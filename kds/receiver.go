@@ -305,6 +305,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if v.met == nil {
 		return nil
 	}
+	v.met.hears(said.revision)
 	if (said.list || said.resume) && !said.more {
 		v.met.whole(d.Type)
 	}

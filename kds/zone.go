@@ -135,7 +135,7 @@ func NewZone(c ZoneConfig) *Zone {
 	z := &Zone{started: time.Now(), config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
 	z.encoder = NewEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &acquaintance{kept: c.Incarnations, ledger: z.ledger, log: c.Log}
+	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log}
 	return z
 }
 
@@ -160,7 +160,7 @@ func (z *Zone) session(ctx context.Context) error {
 		return err
 	}
 	s.features = health.features
-	if err := z.met.meet(s.ctx, health.incarnation); err != nil {
+	if err := z.met.meet(s.ctx, health); err != nil {
 		return err
 	}
 	down, err := openGlobalToZone(s.ctx, conn)
@@ -270,12 +270,18 @@ type health struct {
 	interval    time.Duration
 	features    Features
 	incarnation string
+	// point is where the store is, nothing from a global that does not say; forgotten is there when it is not the one that was seen.
+	point     Seen
+	forgotten bool
 }
 
 // checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain.
 func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
 	defer cancel()
+	if seen := z.known.seenOf().String(); seen != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen)
+	}
 	var header metadata.MD
 	resp, err := healthCheck(ctx, conn, grpc.Header(&header))
 	if status.Code(err) == codes.Unimplemented {
@@ -290,7 +296,10 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, 
 	} else {
 		interval = min(max(interval, shortestHealth), longestHealth)
 	}
-	return health{interval, ParseFeatures(header.Get(metadataFeatures)), incarnationOf(header)}, nil
+	return health{
+		interval: interval, features: ParseFeatures(header.Get(metadataFeatures)), incarnation: incarnationOf(header),
+		point: parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
+	}, nil
 }
 
 // keepHealthy calls HealthCheck at the interval; zero means that the global has no such method.
@@ -308,6 +317,7 @@ func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval 
 			return err
 		}
 		interval = next.interval
+		z.met.sees(next.point)
 	}
 	<-ctx.Done()
 	return errors.Join(context.Cause(ctx))

@@ -55,7 +55,7 @@ func sessionFindings(s *syncSession) []finding {
 	}
 	if s.NewStore != nil {
 		out = append(out, finding{
-			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, or begun anew",
+			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, rolled back or begun anew",
 			"the zone deletes nothing for what that store lacks, until somebody agrees",
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
 		})

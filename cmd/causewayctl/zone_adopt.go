@@ -110,7 +110,7 @@ func (s *syncSession) newStoreLines() []string {
 	}
 	why := ""
 	if s.NewStore != nil {
-		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, or begun anew: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
+		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, rolled back or begun anew: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
 	}
 	return []string{fmt.Sprintf("%s: the zone holds removals (%d)%s; give the global back what is missing, or ask the zone: causewayctl zone accept-deletes %s --address ZONE",
 		s.Zone, held, why, s.Zone)}

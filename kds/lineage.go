@@ -1,0 +1,125 @@
+package kds
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// LineageSecret is the secret in a global's store with its Lineage.
+const LineageSecret = "store-lineage" //nolint:gosec // the name of a secret
+
+const (
+	// metadataSeen is the header of HealthCheck's request in which a zone says how much it has seen of the store, metadataPoint that of the
+	// answer which says where the store is, and metadataForgotten the one that is there when it is not the store that was seen.
+	metadataSeen, metadataPoint, metadataForgotten = "causeway-store-seen", "causeway-store-point", "causeway-store-forgotten"
+
+	// mostStarts is how many starts a lineage remembers: a zone that has been away for more holds what it would remove.
+	mostStarts = 1024
+)
+
+// Lineage is what a store knows of its own past: the servers that were started on it. A store that was put back to what it was, by
+// whatever means, lacks the starts that came after, or has another next start at an earlier revision than was seen.
+type Lineage struct {
+	// Store is the incarnation that it is about.
+	Store string `json:"store"`
+	// Shared: several servers write the store, so that a start does not end what those before it write.
+	Shared bool `json:"shared,omitempty"`
+	// Starts are the last ones, the oldest first.
+	Starts []Start `json:"starts"`
+}
+
+// Start is one start of a server: a word that nobody else has, and the revision by which it was noted.
+type Start struct {
+	Word     string `json:"word"`
+	Revision uint64 `json:"revision,omitempty"`
+}
+
+// Begin adds a start, whose revision is that of the write which keeps the lineage.
+func (l *Lineage) Begin() {
+	l.Starts = append(l.Starts, Start{Word: rand.Text()[:nonceLength]})
+	if n := len(l.Starts) - mostStarts; n > 0 {
+		l.Starts = slices.Clone(l.Starts[n:])
+	}
+}
+
+// ParseLineage reads what Encode wrote and was kept at a revision.
+func ParseLineage(raw []byte, revision uint64) (*Lineage, error) {
+	l := &Lineage{}
+	if err := json.Unmarshal(raw, l); err != nil {
+		return nil, fmt.Errorf("the lineage of the store: %w", err)
+	}
+	if len(l.Starts) == 0 {
+		return nil, errors.New("the lineage of the store: it has no start")
+	}
+	l.Starts[len(l.Starts)-1].Revision = revision
+	return l, nil
+}
+
+// Encode is the form in which a lineage is kept.
+func (l *Lineage) Encode() ([]byte, error) { return json.Marshal(l) }
+
+// Point is where the store is, at a revision.
+func (l *Lineage) Point(revision uint64) Seen {
+	return Seen{Word: l.Starts[len(l.Starts)-1].Word, At: revision, Most: revision}
+}
+
+// Continues reports whether a store of this lineage, which is at a revision now, has all that was seen of it.
+func (l *Lineage) Continues(seen Seen, revision uint64) bool {
+	if seen.Word == "" {
+		return true
+	}
+	if seen.Most > revision {
+		return false
+	}
+	i := slices.IndexFunc(l.Starts, func(s Start) bool { return s.Word == seen.Word })
+	if i < 0 {
+		return false
+	}
+	if i+1 == len(l.Starts) {
+		return true
+	}
+	had := seen.Most
+	if l.Shared {
+		had = seen.At
+	}
+	return had <= l.Starts[i+1].Revision
+}
+
+// Seen is how much somebody has seen of a store.
+type Seen struct {
+	// Word is that of the store's last start, when it was at the revision At.
+	Word string `json:"word"`
+	At   uint64 `json:"at"`
+	// Most is the latest revision that was heard of while Word was that of the last start, as far as is known.
+	Most uint64 `json:"most"`
+}
+
+// String is the form on the wire; empty for nothing.
+func (s Seen) String() string {
+	if s.Word == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", s.Word, s.At, s.Most)
+}
+
+// parseSeen reads String's form; what is not of it is nothing seen.
+func parseSeen(values []string) Seen {
+	if len(values) != 1 || len(values[0]) > maxIncarnation {
+		return Seen{}
+	}
+	parts := strings.Split(values[0], ":")
+	if len(parts) != 3 || !isWord(parts[0]) {
+		return Seen{}
+	}
+	at, err := strconv.ParseUint(parts[1], 10, 64)
+	most, err2 := strconv.ParseUint(parts[2], 10, 64)
+	if err != nil || err2 != nil || at > most {
+		return Seen{}
+	}
+	return Seen{Word: parts[0], At: at, Most: most}
+}

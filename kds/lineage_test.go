@@ -1,0 +1,62 @@
+package kds
+
+import "testing"
+
+// TestLineageKnowsWhatWasSeen: a store that was put back does not continue what was seen of it, however far it has come since.
+func TestLineageKnowsWhatWasSeen(t *testing.T) {
+	starts := []Start{{"a", 10}, {"b", 100}, {"c", 200}}
+	for name, tt := range map[string]struct {
+		seen     Seen
+		revision uint64
+		alone    bool // a server that has its store to itself
+		shared   bool // replicas
+	}{
+		"nothing":                            {Seen{}, 5, true, true},
+		"all of it":                          {Seen{"c", 200, 300}, 300, true, true},
+		"less":                               {Seen{"c", 200, 250}, 300, true, true},
+		"more than it has":                   {Seen{"c", 200, 301}, 300, false, false},
+		"a start before":                     {Seen{"b", 100, 200}, 300, true, true},
+		"more than it had at the next start": {Seen{"b", 100, 201}, 300, false, true}, // replicas wrote beside each other
+		"more than it had, known when the word was last": {Seen{"b", 201, 201}, 300, false, false},
+		"a start that it does not have":                  {Seen{"x", 150, 150}, 300, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for shared, want := range map[bool]bool{false: tt.alone, true: tt.shared} {
+				l := &Lineage{Starts: starts, Shared: shared}
+				if got := l.Continues(tt.seen, tt.revision); got != want {
+					t.Errorf("shared %v: %v, want %v", shared, got, want)
+				}
+			}
+			if back := parseSeen([]string{tt.seen.String()}); back != tt.seen {
+				t.Errorf("%+v came back as %+v", tt.seen, back)
+			}
+		})
+	}
+}
+
+// TestLineageIsBounded: it remembers the last starts, and what it kept is what is read.
+func TestLineageIsBounded(t *testing.T) {
+	l := &Lineage{Store: "s"}
+	for i := range uint64(mostStarts + 10) {
+		l.Begin()
+		raw, err := l.Encode()
+		if err == nil {
+			l, err = ParseLineage(raw, i+1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first, n := l.Starts[0].Revision, len(l.Starts); n != mostStarts || first != 11 {
+		t.Errorf("%d starts, the first at %d", n, first)
+	}
+}
+
+// TestWhatIsNoPoint: a peer's word of another form is nothing seen.
+func TestWhatIsNoPoint(t *testing.T) {
+	for _, said := range [][]string{nil, {""}, {"w:1:2", "w:1:2"}, {"w:1"}, {"w:2:1"}, {"w:-1:2"}, {"a b:1:2"}, {"w:1:99999999999999999999"}} {
+		if got := parseSeen(said); got != (Seen{}) {
+			t.Errorf("%q is %+v", said, got)
+		}
+	}
+}
