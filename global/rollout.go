@@ -1,6 +1,7 @@
 package global
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -88,16 +89,19 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	name := kds.ProxyBehind{Mesh: dataplane.Mesh, Namespace: dataplane.HomeNamespace(), Name: dataplane.DisplayName()}
 	since, why := said.since, said.unknown
 	if why == "" {
-		since, why = c.disconnected(dataplane)
+		since, why = c.disconnected(dataplane, said)
 	}
 	reason, late := said.behind[name]
+	if why == "" && !late && said.more > 0 {
+		since, why = said.since, fmt.Sprintf("%s has more proxies that are behind than it names, %d,", zone, said.more)
+	}
 	switch {
 	case why != "":
 		proxies.Unknown = append(proxies.Unknown, kds.ProxyUnknown{
 			Mesh: name.Mesh, Namespace: name.Namespace, Name: name.Name, Zone: zone, Reason: why, Since: since,
 		})
 	case late || !said.has:
-		name.Reason = reason
+		name.Reason, name.Zone = reason, zone
 		proxies.Behind = append(proxies.Behind, name)
 	case c.selection.Enforced():
 		proxies.Enforced++
@@ -113,6 +117,9 @@ type word struct {
 	// unknown is why its word counts for nothing now, empty when it counts; since is since when.
 	unknown string
 	since   time.Time
+	// more are behind without being named; streams counts those that the report tells of.
+	more    int
+	streams uint32
 }
 
 func (c *counting) word(zone string) *word {
@@ -129,14 +136,18 @@ func (c *counting) word(zone string) *word {
 	case report.Received.Before(session):
 		w.since, w.unknown = report.Received, zone+" has told nothing of its proxies, though it is back,"
 		return w
+	case zone == of.Zone() && report.Own == 0:
+		w.since, w.unknown = report.Received, zone+" does not say which of its own policies its proxies have,"
+		return w
 	case zone == of.Zone(): // its own: it reports again once the global has acknowledged
-		w.has = report.Received.After(of.ModificationTime)
+		w.has = c.sync.Covers(zone, report, of.Type)
 	default:
 		w.has = report.Applied[of.Type] >= of.Revision
 	}
+	w.more, w.streams, w.since = report.More, report.Streams, report.Received
 	for _, p := range report.Behind {
 		reason := p.Reason
-		p.Reason = ""
+		p.Reason, p.Zone = "", ""
 		w.behind[p] = reason
 	}
 	return w
@@ -154,18 +165,20 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 	return since, zone + " offline"
 }
 
-// disconnected says since when the Dataplane's proxy is not connected to its zone, by its insight, and how that is called; empty for
-// one that is.
-func (o *rollout) disconnected(dataplane *resources.Resource) (since time.Time, why string) {
+// disconnected says since when the Dataplane's proxy is not connected to its zone, by its insight, or is so that the zone's word is
+// not about it, and how that is called; empty for one that the word is about.
+func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since time.Time, why string) {
 	key := dataplane.Key
 	key.Type = resources.TypeDataplaneInsight
 	insight := o.status.Snapshot().Get(key)
 	if insight == nil {
 		insight = o.store.Snapshot().Get(key)
 	}
-	since, connected := matching.LastConnected(insight)
+	open, since := matching.Connected(insight)
 	switch {
-	case connected:
+	case open != nil && open.GetGeneration() > said.streams:
+		return open.GetConnectTime().AsTime(), dataplane.Zone() + " has not told of it, connected"
+	case open != nil:
 		return time.Time{}, ""
 	case since.IsZero():
 		return since, "not connected, says " + dataplane.Zone()

@@ -195,7 +195,7 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 	r.part()
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Behind = r.kept, func() []ProxyBehind { return nil }
+		c.Incarnations, c.Proxies = r.kept, func() ([]ProxyBehind, uint32) { return nil, 0 }
 	})
 	told := func() SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
 	eventually(t, "the report", func() bool {

@@ -107,7 +107,7 @@ func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
 
 // waitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.
 func (r *Report) waitsFor(of *resources.Resource) bool {
-	if r.Applied[of.Type] < of.Revision {
+	if r.Applied[of.Type] < of.Revision || r.More > 0 {
 		return true
 	}
 	for _, p := range r.Behind {

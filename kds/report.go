@@ -18,8 +18,15 @@ import (
 type Report struct {
 	// Applied is, by type, the global's revision that the zone has.
 	Applied map[resources.Type]uint64 `json:"applied"`
-	// Behind are the connected proxies that have not acknowledged all that follows from it.
+	// Own is the zone's own revision up to which the proxies are told of here; zero from a zone that does not say.
+	Own uint64 `json:"own,omitempty"`
+	// Behind are the connected proxies that have not acknowledged all that follows from it; More is how many there are beside those
+	// that are named.
 	Behind []ProxyBehind `json:"behind"`
+	More   int           `json:"more,omitempty"`
+	// Streams is how many streams proxies have opened since the zone started: of one that is newer nothing is said. A
+	// DataplaneInsight counts them in its generation.
+	Streams uint32 `json:"streams,omitempty"`
 	// Held counts the removals that the zone holds, by type; NewStore is there while the global's store is not the one it knew.
 	Held     map[resources.Type]int `json:"held,omitempty"`
 	NewStore *NewStore              `json:"newStore,omitempty"`
@@ -52,6 +59,8 @@ type ProxyBehind struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// Zone is the proxy's, where another server was asked; not in a report.
+	Zone string `json:"zone,omitempty"`
 	// Reason is empty for one that has not answered yet.
 	Reason string `json:"reason,omitempty"`
 }
@@ -138,8 +147,8 @@ func (r *Report) check() error {
 			return fmt.Errorf("held: %d removals of %q", n, truncate(string(t)))
 		}
 	}
-	if len(r.Behind) > maxBehind {
-		return fmt.Errorf("it names %d proxies, want at most %d", len(r.Behind), maxBehind)
+	if len(r.Behind) > maxBehind || r.More < 0 || r.More > maxHeldCount {
+		return fmt.Errorf("it names %d proxies and %d more, want at most %d", len(r.Behind), r.More, maxBehind)
 	}
 	for i := range r.Behind {
 		p := &r.Behind[i]
@@ -164,6 +173,18 @@ func (g *Global) LastReport(zone string) *Report {
 	return nil
 }
 
+// Covers reports whether a zone's report tells of proxies that have all of what the zone wrote itself of a type, as far as that is here.
+func (g *Global) Covers(zone string, report *Report, t resources.Type) bool {
+	data := g.data(zone)
+	if data == nil || report == nil || report.Own == 0 {
+		return false
+	}
+	n := data.ledger.line(ZoneToGlobal, t, false)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return report.Own >= n.revision
+}
+
 // wakeReports is an Observer that notices what changes a report.
 type wakeReports chan struct{}
 
@@ -185,7 +206,7 @@ func (w wakeReports) wake() {
 // report tells the global about the proxies whenever something was applied, and while some are behind. A report that
 // fails is made again with the next one: it is news, not data.
 func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) error {
-	if z.config.Behind == nil || !s.features.Has(FeatureReports) {
+	if z.config.Proxies == nil || !s.features.Has(FeatureReports) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -224,8 +245,13 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 // sendReport returns how many proxies are behind.
 func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
 	applied := z.ledger.applied() // first: what the proxies answer for is at least this
-	behind := z.config.Behind()
-	report := Report{Applied: applied, Behind: behind[:min(len(behind), maxBehind)], Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status()}
+	own := z.config.Store.Snapshot().Revision()
+	behind, streams := z.config.Proxies()
+	named := min(len(behind), maxBehind)
+	report := Report{
+		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
+		Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status(),
+	}
 	raw, err := json.Marshal(report)
 	if err != nil {
 		return len(behind), err

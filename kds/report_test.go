@@ -2,6 +2,7 @@ package kds
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ func TestZoneReportsItsProxies(t *testing.T) {
 	var late atomic.Pointer[[]ProxyBehind]
 	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}})
 	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) {
-		c.Behind = func() []ProxyBehind { return *late.Load() }
+		c.Proxies = func() ([]ProxyBehind, uint32) { return *late.Load(), 1 }
 	})
 	key, spec := permission("p")
 	revision := put(t, s, written(t, globalHome, key, spec))
@@ -88,7 +89,7 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	z := startZone(t, "zone-1", g.address, own)
 	var late atomic.Pointer[[]ProxyBehind]
 	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1"}})
-	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Behind = func() []ProxyBehind { return *late.Load() } })
+	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Proxies = func() ([]ProxyBehind, uint32) { return *late.Load(), 1 } })
 	startZone(t, "zone-3", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("identity-zone-1") })
 	key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "identity-zone-1"}
 	trust := written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":[]}`)
@@ -106,6 +107,15 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 		r := ask(z, trust)
 		return r.Stored && len(r.Pending) == 0 && slices.Equal(r.Behind, []string{"zone-2"}) && len(r.Refused) == 1 && r.Refused[0].Zone == "zone-3"
 	})
+	many := make([]ProxyBehind, maxBehind+1)
+	for i := range many {
+		many[i] = ProxyBehind{Mesh: "other", Name: fmt.Sprint("dp-", i)}
+	}
+	late.Store(&many)
+	eventually(t, "a report that names not all", func() bool { return g.LastReport("zone-2").More == 1 })
+	if r := ask(z, trust); !slices.Equal(r.Behind, []string{"zone-2"}) {
+		t.Errorf("who is behind in zone-2 is not all named, and the zone counts as one that is not: %v", r)
+	}
 	late.Store(&[]ProxyBehind{})
 	eventually(t, "it to have come to the proxies", func() bool { return len(ask(z, trust).Behind) == 0 })
 	if r := ask(z, written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local"}`)); r.Stored {

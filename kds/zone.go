@@ -59,9 +59,9 @@ type ZoneConfig struct {
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface) error
 	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
-	// Behind lists the proxies that have not acknowledged all that follows from the store; nil when nobody knows, and then the
-	// global is told nothing of them.
-	Behind func() []ProxyBehind
+	// Proxies lists those that have not acknowledged all that follows from the store, and counts the streams that proxies had opened
+	// before; nil when nobody knows, and then the global is told nothing of them.
+	Proxies func() (behind []ProxyBehind, streams uint32)
 	// Incarnations keeps which incarnation of the global's store the zone has come to terms with; nil asks nothing of a global
 	// whose store is another than before.
 	Incarnations Incarnations

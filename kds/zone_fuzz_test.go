@@ -210,7 +210,7 @@ func playZone(t *testing.T, raw []byte) {
 	z := NewZone(ZoneConfig{
 		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(), MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
 		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond, AcceptDeletes: func(string, resources.Type) bool { return true },
-		Behind: func() []ProxyBehind { return nil },
+		Proxies: func() ([]ProxyBehind, uint32) { return nil, 0 },
 	})
 	ctx, cancel := withoutEnd()
 	done := make(chan error, 1)

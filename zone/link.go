@@ -31,7 +31,7 @@ type linkParts struct {
 	instance string
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
-	behind   func() []kds.ProxyBehind
+	proxies  func() ([]kds.ProxyBehind, uint32)
 	known    *kds.KnownFiles
 	// fields opens the secrets of what is in the durable store; keeper has those that have names of their own.
 	fields *secrets.Fields
@@ -65,7 +65,7 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 		Others: others, Beside: beside,
 		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
-		Validate: resources.PeerValidation(cfg.SystemNamespace), Behind: parts.behind, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
+		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
 	})
 	statuses := func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }
 	parts.registry.MustRegister(connectedGauge(link), cfg.Panics.Collector("metrics", kds.StatusCollector{Statuses: statuses}))

@@ -94,7 +94,7 @@ func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) kds
 	out := kds.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
 	key := dataplane.Key
 	key.Type = resources.TypeDataplaneInsight
-	if out.Since, _ = matching.LastConnected(status.Get(key)); out.Since.IsZero() {
+	if _, out.Since = matching.Connected(status.Get(key)); out.Since.IsZero() {
 		out.Since, out.Reason = o.started, "not seen"
 	}
 	return out

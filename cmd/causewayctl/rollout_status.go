@@ -63,11 +63,13 @@ type behindProxy struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Reason    string `json:"reason"`
+	// Zone is empty where the zone itself was asked.
+	Zone   string `json:"zone"`
+	Reason string `json:"reason"`
 }
 
 func (p behindProxy) String() string {
-	at := place(resources.Key{Mesh: p.Mesh, Namespace: p.Namespace, Name: p.Name})
+	at := proxyPlace(p.Mesh, p.Namespace, p.Name, p.Zone)
 	if p.Reason != "" {
 		at += " (" + p.Reason + ")"
 	}
@@ -79,6 +81,7 @@ type unknownProxy struct {
 	Mesh      string    `json:"mesh"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
+	Zone      string    `json:"zone"`
 	Reason    string    `json:"reason"`
 	Since     time.Time `json:"since,omitzero"`
 }
@@ -88,7 +91,16 @@ func (p unknownProxy) String() string {
 	if !p.Since.IsZero() {
 		reason += " since " + p.Since.UTC().Format(time.RFC3339)
 	}
-	return place(resources.Key{Mesh: p.Mesh, Namespace: p.Namespace, Name: p.Name}) + " (" + reason + ")"
+	return proxyPlace(p.Mesh, p.Namespace, p.Name, p.Zone) + " (" + reason + ")"
+}
+
+// proxyPlace names a proxy so that it is not taken for one of the same name in another zone.
+func proxyPlace(mesh, namespace, name, zone string) string {
+	at := place(resources.Key{Mesh: mesh, Namespace: namespace, Name: name})
+	if zone != "" {
+		at += " of " + zone
+	}
+	return at
 }
 
 // complete: nothing is left to do, and that is known.

@@ -50,7 +50,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	w.Proxy.Kill() // its zone sees it go: nobody can tell an Envoy that is cut off from one that has ended
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	for _, s := range []*cluster.Server{zone, m.global} {
-		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend (not connected since 20"}, status...)
+		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend", "(not connected since 20"}, status...)
 	}
 	m.says(m.global, 1, []string{"unknown of 1"}, append(status, "--wait", "--timeout", "2s")...)
 
@@ -62,7 +62,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	t.Cleanup(zone.Resume)
 	m.global.Kill()
 	m.must(m.global.Start(t.Context()))
-	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend (zone-1 not seen since 20",
+	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend of zone-1 (zone-1 not seen since 20",
 		"zone-1 not seen since the server started at 20"}, status...)
 	m.says(m.global, 1, []string{"problem", "not seen since the global started at 20", "when its newest certificate was issued"}, "doctor")
 	zone.Resume()

@@ -1,7 +1,6 @@
 package matching
 
 import (
-	"slices"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -52,23 +51,23 @@ func (s *Selection) NotEnforced() []string {
 	return parts
 }
 
-// LastConnected reads a DataplaneInsight, which may be nil: whether the proxy is connected, and otherwise since when it is not; zero
-// where nothing is known of a connection.
-func LastConnected(insight *resources.Resource) (since time.Time, connected bool) {
+// Connected reads a DataplaneInsight, which may be nil: the proxy's oldest open stream, nil when it has none, and then since when that
+// is so; zero where nothing is known of a connection.
+func Connected(insight *resources.Resource) (open *meshpb.DiscoverySubscription, since time.Time) {
 	if insight == nil {
-		return time.Time{}, false
+		return nil, time.Time{}
 	}
 	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
 	if err != nil {
-		return time.Time{}, false
-	}
-	if slices.ContainsFunc(spec.GetSubscriptions(), func(s *meshpb.DiscoverySubscription) bool { return s.GetDisconnectTime() == nil }) {
-		return time.Time{}, true
+		return nil, time.Time{}
 	}
 	for _, s := range spec.GetSubscriptions() {
+		if s.GetDisconnectTime() == nil {
+			return s, time.Time{}
+		}
 		if t := s.GetDisconnectTime().AsTime(); t.After(since) {
 			since = t
 		}
 	}
-	return since, false
+	return nil, since
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +58,8 @@ type Proxies struct {
 	insights *insights
 	renewals *renewals
 	metrics  *metrics
+	// streams counts those that were opened.
+	streams atomic.Uint32
 
 	mu      sync.Mutex
 	since   uint64             // guarded by mu: the revision up to which commits were worked in

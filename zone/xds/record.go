@@ -57,9 +57,15 @@ type record struct {
 // subscription is one stream; its record's mu guards it.
 type subscription struct {
 	id, instance, envoy string
-	connected, ended    time.Time
-	updated             time.Time
-	stats               [kinds]stats
+	// ordinal is its number among the streams that were opened since the start.
+	ordinal          uint32
+	connected, ended time.Time
+	updated          time.Time
+	stats            [kinds]stats
+	// asked are the kinds that the stream asks for, withheld those of them of which it cannot be told anything yet.
+	asked, withheld [kinds]bool
+	// inlined: it takes no filters of their own, they come within its listeners.
+	inlined bool
 }
 
 type stats struct{ sent, acknowledged, rejected uint64 }
@@ -77,8 +83,8 @@ func (r *record) restore(old *resources.Resource) {
 	r.mtls = spec.GetMTLS()
 }
 
-func (r *record) connect(node *corev3.Node, instance string, now time.Time) *subscription {
-	s := &subscription{id: uuid.NewString(), instance: instance, envoy: envoyVersion(node), connected: now}
+func (r *record) connect(node *corev3.Node, instance string, ordinal uint32, now time.Time) *subscription {
+	s := &subscription{id: uuid.NewString(), instance: instance, ordinal: ordinal, envoy: envoyVersion(node), connected: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscriptions = append(r.subscriptions, s)
@@ -90,6 +96,13 @@ func (r *record) disconnect(s *subscription, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.ended = now
+}
+
+// asks notes that a stream asks for a kind, and whether it could be told what there is.
+func (r *record) asks(s *subscription, k kind, told bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.asked[k], s.withheld[k] = true, !told
 }
 
 func (r *record) sent(s *subscription, k kind) {
@@ -222,7 +235,7 @@ func (s *subscription) proto() *meshpb.DiscoverySubscription {
 		status.Total.ResponsesRejected += n.rejected
 	}
 	out := &meshpb.DiscoverySubscription{
-		Id: s.id, ControlPlaneInstanceId: s.instance, ConnectTime: timestamppb.New(s.connected), Status: status,
+		Id: s.id, ControlPlaneInstanceId: s.instance, ConnectTime: timestamppb.New(s.connected), Status: status, Generation: s.ordinal,
 		Version: &meshpb.Version{Envoy: &meshpb.EnvoyVersion{Version: s.envoy}},
 	}
 	if !s.updated.IsZero() {

@@ -86,7 +86,8 @@ func (s *session) identify(node *corev3.Node) error {
 	if s.pass != nil { // from here on every change of it is seen; this one is for what came in between
 		s.pass.recheck(key, s.proxies.cfg.Store.Snapshot().Get(key), s.endStream)
 	}
-	s.subscription = s.proxy.record.connect(node, s.proxies.cfg.Instance, s.proxies.cfg.Now())
+	s.subscription = s.proxy.record.connect(node, s.proxies.cfg.Instance, s.proxies.streams.Add(1), s.proxies.cfg.Now())
+	s.subscription.inlined = s.inliner != nil || id.proxyless // nobody else has it yet
 	s.proxies.insights.mark(s.proxy.record, soon)
 	s.log.Debug("proxy connected", "namespace", key.Namespace, "proxyless", id.proxyless)
 	return nil
@@ -228,13 +229,14 @@ func (s *session) prepare(k kind, sub cache.Subscription) error {
 // selectedByLocked returns the resources of a kind that a subscription covers and that can be told now; ok is false
 // while nothing can be said.
 func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok bool) {
-	if s.mustWaitLocked(k) {
-		return nil, false
+	var all set
+	if !s.mustWaitLocked(k) {
+		all, ok = s.proxy.find(k)
 	}
-	all, ok := s.proxy.find(k)
 	if ok && k == kindListener && s.inliner != nil {
 		all, ok = s.inlineLocked(all)
 	}
+	s.proxy.record.asks(s.subscription, k, ok)
 	if !ok {
 		return nil, false
 	}

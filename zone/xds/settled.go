@@ -32,7 +32,7 @@ func (x *Proxies) standingsLocked() []Standing {
 	out := make([]Standing, 0, len(x.proxies))
 	for id, p := range x.proxies {
 		one := Standing{Dataplane: id.Key, Behind: x.since < latest}
-		if outstanding, reason := p.record.outstanding(); outstanding || reason != "" {
+		if outstanding, reason := p.record.outstanding(p.filtered()); outstanding || reason != "" {
 			one.Behind, one.Reason = true, reason
 		}
 		out = append(out, one)
@@ -42,6 +42,9 @@ func (x *Proxies) standingsLocked() []Standing {
 	})
 	return out
 }
+
+// Streams counts the streams that proxies have opened since the start. A DataplaneInsight has the number of each as its generation.
+func (x *Proxies) Streams() uint32 { return x.streams.Load() }
 
 // IssuedBy counts the connected proxies of a mesh by the authority that signed their identities.
 func (x *Proxies) IssuedBy(mesh string) map[string]int {
@@ -58,8 +61,15 @@ func (x *Proxies) IssuedBy(mesh string) map[string]int {
 	return out
 }
 
-// outstanding reports whether a response has no answer yet, and what is wrong with the proxy for longer.
-func (r *record) outstanding() (bool, string) {
+// filtered: there are filters that the proxy asks for by themselves.
+func (p *proxy) filtered() bool {
+	state := p.state.Load()
+	return state != nil && len(state.sets[kindExtension]) > 0
+}
+
+// outstanding reports whether a response has no answer yet, or nothing that the proxy asks for covers what it should have; and what is
+// wrong with the proxy for longer. filtered is that of the proxy.
+func (r *record) outstanding(filtered bool) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var reasons []string
@@ -69,17 +79,31 @@ func (r *record) outstanding() (bool, string) {
 		}
 	}
 	slices.Sort(reasons)
+	unanswered, asks := false, false
 	for _, s := range r.subscriptions {
 		if !s.ended.IsZero() {
 			continue
 		}
-		for _, n := range s.stats {
-			if n.sent > n.acknowledged+n.rejected {
-				return true, strings.Join(reasons, "; ")
-			}
+		unanswered = unanswered || s.unanswered()
+		asks = asks || s.asksForAll(filtered)
+	}
+	return unanswered || !asks, strings.Join(reasons, "; ")
+}
+
+// unanswered: the stream has not answered everything, or is yet to be told something. Its record's mu is held.
+func (s *subscription) unanswered() bool {
+	for k, n := range s.stats {
+		if n.sent > n.acknowledged+n.rejected || s.withheld[k] {
+			return true
 		}
 	}
-	return false, strings.Join(reasons, "; ")
+	return false
+}
+
+// asksForAll: the stream asks for listeners and for what decides in them. One that was just opened does not yet, and is told of no
+// change, whatever its proxy had before. Its record's mu is held.
+func (s *subscription) asksForAll(filtered bool) bool {
+	return s.asked[kindListener] && (!filtered || s.inlined || s.asked[kindExtension])
 }
 
 // The states of a proxy, in metrics.

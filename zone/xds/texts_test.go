@@ -15,7 +15,7 @@ import (
 func TestTextsOfProxiesCanBeWritten(t *testing.T) {
 	long := "x" + strings.Repeat("ü", 1<<20)
 	r := &record{key: resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "dp"}, dataplane: true}
-	s := r.connect(&corev3.Node{UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: long}}, "test", time.Now())
+	s := r.connect(&corev3.Node{UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: long}}, "test", 1, time.Now())
 	r.rejected(s, kindListener, long, time.Now())
 	if _, err := r.write(resources.Home{Zone: "zone-1"}); err != nil {
 		t.Error(err)
