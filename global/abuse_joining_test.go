@@ -52,6 +52,24 @@ func joinAttempts() []attempt {
 			g.must(g.joinWith(token, newServer(g.t, "zone-1").request(g.t)))
 			return g.joinWith(token, newServer(g.t, "zone-1").request(g.t))
 		}, `"reason":"used"`),
+		row("used before, by the server whose place another has taken since", codes.Unauthenticated, func(g *gated) error {
+			token, first := g.joinToken("zone-1"), newServer(g.t, "zone-1")
+			g.must(g.joinWith(token, first.request(g.t)))
+			g.must(g.joinWith(token, first.request(g.t))) // its answer was lost
+			g.join("zone-1")
+			return g.joinWith(token, first.request(g.t))
+		}, `"reason":"used"`),
+		row("used before, by the same key under another id", codes.Unauthenticated, func(g *gated) error {
+			token, first := g.joinToken("zone-1"), newServer(g.t, "zone-1")
+			g.must(g.joinWith(token, first.request(g.t)))
+			first.id = newID(g.t)
+			return g.joinWith(token, first.request(g.t))
+		}, `"reason":"used"`),
+		row("made before another server took the place", codes.PermissionDenied, func(g *gated) error {
+			token := g.joinToken("zone-1")
+			g.join("zone-1")
+			return g.joinWith(token, newServer(g.t, "zone-1").request(g.t))
+		}),
 		row("expired", codes.Unauthenticated, with(func(g *gated) string {
 			token := g.joinToken("zone-1")
 			g.clock.advance(2 * time.Hour)

@@ -87,19 +87,22 @@ func (s *membership) join(ctx context.Context, r *kds.JoinRequest) (zone string,
 }
 
 // admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
-// same key.
+// same key, until another has taken its place. Who takes a place was meant to by one token: what was made before is good for no other.
 func (m *member) admit(token, id, key string) error {
 	at := slices.IndexFunc(m.Joins, func(j issuedJoin) bool { return j.ID == token })
 	switch {
 	case m.Draining || !m.DeletedAt.IsZero() || at < 0:
 		return fmt.Errorf("%w: the join string was withdrawn: make a new one", kds.ErrUnauthenticated)
-	case m.Joins[at].UsedBy != "" && m.Joins[at].UsedBy != key:
+	case m.Joins[at].UsedBy != "" && (m.Joins[at].UsedBy != key || m.ID != id):
 		return &refusedToken{what: refusedJoin, why: tokens.ErrUsed}
 	case m.joined() && m.ID != id && !m.Joins[at].Rejoin:
 		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin", kds.ErrNotAllowed, m.Zone)
 	}
 	if m.ID != id {
 		m.Certificates = nil
+		for i := range m.Joins {
+			m.Joins[i].Rejoin = false
+		}
 	}
 	m.ID, m.Joins[at].UsedBy = id, key
 	return nil

@@ -91,7 +91,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	replicas := newReplicas(durable, instance, c, status)
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
-		Store: durable, Status: status, Validate: resources.PeerValidation(c.SystemNamespace), SystemNamespace: c.SystemNamespace,
+		Store: durable, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
 		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, Compare: gate.lineage.compare,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics, Open: o.fields.Open,

@@ -17,7 +17,7 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 	for _, order := range [][2]string{{"zone-3", "zone-30"}, {"zone-30", "zone-3"}} {
 		t.Run(order[0]+" first", func(t *testing.T) {
 			namespaces := map[string]string{"zone-3": "0", "zone-30": ""}
-			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 			peers := map[string]*peer{}
 			for _, zone := range order {
 				p := dialPeer(t, zone, g.address, plainFeatures)

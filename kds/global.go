@@ -26,8 +26,8 @@ type GlobalConfig struct {
 	Store store.Store
 	// Status takes what is only true while it lasts: DataplaneInsights. They go to Store when it is nil.
 	Status store.Store
-	// Validate judges what zones send, after it was mapped; nil accepts what can be decoded.
-	Validate func(*resources.Resource) error
+	// Validate judges what zones send, after it was mapped, by what the zone calls its system namespace; nil accepts what can be decoded.
+	Validate func(r *resources.Resource, systemNamespace string) error
 	// SystemNamespace decides the roles of zones' policies; resources.DefaultSystemNamespace by default. CopyNamespace is
 	// where copies live here; empty on Universal.
 	SystemNamespace, CopyNamespace string
@@ -114,7 +114,7 @@ type zoneData struct {
 // NewGlobal returns the global's side; Register puts it on a server and Drain ends it.
 func NewGlobal(c GlobalConfig) *Global {
 	if c.Validate == nil {
-		c.Validate = func(*resources.Resource) error { return nil }
+		c.Validate = func(*resources.Resource, string) error { return nil }
 	}
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
@@ -307,9 +307,11 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 
 // receiverOf makes the receiver of a session.
 func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
+	system := cmp.Or(s.system, g.config.SystemNamespace)
 	return newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: cmp.Or(s.system, g.config.SystemNamespace), OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
-		store:   g.config.Store, status: g.config.Status, mapping: g.mapping, validate: g.config.Validate, refusals: data.refusals, ledger: data.ledger, known: data.known,
+		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		store:   g.config.Store, status: g.config.Status, mapping: g.mapping,
+		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals, ledger: data.ledger, known: data.known,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
 		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
 		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, ZoneToGlobal),

@@ -213,7 +213,7 @@ func playGlobal(t *testing.T, raw []byte) {
 	untouched := map[resources.Key]uint64{key: s.Snapshot().Get(key).Revision, other.Key: s.Snapshot().Get(other.Key).Revision}
 	// Without a guard: a panic is the end of the process, and what was looked for.
 	g := NewGlobal(GlobalConfig{
-		Store: s, Status: store.NewMemory(), Validate: resources.ValidateSpec, SendTimeout: 5 * time.Second, MaxMessageSize: 2048, Log: testLog(),
+		Store: s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second, MaxMessageSize: 2048, Log: testLog(),
 		AcceptDeletes: func(string, resources.Type) bool { return true },
 	})
 	l, target := listenSomewhere(t)

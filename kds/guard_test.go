@@ -35,7 +35,10 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 	bad, badSpec := permission("bad")
 	good, goodSpec := permission("good")
 	put(t, s, written(t, globalHome, bad, badSpec), written(t, globalHome, good, goodSpec))
-	g := startGlobal(t, s, func(c *GlobalConfig) { c.Validate = refusing("from-zone") })
+	g := startGlobal(t, s, func(c *GlobalConfig) {
+		refuse := refusing("from-zone")
+		c.Validate = func(r *resources.Resource, _ string) error { return refuse(r) }
+	})
 	own := store.NewMemory()
 	up, upSpec := permission("from-zone")
 	put(t, own, written(t, zoneHome("zone-1"), up, upSpec))

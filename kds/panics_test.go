@@ -76,11 +76,11 @@ func TestPanicEndsOneSession(t *testing.T) {
 	w, seen := watch(), &panicking{}
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
 		c.Panics, c.Observer = w.Guard, seen
-		c.Validate = func(r *resources.Resource) error {
+		c.Validate = func(r *resources.Resource, system string) error {
 			if strings.HasPrefix(r.DisplayName(), "poison") {
 				panic("a resource")
 			}
-			return resources.ValidateSpec(r)
+			return resources.ValidatePeer(r, system)
 		}
 	})
 	quiet := store.NewMemory()

@@ -292,7 +292,7 @@ func TestResumeSendsOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestZonesWordIsOnlyAboutItself(t *testing.T) {
-	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 	own, ownSpec := permission("own")
 	put(t, g.store, written(t, globalHome, own, ownSpec))
 	p := dialPeer(t, "zone-1", g.address, plainFeatures)

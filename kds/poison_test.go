@@ -85,7 +85,7 @@ func TestPoisonFromAZone(t *testing.T) {
 			continue
 		}
 		t.Run(string(d.Type), func(t *testing.T) {
-			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 			for session := range 3 {
 				p := dialPeer(t, "zone-1", g.address, plainFeatures)
 				p.openUp()

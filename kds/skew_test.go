@@ -20,7 +20,7 @@ func TestZonesWithoutAFeature(t *testing.T) {
 	const spec = `{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"1s"}}]}`
 	for name, features := range lacking {
 		t.Run("without "+name, func(t *testing.T) {
-			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 			put(t, g.store, written(t, globalHome, timeout, spec))
 			for _, session := range []string{"first", "second"} {
 				p := dialPeer(t, "zone-1", g.address, features)
@@ -58,7 +58,7 @@ func TestSkewInBothDirections(t *testing.T) {
 		} {
 			t.Run(f.name+"/"+tt.who, func(t *testing.T) {
 				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
-				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidateSpec })
+				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 				for session := range 3 {
 					if before := fmt.Sprintf("-%d", session-1); session > 0 { // while nobody is connected
 						remove(t, ofGlobal, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "down" + before})

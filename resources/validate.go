@@ -19,7 +19,7 @@ func Validate(r *Resource, home Home) error {
 // ValidateSpec is ValidatePeer where the system namespace is not configured.
 func ValidateSpec(r *Resource) error { return ValidatePeer(r, DefaultSystemNamespace) }
 
-// PeerValidation is ValidatePeer for a receiver whose system namespace is the given one; the sender may have another.
+// PeerValidation is ValidatePeer for a receiver in a zone whose system namespace is the given one.
 func PeerValidation(systemNamespace string) func(*Resource) error {
 	return func(r *Resource) error { return ValidatePeer(r, systemNamespace) }
 }

@@ -28,11 +28,28 @@ func (v *validation) namespaceHolds() {
 	}
 	system := v.home.systemNamespace()
 	switch {
-	case d.Type == TypeMeshExternalService || d.Type == TypeMeshGateway || d.Type == TypeMeshIdentity || d.WrittenOn == OnGlobal:
+	case v.judgedByGlobal():
+	case systemOnly(d):
 		v.fail(top("namespace"), "a %s lives in the system namespace only: use %s, or leave it out", d.Type, system)
 	case v.home.Zone == "" && !isSMI(d.Type):
 		v.fail(top("namespace"), "the global has no namespaces but %s: use that, leave it out, or write the resource to the API of the zone that has the namespace", system)
 	}
+}
+
+// systemOnly reports whether resources of the type are of all of the mesh, or of all of the zone, and so the operator's: who owns one
+// namespace says nothing about whom everybody believes, who Dataplanes are, what enters the mesh or what lies outside of it.
+func systemOnly(d *Descriptor) bool {
+	switch d.Type {
+	case TypeMeshExternalService, TypeMeshGateway, TypeMeshIdentity, TypeMeshTrust:
+		return true
+	}
+	return d.WrittenOn == OnGlobal
+}
+
+// judgedByGlobal: a MeshTrust of one zone comes to another through the global, which knows what that zone calls its system namespace; here
+// that is not known. No other type that lives with the system crosses zones, and no policy does without its role.
+func (v *validation) judgedByGlobal() bool {
+	return v.resource.Type == TypeMeshTrust && v.resource.isCopy() && v.resource.Zone() != "" && v.resource.Labels[LabelOrigin] == OriginGlobal
 }
 
 // namespacedPolicy checks what a policy in a custom namespace says.
