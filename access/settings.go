@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -50,9 +48,9 @@ type Parts struct {
 func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 	c := Config{Store: p.Store, Issuer: p.Issuer, LocalAdmin: !s.RequireCredential, Limits: s.Limits, Now: p.Now, Log: p.Log}
 	if s.ClientCAFile != "" {
-		pool, err := readPool(s.ClientCAFile)
+		pool, err := credential.Pool("--api-client-ca", s.ClientCAFile)
 		if err != nil {
-			return nil, fmt.Errorf("client CA: %w", err)
+			return nil, err
 		}
 		c.ClientCAs = pool
 	}
@@ -74,25 +72,13 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 // ClientCAs are the authorities of users' certificates, for a server to say in its handshakes; nil when there are none.
 func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
 
-func readPool(file string) (*x509.CertPool, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(raw) {
-		return nil, errors.New(file + " holds no PEM certificate")
-	}
-	return pool, nil
-}
-
 // clientFor is an HTTP client that believes the authorities of a PEM file, or the system's when there is none.
 func clientFor(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // it is asked rarely
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
-		pool, err := readPool(caFile)
+		pool, err := credential.Pool("--api-oidc-ca", caFile)
 		if err != nil {
 			return nil, err
 		}

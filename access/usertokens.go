@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -44,7 +44,7 @@ func (g *Guard) EnsureAdminToken(ctx context.Context, dir string) (path string, 
 		return "", nil
 	}
 	path = filepath.Join(dir, adminTokenFile)
-	raw, err := os.ReadFile(path)
+	raw, err := credential.Own(adminTokenFile, path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("token of the first admin: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -30,7 +31,7 @@ func newZoneCACopy(c *Config, box *secrets.Box) *zoneCACopy {
 
 // read returns what the file holds, nil when there is none. Errors: those of Box.Open, with the file's name.
 func (f *zoneCACopy) read() ([]byte, error) {
-	sealed, err := os.ReadFile(f.path) //nolint:gosec // below the data folder
+	sealed, err := credential.Own(zoneCAFile, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 const (
@@ -20,7 +22,6 @@ const (
 	PassphraseEnv = "CAUSEWAY_SECRETS_PASSPHRASE" //nolint:gosec // the name of a variable, not a credential
 	// minPassphrase is in bytes.
 	minPassphrase = 12
-	maxKeyFile    = 4 << 10
 )
 
 // Config says what secrets are sealed with. Not both of KeyFile and Passphrase.
@@ -49,7 +50,7 @@ func OpenBox(c Config) (*Box, error) {
 		}
 		return boxOfPassphrase(c.Passphrase)
 	case c.KeyFile != "":
-		key, err := readKey(c.KeyFile)
+		key, err := readKey("--secrets-key-file", c.KeyFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w; make one with: (umask 077; openssl rand -base64 32 > %s)", err, c.KeyFile)
 		}
@@ -68,7 +69,7 @@ func OpenBox(c Config) (*Box, error) {
 // ownKey reads the key file of the data folder, or makes it.
 func (c Config) ownKey() ([]byte, error) {
 	path := filepath.Join(c.Dir, KeyFileName)
-	key, err := readKey(path)
+	key, err := readKey(KeyFileName, path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
@@ -82,7 +83,7 @@ func (c Config) ownKey() ([]byte, error) {
 		return nil, err
 	}
 	if err := writeKey(path, key); errors.Is(err, fs.ErrExist) {
-		return readKey(path) // made by another process just now
+		return readKey(KeyFileName, path) // made by another process just now
 	} else if err != nil {
 		return nil, err
 	}
@@ -127,22 +128,8 @@ func beginsSealed(path string) (bool, error) {
 	return IsSealed(begin[:n]), nil
 }
 
-func readKey(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	forbidden := os.FileMode(0o077)
-	if grantedByRoot(info) {
-		forbidden = 0o037
-	}
-	if open := info.Mode().Perm() & forbidden; open != 0 {
-		return nil, fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", path, info.Mode().Perm())
-	}
-	if info.Size() > maxKeyFile {
-		return nil, fmt.Errorf("%s has %d bytes: want %d random bytes in base64", path, info.Size(), rootKeySize)
-	}
-	raw, err := os.ReadFile(path)
+func readKey(name, path string) ([]byte, error) {
+	raw, err := credential.Own(name, path)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func TestKeys(t *testing.T) {
 		{"readable by others", Config{KeyFile: write("open", key, 0o644)}, "chmod 600"},
 		{"too short", Config{KeyFile: write("short", key[:20], 0o600)}, "not 32 random bytes"},
 		{"not base64", Config{KeyFile: write("text", strings.Repeat("?", 44), 0o600)}, "not 32 random bytes"},
-		{"much too long", Config{KeyFile: write("long", strings.Repeat("A", 8<<10), 0o600)}, "8192 bytes"},
+		{"much too long", Config{KeyFile: write("long", strings.Repeat("A", 8<<10), 0o600)}, "is not 32 random bytes"},
 		{"missing", Config{KeyFile: filepath.Join(dir, "none")}, "openssl rand -base64 32"},
 		{"no folder to make one in", Config{Dir: filepath.Join(dir, "none")}, "no such file"},
 	} {

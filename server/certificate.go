@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 // Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are sealed.
@@ -247,11 +249,11 @@ func newTemplate(name string, lifetime time.Duration) (*x509.Certificate, error)
 
 // readKeyPair reads a certificate and its sealed key. A key in the clear is sealed where it lies.
 func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate, error) {
-	certPEM, err := os.ReadFile(certPath)
+	certPEM, err := credential.Public(filepath.Base(certPath), certPath)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	stored, err := os.ReadFile(keyPath)
+	stored, err := credential.Own(filepath.Base(keyPath), keyPath)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

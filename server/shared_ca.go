@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 // ErrOtherCA: the certificate folder has another CA than the one that the replicas of this server share.
@@ -86,7 +88,7 @@ func ImportCA(dir string, pair []byte, box Sealer) error {
 	}
 	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
 	der := parsed.Certificate[0]
-	switch here, err := os.ReadFile(certPath); {
+	switch here, err := credential.Public(caCertFile, certPath); {
 	case err == nil && bytes.Equal(here, pemBlock("CERTIFICATE", der)):
 		return nil
 	case err == nil:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"sigs.k8s.io/yaml"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
@@ -231,8 +231,8 @@ func upstreamTLS(ca, host string) (*corev3.TransportSocket, error) {
 	pem := []byte(ca)
 	if !strings.HasPrefix(strings.TrimSpace(ca), "-----BEGIN") {
 		var err error
-		if pem, err = os.ReadFile(ca); err != nil { //nolint:gosec // the operator's own setting
-			return nil, fmt.Errorf("xds CA: %w", err)
+		if pem, err = credential.Public("--xds-ca", ca); err != nil {
+			return nil, err
 		}
 	}
 	kind, sni := tlsv3.SubjectAltNameMatcher_DNS, host

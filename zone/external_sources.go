@@ -5,13 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -28,12 +27,8 @@ type externalSources struct {
 	log   *slog.Logger
 }
 
-const (
-	// maxSourceFile bounds a file, in bytes.
-	maxSourceFile = secrets.MaxNamed
-	// sourceInterval is how often files are looked at. Secrets are followed.
-	sourceInterval = 2 * time.Second
-)
+// sourceInterval is how often files are looked at. Secrets are followed.
+const sourceInterval = 2 * time.Second
 
 // read returns what a source refers to, or why it cannot be had.
 func (e *externalSources) read(service *resources.Resource, s *resources.DataSource) ([]byte, error) {
@@ -65,31 +60,7 @@ func (e *externalSources) readFile(service *resources.Resource, name string) ([]
 		return nil, fmt.Errorf("file: there is no folder %s in --external-secrets-dir", folder)
 	}
 	defer root.Close()
-	// First, so that a pipe is not opened; and again below, of what was.
-	if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("file.path: there is no file %q in %s of --external-secrets-dir", name, folder)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("file.path: %q in %s of --external-secrets-dir cannot be read by the zone", name, folder)
-	}
-	defer f.Close()
-	return readSecretFile(f, name)
-}
-
-func readSecretFile(f fs.File, name string) ([]byte, error) {
-	info, err := f.Stat()
-	switch {
-	case err != nil || !info.Mode().IsRegular():
-		return nil, fmt.Errorf("file.path: %q is no regular file", name)
-	case info.Mode().Perm()&0o007 != 0:
-		return nil, fmt.Errorf("file.path: %q can be read by everybody (mode %04o): run chmod 600, and consider who has seen it", name, info.Mode().Perm())
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSourceFile+1))
-	if err != nil || len(text) > maxSourceFile {
-		return nil, fmt.Errorf("file.path: %q cannot be read, or is longer than %d bytes", name, maxSourceFile)
-	}
-	return text, nil
+	return credential.SecretIn("file.path, in "+folder+" of --external-secrets-dir", root, name)
 }
 
 // register adds the routes by which users manage secrets, and tells in conditions what cannot be had.

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -137,14 +137,11 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 		config.InsecureSkipVerify = true //nolint:gosec // the pin is checked instead
 		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyPinned(state, pin, host) }
 	default:
-		pem, err := os.ReadFile(cfg.GlobalCA)
+		pool, err := credential.Pool("--global-ca", cfg.GlobalCA)
 		if err != nil {
-			return nil, fmt.Errorf("global CA: %w", err)
+			return nil, err
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("global CA: %s holds no PEM certificate", cfg.GlobalCA)
-		}
+		config.RootCAs = pool
 	}
 	return config, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
@@ -131,7 +132,7 @@ func openMemberships(dataDir string, box *secrets.Box) (*memberships, error) {
 
 func (s *memberships) read(name, purpose string, into any) (found bool, err error) {
 	path := filepath.Join(s.dir, name)
-	sealed, err := os.ReadFile(path)
+	sealed, err := credential.Own(name, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

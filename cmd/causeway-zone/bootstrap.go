@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone"
 )
@@ -36,11 +37,11 @@ func newBootstrap() *cobra.Command {
 				return fmt.Errorf("--%s: is for an Envoy, not for --grpc", envoyOnly[forEnvoy])
 			}
 			if tokenFile != "" {
-				raw, err := server.ReadCredential(tokenFile)
+				token, err := credential.Token("--token-file", tokenFile)
 				if err != nil {
-					return fmt.Errorf("token file: %w", err)
+					return err
 				}
-				cfg.Token = string(raw)
+				cfg.Token = token
 			}
 			out, err := printed(cfg, grpc, identityDir)
 			if err != nil {

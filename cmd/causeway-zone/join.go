@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone"
@@ -93,12 +94,12 @@ func joinOfFile(join, file, dataDir string) (string, error) {
 	case join != "":
 		return "", errors.New("--join and --join-file are both given: give one")
 	}
-	raw, err := server.ReadCredential(file)
+	text, err := credential.Token("--join-file", file)
 	if errors.Is(err, fs.ErrNotExist) && zone.HasJoined(dataDir) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("--join-file: %w; write what causewayctl zone create prints into it", err)
+		return "", fmt.Errorf("%w; write what causewayctl zone create prints into it", err)
 	}
-	return string(raw), nil
+	return text, nil
 }

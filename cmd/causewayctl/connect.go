@@ -1,9 +1,6 @@
 package main
 
 import (
-	"crypto/x509"
-	"os"
-
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -23,16 +20,4 @@ func (c *cli) connect() (*api.Client, error) {
 	}
 	client.AtLeast(c.revision)
 	return client, nil
-}
-
-func readPool(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, usagef("--ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, usagef("--ca: %s holds no PEM certificate", file)
-	}
-	return pool, nil
 }

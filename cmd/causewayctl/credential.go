@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources/api"
-	"github.com/causeway-mesh/causeway/server"
 )
 
 // Where credentials are looked for besides the flags.
@@ -23,6 +23,8 @@ const (
 	tokenEnv     = "CAUSEWAY_TOKEN"
 	tokenFileEnv = "CAUSEWAY_TOKEN_FILE"
 	pinEnv       = "CAUSEWAY_CA_SHA256"
+	// tokenFileFlag is how errors call it.
+	tokenFileFlag = "--token-file"
 )
 
 // credentialFlags say who asks, and how the server is known.
@@ -61,8 +63,8 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	}
 	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
-		if config.TLS.RootCAs, err = readPool(caFile); err != nil {
-			return err
+		if config.TLS.RootCAs, err = credential.Pool("--ca", caFile); err != nil {
+			return usagef("%w", err)
 		}
 	}
 	if c.pin != "" {
@@ -74,9 +76,9 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 		return usagef("--client-cert and --client-key belong together")
 	}
 	if c.clientCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.clientCert, c.clientKey)
+		pair, err := credential.Pair("--client-cert", c.clientCert, "--client-key", c.clientKey)
 		if err != nil {
-			return usagef("--client-cert: %w", err)
+			return usagef("%w", err)
 		}
 		config.TLS.Certificates = []tls.Certificate{pair}
 	}
@@ -113,11 +115,11 @@ func (c *credentialFlags) readToken() (string, error) {
 	case !file && env != "" && c.tokenFile != "":
 		return "", usagef("%s and %s are both set: set one", tokenEnv, tokenFileEnv)
 	case c.tokenFile != "":
-		raw, err := server.ReadCredential(c.tokenFile)
+		token, err := credential.Token(tokenFileFlag, c.tokenFile)
 		if err != nil {
-			return "", usagef("--token-file: %w", err)
+			return "", usagef("%w", err)
 		}
-		return oneToken("--token-file", string(raw))
+		return oneToken(tokenFileFlag, token)
 	case env != "":
 		return oneToken(tokenEnv, env)
 	}

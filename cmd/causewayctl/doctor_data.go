@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/server"
 )
 
@@ -150,7 +151,7 @@ func fileFindings(path string, entry fs.DirEntry) []finding {
 
 // certificatesIn judges the certificates of a PEM file.
 func certificatesIn(path string) []finding {
-	raw, err := os.ReadFile(path) //nolint:gosec // a file of the folder that we were told to look at
+	raw, err := credential.Public(filepath.Base(path), path)
 	if err != nil {
 		return []finding{{Status: findingUnknown, Check: "certificate", About: path, What: err.Error(), Do: "run it as the server's user"}}
 	}

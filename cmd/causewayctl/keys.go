@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -105,13 +105,13 @@ func newKeysImport(c *cli) *cobra.Command {
 			if certificates == "" || key == "" {
 				return usagef("want --certificates and --key, files in PEM")
 			}
-			chain, err := os.ReadFile(certificates) //nolint:gosec // the operator's own file
+			chain, err := credential.Public("--certificates", certificates)
 			if err != nil {
-				return err
+				return usagef("%w", err)
 			}
-			secret, err := os.ReadFile(key) //nolint:gosec // the operator's own file
+			secret, err := credential.Secret("--key", key)
 			if err != nil {
-				return err
+				return usagef("%w", err)
 			}
 			body, err := json.Marshal(map[string]any{"certificates": string(chain), "key": string(secret), "allowSelfSigned": selfSigned})
 			if err != nil {

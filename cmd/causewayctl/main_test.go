@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 // programs is the directory with the program under test, made by TestMain.
@@ -112,7 +114,7 @@ func identity(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[1])
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, svidFile), filepath.Join(dir, svidKeyFile))
 	ts.Check(err)
-	roots, err := readPool(filepath.Join(dir, bundleFile))
+	roots, err := credential.Pool("bundle", filepath.Join(dir, bundleFile))
 	ts.Check(err)
 	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	ts.Check(err)

@@ -4,15 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources/api"
-	"github.com/causeway-mesh/causeway/secrets"
 )
 
 func newSecret(c *cli) *cobra.Command {
@@ -77,16 +75,11 @@ func readSecretFile(path string) ([]byte, error) {
 	if path == "" {
 		return nil, usagef("want --from-file, a file with the secret")
 	}
-	f, err := os.Open(path) //nolint:gosec // the operator's own file
+	value, err := credential.Secret("--from-file", path)
 	if err != nil {
-		return nil, err
+		return nil, usagef("%w", err)
 	}
-	defer f.Close()
-	value, err := io.ReadAll(io.LimitReader(f, secrets.MaxNamed+1))
-	if err == nil && (len(value) == 0 || len(value) > secrets.MaxNamed) {
-		err = fmt.Errorf("%s: want 1 to %d bytes", path, secrets.MaxNamed)
-	}
-	return value, err
+	return value, nil
 }
 
 func newSecretList(c *cli) *cobra.Command {

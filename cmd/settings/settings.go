@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/printing"
 )
 
@@ -79,10 +81,13 @@ func text(v *viper.Viper, name string) string {
 }
 
 func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
+	raw, err := credential.Public("--"+configFlag, path) // it says who is believed
+	if err != nil {
+		return err
+	}
 	file := viper.New()
-	file.SetConfigFile(path)
 	file.SetConfigType("yaml")
-	if err := file.ReadInConfig(); err != nil {
+	if err := file.ReadConfig(bytes.NewReader(raw)); err != nil {
 		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
 	}
 	for _, key := range file.AllKeys() {

@@ -5,11 +5,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 const (
@@ -19,18 +20,11 @@ const (
 
 // loadAuthority reads the authority that an earlier version kept in dir, in the clear.
 func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {
-	info, err := os.Stat(filepath.Join(dir, keyFile))
+	keyDER, err := readPEM(dir, keyFile, "PRIVATE KEY", credential.Own)
 	if err != nil {
 		return nil, err
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 {
-		return nil, fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", keyFile, info.Mode().Perm())
-	}
-	der, err := readPEM(dir, certificateFile, "CERTIFICATE")
-	if err != nil {
-		return nil, err
-	}
-	keyDER, err := readPEM(dir, keyFile, "PRIVATE KEY")
+	der, err := readPEM(dir, certificateFile, "CERTIFICATE", credential.Public)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +47,8 @@ func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Aut
 }
 
 // readPEM returns the only block of a file, which must be of one kind.
-func readPEM(dir, name, kind string) ([]byte, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, name))
+func readPEM(dir, name, kind string, read func(name, path string) ([]byte, error)) ([]byte, error) {
+	raw, err := read(name, filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}

@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-const (
-	// fileLook is how often the files that MeshIdentities name are looked at again. Nothing is where none names any.
-	fileLook = 30 * time.Second
-	// maxProvidedFile bounds each of them, in bytes.
-	maxProvidedFile = 64 << 10
-)
+// fileLook is how often the files that MeshIdentities name are looked at again. Nothing is where none names any.
+const fileLook = 30 * time.Second
 
 // provide sees to it that the authority in a MeshIdentity's files signs, or is to sign next. It writes nothing when it does. Errors wrap
 // ErrProvided where the files are at fault.
@@ -37,31 +32,18 @@ func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) erro
 	return err
 }
 
-// readSource reads a file of the zone's machine. A key that everybody may read is refused.
+// readSource reads a file of the zone's machine. A key that everybody may read is refused, and what everybody may write.
 func readSource(name string, source *resources.SecureDataSource, secret bool) ([]byte, error) {
 	if source == nil || source.Type != resources.DataSourceFile || source.File == nil {
 		return nil, fmt.Errorf("%w: ca.%s: want a file", ErrProvided, name)
 	}
-	file, err := os.Open(source.File.Path)
+	read := credential.Public
+	if secret {
+		read = credential.Secret
+	}
+	text, err := read("ca."+name, source.File.Path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: ca.%s: %s is no regular file", ErrProvided, name, source.File.Path)
-	case secret && info.Mode().Perm()&0o007 != 0:
-		return nil, fmt.Errorf("%w: ca.%s: %s can be read by everybody (mode %04o): run chmod 600, and consider who has seen it", ErrProvided, name, source.File.Path, info.Mode().Perm())
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxProvidedFile+1))
-	if err == nil && len(text) > maxProvidedFile {
-		err = fmt.Errorf("%s is longer than %d bytes", source.File.Path, maxProvidedFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: ca.%s: %w", ErrProvided, name, err)
+		return nil, fmt.Errorf("%w: %w", ErrProvided, err)
 	}
 	return text, nil
 }

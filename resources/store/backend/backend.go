@@ -5,16 +5,15 @@ package backend
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
@@ -180,19 +179,16 @@ func (c *Config) tls() (*tls.Config, error) {
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
+		pool, err := credential.Pool("--etcd-ca", c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("--etcd-ca: %w", err)
+			return nil, err
 		}
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--etcd-ca %s: no certificate in PEM form", c.CAFile)
-		}
+		out.RootCAs = pool
 	}
 	if c.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		pair, err := credential.Pair("--etcd-cert", c.CertFile, "--etcd-key", c.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("--etcd-cert, --etcd-key: %w", err)
+			return nil, err
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}

@@ -10,40 +10,6 @@ import (
 	"testing"
 )
 
-// TestReadCredential: whatever is no credential is an error that says why.
-func TestReadCredential(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	good := write("good", " secret\n", 0o640)
-	link, dangling := filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
-	if err := errors.Join(os.Symlink("good", link), os.Symlink("nowhere", dangling)); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{good, link} {
-		if raw, err := ReadCredential(path); err != nil || string(raw) != "secret" {
-			t.Errorf("%s: %q %v", path, raw, err)
-		}
-	}
-	for path, says := range map[string]string{
-		dir: "is a folder", dangling: "no such file", filepath.Join(dir, "none"): "no such file", "": "no such file",
-		write("empty", "", 0o600): "is empty", write("blank", " \n\t\n", 0o600): "is empty", write("open", "secret", 0o602): "everybody may write",
-		write("huge", strings.Repeat("x", MaxCredential+1), 0o600): "more than",
-	} {
-		if raw, err := ReadCredential(path); !errors.Is(err, ErrCredential) || !strings.Contains(err.Error(), says) || raw != nil {
-			t.Errorf("%s: %q %v, want %q", path, raw, err, says)
-		}
-	}
-}
-
 // TestDataDir: what everybody may write is refused, what others may read is warned about, what is not there is made for its owner.
 func TestDataDir(t *testing.T) {
 	for _, c := range []struct {

@@ -1,8 +1,11 @@
 //go:build !unix
 
-package secrets
+package credential
 
 import "io/fs"
 
 // grantedByRoot knows no root here.
 func grantedByRoot(fs.FileInfo) bool { return false }
+
+// withoutWaiting is not known here.
+const withoutWaiting = 0

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// opens is how a program opens a file by its own hand.
+var opens = regexp.MustCompile(`\b(os\.(ReadFile|Open|OpenFile|OpenRoot|DirFS|OpenInRoot)|ioutil\.ReadFile|tls\.LoadX509KeyPair|ReadInConfig)\(`)
+
+// noCredentials are the files that open files, and why what they open is no credential that somebody names: all of those are read by
+// package credential.
+var noCredentials = map[string]string{
+	"access/intents.go":                         "the audit log",
+	"access/journal.go":                         "the audit log",
+	"cmd/causewayctl/backup.go":                 "a backup, of any size",
+	"cmd/causewayctl/bundle.go":                 "writes a bundle",
+	"cmd/causewayctl/bundle_collect.go":         "the end of a log, and settings of which secrets are taken out",
+	"cmd/causewayctl/documents.go":              "resources",
+	"kds/remember.go":                           "what a zone knows of its peer",
+	"place/folder.go":                           "says which folder it is in",
+	"place/place.go":                            "looks at folders",
+	"resources/store/archive/collect.go":        "files of the data folder for a backup, sealed as they are",
+	"resources/store/bolt/file.go":              "the store",
+	"resources/store/bolt/scan.go":              "the store",
+	"resources/store/etcd/etcdtest/etcdtest.go": "a process of a test",
+	"resources/store/fsck/files.go":             "checks files of the data folder",
+	"secrets/config.go":                         "whether a file was sealed, and the folder of a key",
+	"server/cluster_id.go":                      "an id",
+	"server/file.go":                            "a folder",
+	"server/peer_linux.go":                      "the kernel's table of connections",
+	"server/place.go":                           "says which folder it is in",
+	"server/resources_linux.go":                 "counts open files",
+	"zone/external_sources.go":                  "the folder that package credential reads in",
+	"zone/holdings/file.go":                     "what proxies hold, sealed, of any size",
+	"zone/holdings/write.go":                    "what proxies hold, sealed",
+}
+
+// TestCredentialsAreReadInOnePlace: no program opens a file by its own hand unless it is known to be no credential.
+func TestCredentialsAreReadInOnePlace(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, folder := range []string{"access", "cmd", "global", "kds", "panics", "place", "printing", "resources", "secrets", "server", "tokens", "zone"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if name, _ := filepath.Rel(root, path); err == nil && opens.Match(raw) {
+				found[filepath.ToSlash(name)] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range found {
+		if noCredentials[name] == "" {
+			t.Errorf("%s opens files: read credentials by package credential, or say here why it is none", name)
+		}
+	}
+	for name := range noCredentials {
+		if !found[name] {
+			t.Errorf("%s opens no files any more: take it out of the list", name)
+		}
+	}
+}
