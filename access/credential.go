@@ -15,7 +15,7 @@ import (
 const maxTokenBytes = 16 << 10
 
 // authenticate takes the first of these that there is: what the endpoint's own proof takes, a bearer token, a client certificate,
-// loopback. A credential that is no proof is never passed over for a weaker one.
+// loopback. A credential that is no proof is never passed over for a weaker one, and none for another.
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
@@ -29,10 +29,13 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 			return s, nil
 		}
 	}
-	if given {
+	shown := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+	switch {
+	case given && shown:
+		return g.both(r, values[0])
+	case given:
 		return g.bearer(r, values[0])
-	}
-	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && g.config.ClientCAs != nil {
+	case shown && g.config.ClientCAs != nil:
 		return g.certificate(r.TLS.PeerCertificates)
 	}
 	if r.TLS != nil || !overLoopback(r) {
@@ -46,6 +49,28 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 			Hint: "loopback is no credential here: " + why + "; send a user token (Authorization: Bearer)"}
 	}
 	return localAdmin(), nil
+}
+
+// both judges a token beside a client certificate: each is to prove the same user, who is in the groups that both say.
+func (g *Guard) both(r *http.Request, header string) (Subject, error) {
+	s, err := g.bearer(r, header)
+	if err != nil {
+		return Subject{}, err
+	}
+	if g.config.ClientCAs == nil {
+		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name, Reason: "a token beside a client certificate, which proves nobody on this server",
+			Hint: "a token and a client certificate are both sent, and certificates prove nobody here: send the token alone"}
+	}
+	of, err := g.certificate(r.TLS.PeerCertificates)
+	if err != nil {
+		return Subject{}, err
+	}
+	if of.Name != s.Name {
+		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name, Reason: fmt.Sprintf("a token of %q beside a client certificate of %q", s.Name, of.Name),
+			Hint: "the token and the client certificate are of different users: send one of them"}
+	}
+	s.Groups = slices.DeleteFunc(slices.Clone(s.Groups), func(group string) bool { return !slices.Contains(of.Groups, group) })
+	return s, nil
 }
 
 func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {

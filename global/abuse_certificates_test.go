@@ -43,6 +43,10 @@ func certificateAttempts() []attempt {
 			ctx := metadata.AppendToOutgoingContext(as(g.t.Context(), "zone-1"), "client-id", "zone-2")
 			return g.dial(g.join("zone-1").pair).Invoke(ctx, healthCheck, new(emptypb.Empty), new(emptypb.Empty))
 		}, right, codes.InvalidArgument, []string{verbConnect}},
+		row("beside another zone's token", codes.PermissionDenied, func(g *gated) error {
+			return g.enter(g.dial(g.join("zone-1").pair), "zone-1", "Bearer "+g.zoneToken("zone-2", "cp"))
+		}),
+		row("beside a token that is none", codes.Unauthenticated, func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "zone-1", "Bearer zone-1") }),
 		{"a name that is none", func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "../zone-1") }, right, codes.InvalidArgument, []string{verbConnect}},
 		{"another zone's, by node id", func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-2") },
 			func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-1") }, codes.PermissionDenied, []string{verbSession, ofZone1}},

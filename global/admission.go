@@ -80,6 +80,9 @@ func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error
 func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how access.Method, err error) {
 	if connection := connectionOf(ctx); connection != nil {
 		pass, err := a.byCertificate(connection, zone)
+		if err == nil {
+			pass, err = a.beside(ctx, pass, zone)
+		}
 		return pass, access.ByCertificate, err
 	}
 	if token, given := bearer(ctx); given && a.allowTokens {
@@ -90,6 +93,31 @@ func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how 
 	}
 	pass, err = a.anonymous(ctx, zone)
 	return pass, access.Anonymously, err
+}
+
+// beside adds a token beside a certificate to what a session lives by: one of another zone, or that is not good, is not passed over. Where no
+// tokens are taken, none is.
+func (a *admission) beside(ctx context.Context, certificate kds.Pass, zone string) (kds.Pass, error) {
+	token, given := bearer(ctx)
+	if !given {
+		return certificate, nil
+	}
+	if !a.allowTokens {
+		return nil, fmt.Errorf("%w: a token beside a certificate, and zone tokens are not taken here: send the certificate alone", kds.ErrUnauthenticated)
+	}
+	pass, err := a.byToken(ctx, token, zone)
+	return bothPasses{certificate, pass}, err
+}
+
+// bothPasses hold while each of them does.
+type bothPasses [2]kds.Pass
+
+// Err implements kds.Pass.
+func (p bothPasses) Err() error {
+	if err := p[0].Err(); err != nil {
+		return err
+	}
+	return p[1].Err()
 }
 
 // known refuses zones that are not, or no longer, among those of the global. A credential does not bring one back.

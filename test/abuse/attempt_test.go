@@ -41,7 +41,8 @@ func (w *world) try(s *aServer, one side) (status, says string, err error) {
 }
 
 // httpAttempt sends the request as it is written: nothing cleans its path. {long} in it stands for 9000 letters; in headers,
-// {own} is the address of the server and {large} stands for 100 kB.
+// {own} is the address of the server and {large} stands for 100 kB. `with: {beside: NAME}` shows a client
+// certificate beside the token.
 func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	method, target, _ := strings.Cut(one.Request, " ")
 	req, err := http.NewRequestWithContext(ctx, method, s.url, strings.NewReader(one.Body))
@@ -63,6 +64,9 @@ func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, s
 			continue
 		}
 		req.Header.Set(name, strings.NewReplacer("{own}", req.URL.Host, "{large}", strings.Repeat("x", 100<<10)).Replace(value))
+	}
+	if beside := one.With["beside"]; beside != "" {
+		c.certificate = w.of(s, beside).certificate
 	}
 	return send(s, c, req)
 }

@@ -116,7 +116,7 @@ func (w *world) keep(s *aServer, name, token string) {
 
 func (w *world) userTokens(s *aServer) {
 	for name, groups := range map[string][]string{
-		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil, "nobody": nil, "paula": nil, "nelly": nil, "mia": nil, "nina": nil, "team": {"payments-team"},
+		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil, "nobody": nil, "paula": nil, "nelly": nil, "mia": nil, "nina": nil, "cora": {"auditors"}, "team": {"payments-team"},
 	} {
 		w.keep(s, name, issue(w.t, s, name, groups, time.Hour))
 	}

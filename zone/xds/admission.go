@@ -150,16 +150,14 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 			return nil, p.refuse(tokens.Reason(err), codes.Unauthenticated)
 		}
 		p.token, p.claims, p.until = token, claims, claims.Expires
-		return p, nil
 	}
 	if chain := certificatesOf(from); len(chain) > 0 {
-		p.method, p.chain, p.until = methodCertificate, chain, chain[0].NotAfter
+		p.show(chain)
 		if !a.signedHere(chain) {
 			return nil, p.refuse("another-proxy", codes.PermissionDenied)
 		}
-		return p, nil
 	}
-	if a.cfg.Required {
+	if p.method == methodNone && a.cfg.Required {
 		return nil, p.refuse("missing", codes.Unauthenticated)
 	}
 	return p, nil

@@ -237,6 +237,9 @@ func TestWhoMayOpenAStream(t *testing.T) {
 		{"another's SVID", showing{certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
 		{"an SVID of a stranger's authority", showing{certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
 		{"an SVID, and an ingress's node", showing{certificate: g.svid("backend")}, &corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "certificate another-proxy"},
+		{"its own token, beside its own SVID", showing{authorization: bearer(good).authorization, certificate: g.svid("backend")}, nil, codes.OK, ""},
+		{"its own token, beside another's SVID", showing{authorization: bearer(good).authorization, certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "token another-proxy"},
+		{"its own token, beside a stranger's SVID", showing{authorization: bearer(good).authorization, certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
 		{"its own SVID, and another's token", showing{authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)).authorization, certificate: g.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
 	} {
 		for _, sotw := range []bool{false, true} {

@@ -27,7 +27,7 @@ func (a *Admission) HolderOf(authorization string, chain []*x509.Certificate) (h
 		if err != nil {
 			return Holder{}, false
 		}
-		p := &pass{admission: a, method: methodToken, token: token, claims: claims, until: claims.Expires}
+		p := &pass{admission: a, method: methodToken, token: token, claims: claims, until: claims.Expires, chain: chain}
 		return Holder{Name: "dataplane-token", Method: methodToken, Credential: claims.ID, pass: p}, true
 	}
 	if authorization != "" || len(chain) == 0 {

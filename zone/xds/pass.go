@@ -36,9 +36,10 @@ type pass struct {
 	claims    tokens.Claims
 	// judged is as of which keys and revocations the token was found good; of who judges it again alone.
 	judged tokens.Generation
-	chain  []*x509.Certificate // not verified before check
-	until  time.Time           // zero: for ever
-	node   atomic.Value        // string: what check was asked about last
+	// chain is not verified before check. Beside a token it must be of the same proxy.
+	chain []*x509.Certificate
+	until time.Time    // zero: for ever
+	node  atomic.Value // string: what check was asked about last
 
 	end context.CancelCauseFunc // guarded by admission.mu
 }
@@ -108,7 +109,7 @@ func (p *pass) close() {
 
 // over says why the credential is no longer good, or nothing. A token is verified again only when keys, revocations or its own times say so.
 func (p *pass) over(now time.Time, g tokens.Generation) string {
-	if p.method == methodToken {
+	if p.method == methodToken && (len(p.chain) == 0 || now.Before(p.chain[0].NotAfter)) {
 		if p.judged == g && now.Before(p.claims.Expires) && !now.Before(p.claims.NotBefore) {
 			return ""
 		}
@@ -147,11 +148,22 @@ func (p *pass) recheck(key resources.Key, r *resources.Resource, end context.Can
 func (p *pass) fits(key resources.Key, r *resources.Resource) bool {
 	switch p.method {
 	case methodToken:
-		return bound(&p.claims, key, r)
+		return bound(&p.claims, key, r) && (len(p.chain) == 0 || p.is(r))
 	case methodCertificate:
 		return p.is(r)
 	}
 	return true
+}
+
+// show adds a client's certificate to what the pass lives by; to a token's, too.
+func (p *pass) show(chain []*x509.Certificate) {
+	p.chain = chain
+	if p.method == methodNone {
+		p.method = methodCertificate
+	}
+	if p.until.IsZero() || chain[0].NotAfter.Before(p.until) {
+		p.until = chain[0].NotAfter
+	}
 }
 
 // is compares a client certificate with the identity of the Dataplane. Only an authority of this zone is believed: another
