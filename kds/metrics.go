@@ -133,8 +133,8 @@ type StatusCollector struct {
 
 var (
 	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session.", []string{"zone"}, nil)
-	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something, of the type that is furthest behind; 0 while it misses nothing.", []string{"zone", "direction"}, nil)
-	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind, in the type that is furthest behind.", []string{"zone", "direction"}, nil)
+	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something, of the type that is furthest behind; 0 while it misses nothing, none while the sender is away.", []string{"zone", "direction"}, nil)
+	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind, in the type that is furthest behind; none while the sender is away.", []string{"zone", "direction"}, nil)
 	descTypeLag   = prometheus.NewDesc("causeway_kds_type_lag_seconds", "Since when the receiver misses something of a type; none while it does not. With ?detail=types only.", []string{"zone", "type", "direction"}, nil)
 	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are refused now.", []string{"zone", "type", "direction"}, nil)
 	descOver      = prometheus.NewDesc("causeway_kds_over_limit", "How often the zone was over a bound since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
@@ -195,11 +195,14 @@ type lag struct {
 	revisions uint64
 }
 
-// furthest is the lag of the types that are furthest behind, by direction.
+// furthest is the lag of the types that are furthest behind, by direction, where it is known.
 func furthest(types []TypeSync) map[string]lag {
 	out := map[string]lag{}
 	for i := range types {
 		t := &types[i]
+		if t.LagUnknown {
+			continue
+		}
 		was := out[t.Direction]
 		out[t.Direction] = lag{max(was.seconds, t.LagSeconds), max(was.revisions, t.LagRevisions)}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // TestSeriesOfManyZones: what all zones have does not grow with the types, and details are there for what is behind only.
@@ -50,6 +51,31 @@ func TestSeriesOfManyZones(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLagOfASenderThatIsAwayIsUnknown: what a zone that has gone has written since then, nobody here knows; what it misses is known.
+func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
+	s := store.NewMemory()
+	g := startGlobal(t, s)
+	z := startZone(t, "zone-1", g.address, store.NewMemory())
+	lags := func() map[string]bool {
+		status, _ := g.Status("zone-1", "")
+		out := map[string]bool{}
+		for direction := range furthest(status.Types) {
+			out[direction] = true
+		}
+		return out
+	}
+	up, down := ZoneToGlobal.label(), GlobalToZone.label()
+	eventually(t, "both directions", func() bool { all := lags(); return all[up] && all[down] })
+	z.stop()
+	eventually(t, "the zone to leave", func() bool { status, _ := g.Status("zone-1", ""); return !status.Connected })
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, key, spec))
+	status, _ := g.Status("zone-1", "")
+	if l := furthest(status.Types); l[down].revisions == 0 || len(l) != 1 {
+		t.Errorf("the zone is away, and its lag is %+v", l)
 	}
 }
 

@@ -6,9 +6,9 @@ import "time"
 const (
 	stateOnline  = "online"
 	stateOffline = "offline"
-	stateNever   = "never connected"
-	stateUnseen  = "not seen" // by the global since it started
-	stateHidden  = "hidden"   // from who may not read the insight
+	stateUnseen  = "not seen" // by the server that was asked, since it started: what was before it does not know
+	stateUnknown = "unknown"
+	stateHidden  = "hidden" // from who may not read the insight
 )
 
 // subscription is one connection in an insight. It is open while DisconnectTime is nil.
@@ -20,12 +20,12 @@ type subscription struct {
 // connectionState says whether a zone or a proxy is connected, and since when that is so: it is online when any of its
 // subscriptions has not ended.
 func connectionState(subscriptions []subscription) (state string, since time.Time) {
-	state = stateNever
+	state = stateUnseen
 	for _, s := range subscriptions {
 		switch {
 		case s.DisconnectTime == nil:
 			return stateOnline, s.ConnectTime
-		case state == stateNever || s.DisconnectTime.After(since):
+		case state == stateUnseen || s.DisconnectTime.After(since):
 			state, since = stateOffline, *s.DisconnectTime
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -26,9 +27,26 @@ func ownFindings(s *syncSession) []finding {
 		})
 	}
 	if out = append(out, sessionFindings(s)...); len(out) == 0 {
-		out = append(out, finding{Status: findingOK, Check: "sync", About: s.Zone, What: "connected, in sync"})
+		out = append(out, finding{Status: findingOK, Check: "sync", About: s.Zone, What: "connected, " + s.pace()})
 	}
 	return out
+}
+
+// pace says of a session with nothing wrong whether it is in sync, or what is still under way.
+func (s *syncSession) pace() string {
+	late, behind := 0.0, []string{}
+	for i := range s.Types {
+		if s.Types[i].LagUnknown {
+			return "but its session has just ended"
+		}
+		if t := &s.Types[i]; t.LagSeconds > 0 || t.LagRevisions > 0 {
+			late, behind = max(late, t.LagSeconds), append(behind, string(t.Type))
+		}
+	}
+	if len(behind) == 0 {
+		return "in sync"
+	}
+	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"), strings.Join(behind, ", "))
 }
 
 // sessionFindings judges lag, refusals and held removals of one session, from either side.

@@ -71,6 +71,8 @@ func TestFindings(t *testing.T) {
 		"too many refusals":        {session(syncSession{Over: []overLimit{{Limit: "refusals", Most: 5, Count: 2}}}), "warning counted only"},
 		"another store":            {session(syncSession{NewStore: &newStore{}}), "warning restored"},
 		"zone has lost its global": {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}), "problem not connected to the global"},
+		"zone in sync":             {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}}}), "ok connected, in sync"},
+		"zone not in sync yet":     {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{Type: "Mesh", LagSeconds: 1, LagRevisions: 2}}}), "ok connected, behind by 1s in Mesh"},
 		"zone alone":               {ownFindings(&syncSession{Zone: "z"}), "ok runs alone"},
 		"proxy refuses":            {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a", Reason: "no such filter"}}), "problem no such filter"},
 		"proxy is late":            {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a"}}), "warning not acknowledged"},

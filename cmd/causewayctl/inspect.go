@@ -66,7 +66,7 @@ type dataplaneView struct {
 
 // connectionView says whether the Dataplane's proxy is connected to the zone.
 type connectionView struct {
-	// State is online, offline, "never connected", or hidden from who may not read the DataplaneInsight.
+	// State is online, offline, "not seen", or hidden from who may not read the DataplaneInsight.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -183,7 +183,7 @@ func connectionOf(ctx context.Context, client *api.Client, dataplane resources.K
 	}
 	key := dataplane
 	key.Type = resources.TypeDataplaneInsight
-	view := connectionView{State: stateNever}
+	view := connectionView{State: stateUnseen}
 	err := fetch(ctx, client, key, "", &insight)
 	if api.IsNotFound(err) {
 		return view, nil

@@ -103,14 +103,16 @@ type syncType struct {
 	// Direction is toZone or toGlobal.
 	Direction string `json:"direction"`
 	// Revision is the newest that concerns the type, Acknowledged what the peer has.
-	Revision     uint64           `json:"revision"`
-	Acknowledged uint64           `json:"acknowledged"`
-	LagRevisions uint64           `json:"lagRevisions"`
-	LagSeconds   float64          `json:"lagSeconds"`
-	Sent         uint64           `json:"sent"`
-	Acked        uint64           `json:"acked"`
-	Refused      []syncRefusal    `json:"refused,omitempty"`
-	Held         *syncHeldRemoval `json:"held,omitempty"`
+	Revision     uint64  `json:"revision"`
+	Acknowledged uint64  `json:"acknowledged"`
+	LagRevisions uint64  `json:"lagRevisions"`
+	LagSeconds   float64 `json:"lagSeconds"`
+	// LagUnknown: the sender is away.
+	LagUnknown bool             `json:"lagUnknown,omitempty"`
+	Sent       uint64           `json:"sent"`
+	Acked      uint64           `json:"acked"`
+	Refused    []syncRefusal    `json:"refused,omitempty"`
+	Held       *syncHeldRemoval `json:"held,omitempty"`
 }
 
 type syncRefusal struct {
@@ -217,8 +219,11 @@ func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
 // addSession adds a row for each type; a session without any that is worth one still shows.
 func (t *table) addSession(s *syncSession, all bool) {
 	state := stateOffline
-	if s.Connected {
+	switch {
+	case s.Connected:
 		state = stateOnline
+	case s.Since.IsZero():
+		state = stateUnseen
 	}
 	before := len(t.rows)
 	for i := range s.Types {
@@ -230,8 +235,11 @@ func (t *table) addSession(s *syncSession, all bool) {
 		if row.Held != nil {
 			held = strconv.Itoa(row.Held.Count)
 		}
-		t.add(s.Zone, state, string(row.Type), row.Direction, number(row.Sent), number(row.Acked), number(row.LagRevisions),
-			lagText(row.LagSeconds), number(uint64(len(row.Refused))), held)
+		behind, lag := number(row.LagRevisions), lagText(row.LagSeconds)
+		if row.LagUnknown {
+			behind, lag = stateUnknown, stateUnknown
+		}
+		t.add(s.Zone, state, string(row.Type), row.Direction, number(row.Sent), number(row.Acked), behind, lag, number(uint64(len(row.Refused))), held)
 	}
 	if len(t.rows) == before {
 		t.add(s.Zone, state)

@@ -13,11 +13,14 @@ func TestSessionsText(t *testing.T) {
 			{"type":"MeshTimeout","direction":"toZone","sent":7,"acked":6,"lagRevisions":2,"lagSeconds":1.5,
 				"refused":[{"kri":"kri_mt_a","name":"a","reason":"too long"},{"name":"b","reason":"odd","by":"self"}]},
 			{"type":"Dataplane","direction":"toGlobal","sent":3,"acked":3,"held":{"count":40,"names":["a","b","c","d"]}}]},
-		{"zone":"zone-2","connected":false,"types":[]}]`
+		{"zone":"zone-2","connected":false,"types":[]},
+		{"zone":"zone-3","connected":false,"since":"2026-01-01T00:00:00Z","types":[
+			{"type":"Dataplane","direction":"toGlobal","sent":3,"acked":3,"lagUnknown":true}]}]`
 	const want = `ZONE     STATUS   TYPE          DIRECTION   SENT   ACKNOWLEDGED   BEHIND   LAG    REFUSED   HELD
 zone-1   online   MeshTimeout   toZone      7      6              2        1.5s   2
 zone-1   online   Dataplane     toGlobal    3      3              0               0   40
-zone-2   offline
+zone-2   not seen
+zone-3   offline   Dataplane   toGlobal   3   3   unknown   unknown   0
 
 zone-1 toZone: the peer refused kri_mt_a: too long
 zone-1 toZone: this server refused MeshTimeout b: odd

@@ -44,7 +44,7 @@ func TestConnectionState(t *testing.T) {
 		state         string
 		since         time.Time
 	}{
-		{name: "none", state: stateNever},
+		{name: "none", state: stateUnseen},
 		{name: "ended", subscriptions: []subscription{{at(1), ended(5)}, {at(2), ended(3)}}, state: stateOffline, since: at(5)},
 		{name: "an open one counts", subscriptions: []subscription{{at(1), nil}, {at(2), ended(3)}}, state: stateOnline, since: at(1)},
 	} {

@@ -153,25 +153,35 @@ func (s *syncSession) storeState() string {
 	switch {
 	case s.NewStore != nil:
 		return "new"
-	case len(s.Types) == 0:
-		return "" // it has not connected since the global started
 	}
 	return "known"
 }
 
-// summary is the sum of all types as cells: revisions behind, lag, resources refused, removals held, and the store. They are empty
-// where nothing is known.
-func (s *syncSession) summary() []string {
-	if s == nil {
-		return make([]string, 5)
+// orMore is what is known of a lag where the other side, which is away, may have more to say.
+func orMore(known string, unknown bool) string {
+	if unknown {
+		return known + " or more"
 	}
-	behind, lag, refused, held := uint64(0), 0.0, 0, s.heldByZone()
+	return known
+}
+
+// summary is the sum of all types as cells: revisions behind, lag, resources refused, removals held, and the store. They are empty
+// where the server tells nothing of sessions.
+func (s *syncSession) summary() []string {
+	switch {
+	case s == nil:
+		return make([]string, 5)
+	case !s.Connected && s.Since.IsZero(): // nobody was here since the server started
+		return slices.Repeat([]string{stateUnknown}, 5)
+	}
+	unknown, behind, lag, refused, held := false, uint64(0), 0.0, 0, s.heldByZone()
 	for i := range s.Types {
 		t := &s.Types[i]
+		unknown = unknown || t.LagUnknown
 		behind, lag, refused = max(behind, t.LagRevisions), max(lag, t.LagSeconds), refused+len(t.Refused)
 		if t.Held != nil {
 			held += t.Held.Count
 		}
 	}
-	return []string{number(behind), cmp.Or(lagText(lag), "0s"), strconv.Itoa(refused), strconv.Itoa(held), s.storeState()}
+	return []string{orMore(number(behind), unknown), orMore(cmp.Or(lagText(lag), "0s"), unknown), strconv.Itoa(refused), strconv.Itoa(held), s.storeState()}
 }
