@@ -42,6 +42,9 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 		{"default", len(p.Rules) == 0 && len(p.Default) > 0, takes.Rules || takes.Single},
 	} {
 		switch {
+		case list.written && list.takes && list.name == "to":
+			left := leftOutOfTo(d.Type, p.To)
+			parts, effective = append(parts, left.parts...), effective || left.taken
 		case list.written && list.takes:
 			effective = true
 		case list.written:

@@ -25,6 +25,9 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := configWith(t, nil)
+	if without == nil {
+		t.Fatal("nothing was built")
+	}
 	for _, d := range resources.Descriptors() {
 		if d.Policy == nil {
 			continue
@@ -53,7 +56,7 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 	}
 }
 
-// configWith is all that the proxy of the Dataplane caller is sent.
+// configWith is all that the proxy of the Dataplane caller is sent, nil where nothing can be built.
 func configWith(t *testing.T, policy *resources.Resource) []byte {
 	t.Helper()
 	s := storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))
@@ -69,7 +72,7 @@ func configWith(t *testing.T, policy *resources.Resource) []byte {
 	}
 	state := session.proxy.state.Load()
 	if state == nil {
-		t.Fatal("nothing was built")
+		return nil
 	}
 	var out bytes.Buffer
 	for k := range kinds {

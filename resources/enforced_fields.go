@@ -1,0 +1,161 @@
+package resources
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// confFields says of which fields of a conf this version makes something, for the types whose confs are stored with whatever fields they
+// have. A field of an object stands behind its object's and a dot, one of a list's items behind []; below a * is anything. A test of
+// zone/xds holds it against what is read there and what proxies are sent.
+var confFields = map[Type]confField{
+	TypeMeshRetry: fieldsOf("tcp.maxConnectAttempt", retryFields("http"), retryFields("grpc")),
+	TypeMeshCircuitBreaker: fieldsOf(
+		"connectionLimits.maxConnectionPools", "connectionLimits.maxConnections", "connectionLimits.maxPendingRequests",
+		"connectionLimits.maxRetries", "connectionLimits.maxRequests",
+		"outlierDetection.disabled", "outlierDetection.interval", "outlierDetection.baseEjectionTime", "outlierDetection.maxEjectionPercent",
+		"outlierDetection.splitExternalAndLocalErrors", "outlierDetection.healthyPanicThreshold",
+		"outlierDetection.detectors.totalFailures.consecutive", "outlierDetection.detectors.gatewayFailures.consecutive",
+		"outlierDetection.detectors.localOriginFailures.consecutive",
+		"outlierDetection.detectors.successRate.minimumHosts", "outlierDetection.detectors.successRate.requestVolume",
+		"outlierDetection.detectors.successRate.standardDeviationFactor",
+		"outlierDetection.detectors.failurePercentage.minimumHosts", "outlierDetection.detectors.failurePercentage.requestVolume",
+		"outlierDetection.detectors.failurePercentage.threshold",
+	),
+	TypeMeshHTTPRoute: fieldsOf(
+		"matches.*", "default.backendRefs.*", "default.filters[].type",
+		"default.filters[].requestHeaderModifier.set[].name", "default.filters[].requestHeaderModifier.set[].value",
+		"default.filters[].requestHeaderModifier.add[].name", "default.filters[].requestHeaderModifier.add[].value",
+		"default.filters[].requestHeaderModifier.remove",
+		"default.filters[].responseHeaderModifier.set[].name", "default.filters[].responseHeaderModifier.set[].value",
+		"default.filters[].responseHeaderModifier.add[].name", "default.filters[].responseHeaderModifier.add[].value",
+		"default.filters[].responseHeaderModifier.remove",
+		"default.filters[].requestRedirect.scheme", "default.filters[].requestRedirect.hostname", "default.filters[].requestRedirect.path.*",
+		"default.filters[].requestRedirect.port", "default.filters[].requestRedirect.statusCode",
+		"default.filters[].urlRewrite.hostname", "default.filters[].urlRewrite.hostToBackendHostname", "default.filters[].urlRewrite.path.*",
+		"default.filters[].requestMirror.percentage", "default.filters[].requestMirror.backendRef.*",
+	),
+}
+
+// retryFields are those of the requests of a protocol, in lines.
+func retryFields(protocol string) string {
+	var out []string
+	for _, name := range []string{
+		"numRetries", "perTryTimeout", "backOff.baseInterval", "backOff.maxInterval", "rateLimitedBackOff.maxInterval",
+		"rateLimitedBackOff.resetHeaders[].name", "rateLimitedBackOff.resetHeaders[].format", "retryOn",
+		"retriableRequestHeaders[].name", "retriableRequestHeaders[].type", "retriableRequestHeaders[].value",
+		"retriableResponseHeaders[].name", "retriableResponseHeaders[].type", "retriableResponseHeaders[].value",
+	} {
+		out = append(out, protocol+"."+name)
+	}
+	return strings.Join(out, "\n")
+}
+
+// confField is a tree of fields; one without any below it is taken with all that it has.
+type confField map[string]confField
+
+// fieldsOf reads lines of paths.
+func fieldsOf(lines ...string) confField {
+	root := confField{}
+	for _, path := range strings.Split(strings.Join(lines, "\n"), "\n") {
+		at := root
+		for _, name := range strings.Split(strings.ReplaceAll(path, "[]", ""), ".") {
+			if name == "*" {
+				break
+			}
+			if at[name] == nil {
+				at[name] = confField{}
+			}
+			at = at[name]
+		}
+	}
+	return root
+}
+
+// ConfFields lists the fields of a type's confs that configure proxies in this version, in order: `http.numRetries`. It is empty for types
+// whose confs have no other fields.
+func ConfFields(t Type) []string { return confFields[t].paths("") }
+
+func (f confField) paths(at string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		if below := f[name].paths(at + name + "."); len(below) > 0 {
+			out = append(out, below...)
+		} else {
+			out = append(out, at+name)
+		}
+	}
+	return out
+}
+
+// leftOut is what of a conf no proxy makes anything of, and whether it makes something of the rest.
+type leftOut struct {
+	parts []string
+	taken bool
+}
+
+// look walks through a conf's JSON. Names of fields are read in any case, as by what decodes them.
+func (o *leftOut) look(value any, known confField, at *fieldPath) {
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			o.look(item, known, at.item(i))
+		}
+		return
+	case map[string]any:
+		if len(known) == 0 {
+			break
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if below, ok := known.of(name); ok {
+				o.look(v[name], below, at.field(name))
+			} else {
+				o.parts = append(o.parts, fmt.Sprintf("%s: this version does not configure proxies by it%s", at.field(name), suggestion(name, slices.Collect(maps.Keys(known)))))
+			}
+		}
+		return
+	}
+	o.taken = true
+}
+
+func (f confField) of(name string) (confField, bool) {
+	if below, ok := f[name]; ok {
+		return below, true
+	}
+	for known, below := range f {
+		if strings.EqualFold(known, name) {
+			return below, true
+		}
+	}
+	return nil, false
+}
+
+// leftOutOfTo looks at the items of a policy's `to` of which the type is one that proxies are configured by.
+func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
+	known := confFields[t]
+	for i := range items {
+		at, conf := top("spec").field("to").item(i), items[i].Default
+		if len(items[i].Hostnames) > 0 {
+			out.parts = append(out.parts, fmt.Sprintf("%s: this version does not configure proxies by it: the rules hold for every host", at.field("hostnames")))
+		}
+		at = at.field("default")
+		if len(items[i].Rules) > 0 {
+			at, conf = top("spec").field("to").item(i).field("rules"), items[i].Rules
+		}
+		var value any
+		if known == nil || json.Unmarshal(conf, &value) != nil || isEmpty(value) {
+			out.taken = true // its shape has no other fields, or there is nothing in it
+			continue
+		}
+		out.look(value, known, at)
+	}
+	return out
+}
+
+// isEmpty: there is no field that could be left out.
+func isEmpty(value any) bool {
+	fields, ok := value.(map[string]any)
+	return ok && len(fields) == 0
+}

@@ -1,0 +1,121 @@
+package xds
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// alwaysThere are fields without which something else decides what is sent: they change nothing here.
+var alwaysThere = []string{"outlierDetection.disabled"}
+
+// TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf with all of
+// them, each changes it when it is taken out, and one that is not among them changes nothing and is said to be left out.
+func TestFieldsThatAreCalledEnforced(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "fields.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[resources.Type]any{}
+	if err := yaml.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	for typ, items := range all {
+		policy := func(items any) *resources.Resource {
+			return testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": items})
+		}
+		whole := configWith(t, policy(items))
+		if whole == nil {
+			t.Fatalf("%s: nothing was built", typ)
+		}
+		if parts, none := resources.Unenforced(policy(items)); len(parts) > 0 || none {
+			t.Errorf("%s: %q is said not to be enforced", typ, parts)
+		}
+		if !bytes.Equal(whole, configWith(t, policy(changed(t, items, "", "notAField")))) {
+			t.Errorf("%s: a field that nobody knows changes what is sent", typ)
+		}
+		if parts, none := resources.Unenforced(policy(changed(t, items, "", "notAField"))); len(parts) == 0 || none || !strings.Contains(parts[0], "notAField") {
+			t.Errorf("%s: of a field that nobody knows is said: %q, of all: %v", typ, parts, none)
+		}
+		for _, field := range resources.ConfFields(typ) {
+			less := changed(t, items, field, "")
+			if slices.Contains(alwaysThere, field) {
+				continue
+			}
+			if bytes.Equal(whole, configWith(t, policy(less))) {
+				t.Errorf("%s: %s is called enforced, and without it the same is sent", typ, field)
+			}
+		}
+	}
+}
+
+// TestConfOfOnlyUnknownFieldsIsNotEnforced: such a policy is stored, and configures nothing.
+func TestConfOfOnlyUnknownFieldsIsNotEnforced(t *testing.T) {
+	for typ, conf := range map[resources.Type]string{
+		resources.TypeMeshRetry:          `{"http":{"numRetrys":3},"htp":{"numRetries":3}}`,
+		resources.TypeMeshCircuitBreaker: `{"connectionLimit":{"maxConnections":3}}`,
+	} {
+		to := []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": json.RawMessage(conf)}}
+		policy := testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": to})
+		parts, none := resources.Unenforced(policy)
+		if len(parts) == 0 || !none || !strings.Contains(parts[0], "spec.to[0].default.") || !strings.Contains(parts[0], "did you mean") {
+			t.Errorf("%s: of %s is said: %q, of all: %v", typ, conf, parts, none)
+		}
+	}
+}
+
+// changed is a copy of items without a field, or with another one beside the first of each conf.
+func changed(t *testing.T, items any, without, with string) any {
+	t.Helper()
+	raw, err := json.Marshal(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	confs, found := []any{}, false
+	for _, item := range out {
+		if rules, ok := item["rules"].([]any); ok {
+			confs = append(confs, rules...)
+		} else {
+			confs = append(confs, item["default"])
+		}
+	}
+	for _, conf := range confs {
+		if with != "" {
+			conf.(map[string]any)[with] = 7
+		}
+		found = takeOut(conf, strings.Split(without, ".")) || found
+	}
+	if without != "" && !found {
+		t.Errorf("testdata/enforced/fields.yaml has no %s", without)
+	}
+	return out
+}
+
+// takeOut removes a field wherever it is below lists.
+func takeOut(at any, path []string) (found bool) {
+	switch v := at.(type) {
+	case []any:
+		for _, item := range v {
+			found = takeOut(item, path) || found
+		}
+	case map[string]any:
+		if len(path) > 1 {
+			return takeOut(v[path[0]], path[1:])
+		}
+		_, found = v[path[0]]
+		delete(v, path[0])
+	}
+	return found
+}
