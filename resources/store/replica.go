@@ -16,6 +16,8 @@ type ReplicaConfig struct {
 	// WindowCommits and WindowChanges bound the changelog: it holds the latest commits, as many as keep within both.
 	// Defaults: DefaultWindowCommits, DefaultWindowChanges. Memory used is up to twice that.
 	WindowCommits, WindowChanges int
+	// WindowBytes bounds it by the size of what its commits replaced or removed. Default: DefaultWindowBytes.
+	WindowBytes int
 	// Now is the clock for creation and modification times, time.Now by default.
 	Now func() time.Time
 }
@@ -51,6 +53,9 @@ func NewReplica(config ReplicaConfig) *Replica {
 	if config.WindowChanges <= 0 {
 		config.WindowChanges = DefaultWindowChanges
 	}
+	if config.WindowBytes <= 0 {
+		config.WindowBytes = DefaultWindowBytes
+	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -68,7 +73,7 @@ func NewReplica(config ReplicaConfig) *Replica {
 	for _, d := range resources.Stored() {
 		r.counts[d.Type] = new(atomic.Int64)
 	}
-	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges}
+	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges, maxBytes: config.WindowBytes}
 	r.publish(0, log)
 	return r
 }
