@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	_ "google.golang.org/grpc/encoding/gzip" // zones compress their requests
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
@@ -27,8 +28,6 @@ const (
 	maxStreams = 128
 	// maxHeaders bounds the metadata of a call, in bytes: a token fits many times.
 	maxHeaders = 16 << 10
-	// handshakeTimeout is how long a connection may take to TLS and HTTP/2.
-	handshakeTimeout = 5 * time.Second
 	// writeBuffer is how much is given to the kernel at once, in bytes. Each connection that is being sent a list holds one;
 	// the rest share theirs.
 	writeBuffer = 16 << 10
@@ -49,7 +48,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxSendMsgSize(MaxMessageSize),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ConnectionTimeout(longestHandshake), // those that send nothing end sooner: server.Guest
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
@@ -65,6 +64,7 @@ const spreadOverNames = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressL
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultServiceConfig(spreadOverNames),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: longestHandshake}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),

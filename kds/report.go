@@ -256,7 +256,7 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	if err != nil {
 		return len(behind), err
 	}
-	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
+	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
 	defer cancel()
 	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw), new(emptypb.Empty))
 }

@@ -91,6 +91,7 @@ type Zone struct {
 	met       *acquaintance
 	current   atomic.Pointer[session]
 	conn      atomic.Pointer[grpc.ClientConn] // of the current session
+	heard     Heard                           // of its connection
 	news      wakeReports
 	connected atomic.Bool
 	sessions  uint64    // of Run's goroutine
@@ -147,7 +148,7 @@ func (z *Zone) Refusals() []Refusal { return z.refusals.List() }
 
 // session dials, runs both streams and the health checks, and returns why the first of them ended.
 func (z *Zone) session(ctx context.Context) error {
-	conn, err := grpc.NewClient(z.targetNow(), append(dialOptions(), grpc.WithTransportCredentials(z.config.Credentials))...)
+	conn, err := grpc.NewClient(z.targetNow(), append(dialOptions(), grpc.WithTransportCredentials(z.heard.Credentials(z.config.Credentials)))...)
 	if err != nil {
 		return err
 	}
@@ -275,9 +276,10 @@ type health struct {
 	forgotten bool
 }
 
-// checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain.
+// checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain. The first call of a
+// session connects.
 func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, error) {
-	ctx, cancel := context.WithTimeout(ctx, z.config.SendTimeout)
+	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
 	defer cancel()
 	if seen := z.known.seenOf().String(); seen != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen)

@@ -29,9 +29,9 @@ type strangerLimits struct {
 	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for their
 	// turn, unread.
 	served, servedPerAddress, waiting int
-	// proof is how long one is read from without a proof, patience how long it waits to be, and grace how long it is left
-	// alone when others wait.
-	proof, patience, grace time.Duration
+	// proof is how long one is read from without a proof when it sends nothing, slowest when it does; patience how long it waits to be,
+	// and grace how long it is left alone when others wait.
+	proof, slowest, patience, grace time.Duration
 	// bytes and frames bound what is read of one.
 	bytes, frames int
 }
@@ -43,7 +43,7 @@ func defaultCrowd() crowdLimits {
 		perAddress: 1024, total: 32 << 10, perSecond: 100, burst: 1024,
 		strangerLimits: strangerLimits{
 			served: 128, servedPerAddress: 64, waiting: 16 << 10,
-			proof: 10 * time.Second, patience: time.Minute, grace: time.Second,
+			proof: 10 * time.Second, slowest: time.Minute, patience: time.Minute, grace: time.Second,
 			bytes: 64 << 10, frames: 32,
 		},
 	}

@@ -204,3 +204,31 @@ func TestAddressesAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowStrangersHaveTime: one who sends as over a slow link is read from for longer than one who sends little, and not for ever; who was
+// refused is not.
+func TestSlowStrangersHaveTime(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		sent   int
+		state  guestState
+		failed bool
+		want   time.Duration
+	}{
+		"silent":        {0, guestServed, false, 0},
+		"a byte each s": {10, guestServed, false, 40 * time.Millisecond},
+		"4 kbit/s":      {2500, guestServed, false, 10 * time.Second},
+		"all":           {64 << 10, guestServed, false, 50 * time.Second},
+		"refused":       {2500, guestServed, true, 0},
+		"not served":    {2500, guestWaiting, false, 0},
+	} {
+		c := &crowd{limits: defaultCrowd()}
+		g := newGuest(nil, c, &peer{}, true)
+		g.state, g.since = tt.state, now.Add(-c.limits.proof)
+		g.left.Add(-int64(tt.sent))
+		g.failed.Store(tt.failed)
+		if got := g.more(now); got != tt.want {
+			t.Errorf("%s: %s more, want %s", name, got, tt.want)
+		}
+	}
+}

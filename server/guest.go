@@ -51,17 +51,43 @@ func newGuest(conn net.Conn, c *crowd, p *peer, counts bool) *Guest {
 	return g
 }
 
-// due closes g after d unless it is proven. crowd.mu is held.
+// slowLink is how many bytes a stranger has to send for each second more than it has anyhow: half of what 4 kbit/s carry, since for the
+// other half of the time it is being told something.
+const slowLink = 250
+
+// due closes g after d unless it is proven, or slow. crowd.mu is held.
 func (g *Guest) due(d time.Duration) {
 	if g.timer == nil {
-		g.timer = time.AfterFunc(d, func() {
-			if !g.proven.Load() {
-				_ = g.Close()
-			}
-		})
+		g.timer = time.AfterFunc(d, g.overdue)
 		return
 	}
 	g.timer.Reset(d)
+}
+
+// overdue closes g, unless it is proven by now or has time left for what it sent.
+func (g *Guest) overdue() {
+	if g.proven.Load() {
+		return
+	}
+	g.crowd.mu.Lock()
+	more := g.more(time.Now())
+	if more > 0 {
+		g.timer.Reset(more)
+	}
+	g.crowd.mu.Unlock()
+	if more <= 0 {
+		_ = g.Close()
+	}
+}
+
+// more is how much time g has left because what it sent came slowly. crowd.mu is held.
+func (g *Guest) more(now time.Time) time.Duration {
+	limits := &g.crowd.limits
+	if g.state != guestServed || g.failed.Load() || g.crowd.err != nil {
+		return 0
+	}
+	sent := time.Duration(int64(limits.bytes) - g.left.Load())
+	return min(limits.proof+sent*time.Second/slowLink, limits.slowest) - now.Sub(g.since)
 }
 
 // Prove says that somebody on the connection has proven who they are. It is quick, and may be called again.

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// joinCallTimeout bounds one try at one address; joinTimeout all of them.
+	// joinCallTimeout bounds the silence in one try at one address; joinTimeout all of them.
 	joinCallTimeout = 10 * time.Second
 	joinTimeout     = 2 * time.Minute
 	// joinPause is how long after the first try the next comes; each pause is twice the one before, give or take a quarter, up to
@@ -227,7 +227,8 @@ func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address
 		InsecureSkipVerify: true, //nolint:gosec // the pin is checked instead
 		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, pin, host) },
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	heard := &kds.Heard{}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(heard.Credentials(credentials.NewTLS(config))))
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +237,7 @@ func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, joinCallTimeout)
+	ctx, cancel := heard.While(ctx, joinCallTimeout)
 	defer cancel()
 	credential, err := kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: offer.Token, CSR: csr})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	renewTimeout = 10 * time.Second
+	renewTimeout = time.Minute
 	// renewPause is how long after a renewal that failed it is tried again; each pause is twice the one before, up to longestRenewPause.
 	renewPause        = time.Second
 	longestRenewPause = 10 * time.Minute

@@ -67,7 +67,8 @@ func TestFaultsLinks(t *testing.T) {
 	if middle(during) > 5*middle(before)+200*time.Millisecond {
 		t.Errorf("the good zone was served in %s beside bad links, and in %s before", middle(during), middle(before))
 	}
-	if grown > 64 {
+	// The changelog keeps 16 MiB of what was replaced, which is some 48 MiB with what was decoded of it.
+	if grown > 96 {
 		t.Errorf("bad links cost the global %.1f MiB", grown)
 	}
 	b.mend()
@@ -143,8 +144,8 @@ func (b *badLinks) large() {
 	}))
 }
 
-// TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. To come back it has to prove who it
-// is within the 5 s that a handshake may take: that needs 16 kbit.
+// TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. It comes back over such a link too:
+// certificates take a quarter of a minute, and while they move nobody gives up.
 func TestFaultsFourKilobits(t *testing.T) {
 	b := &badLinks{mesh: newMesh(t), links: map[string]*cluster.Link{}}
 	b.linkedZone("slow")
@@ -163,12 +164,11 @@ func TestFaultsFourKilobits(t *testing.T) {
 	if !*faultsLong {
 		return
 	}
-	slow.BytesPerSecond *= 4
 	b.links["slow"].Set(cluster.Weather{Cut: true})
 	b.links["slow"].Set(slow)
 	begun := time.Now()
 	b.propagation(1)
-	t.Logf("cut off, and back over 16 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
+	t.Logf("cut off, and back over 4 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
 }
 
 // cut waits until doctor says on the global that a zone is offline.

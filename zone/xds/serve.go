@@ -26,8 +26,8 @@ const (
 	maxStreams = 128
 	// maxHeaders bounds the metadata of a stream, in bytes: a token fits many times.
 	maxHeaders = 16 << 10
-	// handshakeTimeout is how long a connection may take to TLS and HTTP/2.
-	handshakeTimeout = 5 * time.Second
+	// handshakeTimeout is how long a connection may take to TLS and HTTP/2; one that sends little ends sooner: server.Guest.
+	handshakeTimeout = time.Minute
 	// drainTimeout is how long streams may take to end when the server is asked to.
 	drainTimeout = 5 * time.Second
 )

@@ -1,0 +1,51 @@
+package kds
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHeardPeersAreWaitedFor: who sends a byte now and then is waited for, up to a minute; who is silent is not.
+func TestHeardPeersAreWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct{ every, want time.Duration }{
+		"silent": {time.Hour, 10 * time.Second},
+		"slow":   {time.Second, longestHandshake},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				defer near.Close()
+				defer far.Close()
+				heard := &Heard{}
+				ctx, cancel := heard.While(t.Context(), 10*time.Second)
+				defer cancel()
+				begun := time.Now()
+				go func() {
+					for ctx.Err() == nil {
+						select {
+						case <-time.After(tt.every):
+							_, _ = far.Write([]byte{0})
+						case <-ctx.Done():
+						}
+					}
+				}()
+				go func() {
+					for b := make([]byte, 1); ; {
+						if _, err := (heardConn{near, heard}).Read(b); err != nil {
+							return
+						}
+					}
+				}()
+				<-ctx.Done()
+				_ = far.Close()
+				if got := time.Since(begun); got != tt.want || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+					t.Errorf("waited %s (%v), want %s", got, context.Cause(ctx), tt.want)
+				}
+			})
+		})
+	}
+}
