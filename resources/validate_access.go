@@ -27,7 +27,9 @@ func (v *validation) accessRole(role *AccessRole) {
 		v.accessWords(at.item(i).field("verbs"), rule.Verbs, AccessVerbs())
 		v.accessWords(at.item(i).field("types"), rule.Types, things)
 		v.accessNames(at.item(i).field("meshes"), rule.Meshes, false)
+		v.accessForm(at.item(i).field("meshes"), rule.Meshes, IsMeshName)
 		v.accessNames(at.item(i).field("namespaces"), rule.Namespaces, true)
+		v.accessForm(at.item(i).field("namespaces"), rule.Namespaces, IsNamespaceName)
 		v.accessNames(at.item(i).field("names"), rule.Names, false)
 	}
 }
@@ -57,6 +59,15 @@ func (v *validation) accessNames(at *fieldPath, names []string, emptyToo bool) {
 			v.fail(at.item(i), "is empty: leave the list out to mean all")
 		case len(name) > maxSubjectBytes:
 			v.fail(at.item(i), "is %d bytes long, want at most %d", len(name), maxSubjectBytes)
+		}
+	}
+}
+
+// accessForm refuses what can be the name of nothing: the list would reach less than it says.
+func (v *validation) accessForm(at *fieldPath, names []string, is func(string) bool) {
+	for i, name := range names {
+		if name != "" && name != AccessAny && !is(name) {
+			v.fail(at.item(i), "%q is not a name: want %s", shorten(name), wantLabel)
 		}
 	}
 }

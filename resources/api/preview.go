@@ -80,7 +80,7 @@ func (s *Server) AddWarnings(f WarnFunc) { s.warnings = append(s.warnings, f) }
 
 // warningsOf are those of a resource that was stored, or would be.
 func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resources.Resource) []string {
-	out, reader := resources.Warnings(r), s.readerOf(ctx)
+	out, reader := append(resources.Warnings(r), roleWarnings(r)...), s.readerOf(ctx)
 	for _, f := range s.warnings {
 		out = append(out, f(after, r, reader)...)
 	}
