@@ -28,10 +28,10 @@ type GrantTo struct {
 // Owner is whose a resource is: a zone, empty for the global, and a namespace, empty for what belongs to the operator of that place.
 type Owner struct{ Zone, Namespace string }
 
-// OwnerOf reads it from the labels. What is in the system namespace is the operator's.
+// OwnerOf reads it from the labels. What is in the system namespace is the operator's, and so is what may live nowhere else.
 func OwnerOf(r *Resource, systemNamespace string) Owner {
 	o := Owner{Zone: r.Zone(), Namespace: r.HomeNamespace()}
-	if o.Namespace == systemNamespaceOf(r, systemNamespace) {
+	if o.Namespace == systemNamespaceOf(r, systemNamespace) || systemOnly(r.Descriptor()) {
 		o.Namespace = ""
 	}
 	return o

@@ -45,10 +45,23 @@ func (v *validation) grantFrom(f *GrantFrom, own Owner, at *fieldPath) {
 	}
 }
 
+// grantedBy refuses an item that opens nothing, because services of the kind belong to operators. A peer's is stored, and opens nothing.
+func (v *validation) grantedBy(kind Type, own Owner, at *fieldPath) {
+	d, ok := Lookup(kind)
+	switch {
+	case !ok || v.peer || !systemOnly(d):
+	case d.WrittenOn == OnGlobal && !own.IsGlobal() && !v.home.Alone:
+		v.fail(at.field("kind"), "a %s belongs to the operator of the mesh, who grants it on the global", kind)
+	case !own.IsOperator():
+		v.fail(at.field("kind"), "a %s belongs to the operator of the zone: write the grant in %s", kind, v.home.systemNamespace())
+	}
+}
+
 func (v *validation) grantTo(t *GrantTo, own Owner, at *fieldPath) {
 	if !slices.Contains(grantedKinds, t.Kind) {
 		v.fail(at.field("kind"), "want MeshService, MeshMultiZoneService or MeshExternalService, got %q", shorten(t.Kind))
 	}
+	v.grantedBy(Type(t.Kind), own, at)
 	for _, part := range []struct{ name, value string }{{"zone", t.Zone}, {"namespace", t.Namespace}} {
 		if part.value != "" {
 			v.label(at.field(part.name), part.value)

@@ -1,6 +1,7 @@
 package matching
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,42 @@ func TestWhereRoutesMaySend(t *testing.T) {
 				t.Errorf("allowed %t, the problem is %q", c.allowed, problem)
 			}
 		})
+	}
+}
+
+// TestWhatAGrantOpens: for each kind of service and each place that it may lie in, who can open it to the routes of zone-2's namespace cats.
+// What belongs to operators no namespace opens, whatever its labels say.
+func TestWhatAGrantOpens(t *testing.T) {
+	type home struct{ zone, namespace string }
+	from := Referrer{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Zone: "zone-2", Namespace: "cats", Role: resources.RoleProducer}
+	specs := map[string]string{
+		resources.KindMeshService:          `{"ports":[{"port":80}]}`,
+		resources.KindMeshExternalService:  `{"match":{"port":80},"endpoints":[{"address":"192.0.2.1","port":80}]}`,
+		resources.KindMeshMultiZoneService: `{"selector":{"meshService":{"matchLabels":{"app":"none"}}},"ports":[{"port":80}]}`,
+	}
+	mesh, zone1, zone2, dogs, cats := home{}, home{zone: "zone-1"}, home{zone: "zone-2"}, home{"zone-1", "dogs"}, home{"zone-2", "cats"}
+	opens := map[string]map[home][]home{ // who opens what lies there
+		resources.KindMeshService:          {zone1: {zone1}, dogs: {dogs}, zone2: {zone2}, cats: {cats}},
+		resources.KindMeshExternalService:  {mesh: {mesh}, zone1: {zone1}, dogs: {zone1}, zone2: {zone2}, cats: {zone2}},
+		resources.KindMeshMultiZoneService: {mesh: {mesh}},
+	}
+	for kind, places := range opens {
+		for place, openers := range places {
+			own := kind == resources.KindMeshService && place == cats // needs no grant
+			for _, granter := range []home{mesh, zone1, zone2, dogs, cats} {
+				d, err := NewDestination(ownedBy(t, resources.Type(kind), place.zone, place.namespace, "it", specs[kind]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				grant := ownedBy(t, resources.TypeMeshReferenceGrant, granter.zone, granter.namespace, "g",
+					`{"from":[{"kind":"MeshHTTPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"`+kind+`"}]}`)
+				x := NewDestinations(DestinationsConfig{Zone: "zone-2", Grants: []*resources.Resource{grant}}, []*Destination{d})
+				got := x.notPermitted(from, d) == ""
+				if want := own || slices.Contains(openers, granter); got != want {
+					t.Errorf("%s of %+v, granted by %+v: open is %t", kind, place, granter, got)
+				}
+			}
+		}
 	}
 }
 
