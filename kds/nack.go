@@ -2,6 +2,7 @@ package kds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -73,8 +74,8 @@ func notInWords(c rune) bool {
 	return c != '.' && c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 }
 
-// parseRefusals reads a peer's NACK of a message that carried names. Lines that name nothing count for the type as a whole. About
-// completes a refusal with what is known of its resource.
+// parseRefusals reads a peer's NACK of a message that carried names. What it says without a name may be about any that it does not name:
+// nobody knows of those that they were taken. About completes a refusal with what is known of its resource.
 func parseRefusals(scope Refusal, message string, names []string, about func(*Refusal)) []Refusal {
 	n := newNack(names)
 	byName := map[string]int{}
@@ -102,6 +103,37 @@ func parseRefusals(scope Refusal, message string, names []string, about func(*Re
 		r.Name, r.Reason = name, reason
 		about(&r)
 		out = append(out, r)
+	}
+	if len(out) == 0 {
+		byName[""] = 0
+		out = append(out, scope)
+		out[0].Reason = "it gave no reason"
+	}
+	at, some := byName[""]
+	if !some || len(names) == 0 {
+		return out
+	}
+	unnamed := out[at]
+	unnamed.Reason = "it, or what else came with it: " + unnamed.Reason
+	return append(slices.Delete(out, at, at+1), spread(unnamed, byName, names, about)...)
+}
+
+// spread makes a refusal without a name one of each of names that is not among those of others. One that nothing is left for is kept
+// as it is.
+func spread(unnamed Refusal, others map[string]int, names []string, about func(*Refusal)) []Refusal {
+	var out []Refusal
+	for _, name := range names {
+		if _, named := others[name]; named || name == "" {
+			continue
+		}
+		others[name] = len(out)
+		one := unnamed
+		one.Name = name
+		about(&one)
+		out = append(out, one)
+	}
+	if len(out) == 0 {
+		return []Refusal{unnamed}
 	}
 	return out
 }

@@ -268,6 +268,39 @@ func TestNackAttribution(t *testing.T) {
 	}
 }
 
+// TestNackThatNamesNothing: of what a peer refuses without saying which, or all of which it does not say, nothing is taken for acknowledged, and
+// what it takes later is refused no more.
+func TestNackThatNamesNothing(t *testing.T) {
+	for _, says := range []string{"no", "", " \n ", "a.default: is bad\nand 1 more"} {
+		t.Run(says, func(t *testing.T) {
+			s := store.NewMemory()
+			g := startGlobal(t, s)
+			for _, name := range []string{"a", "b"} {
+				key, spec := permission(name)
+				put(t, s, written(t, globalHome, key, spec))
+			}
+			p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+			p.openDown()
+			p.subscribe(resources.TypeMeshTrafficPermission, nil)
+			p.nack(p.receive(), says)
+			for _, name := range []string{"a", "b"} {
+				key, _ := permission(name)
+				eventually(t, name+" to be refused", func() bool { return len(g.Rollout(s.Snapshot().Get(key)).Zones.Refused) == 1 })
+			}
+			for _, name := range []string{"a", "b"} {
+				key, _ := permission(name)
+				put(t, s, written(t, globalHome, key, `{"rules":[{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`))
+			}
+			eventually(t, "nothing to be refused", func() bool {
+				if len(g.Refusals("zone-1")) > 0 {
+					p.ack(p.receive())
+				}
+				return len(g.Refusals("zone-1")) == 0
+			})
+		})
+	}
+}
+
 // TestNackCostsWhatItIs: 300 lines about 10,000 names took 0.94 s. Each line is looked up, and not held against each name.
 func TestNackCostsWhatItIs(t *testing.T) {
 	names := make([]string, 10_000)

@@ -142,7 +142,7 @@ func (s *sender) accepted(sub *subscription, m *inflight) {
 	if s.refusals.none() {
 		return
 	}
-	names := m.names()
+	names := append(m.names(), "") // what was refused without a name is over, too
 	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}, names, nil)
 	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type}, names, nil)
 }
