@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -41,6 +42,9 @@ func (e *Entry) Mark(i *Intent) {
 	}
 }
 
+// errLate: a line about what was done could not be written then.
+var errLate = errors.New("a line of it is late")
+
 // Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
 // into the log asks first; while it is not ready, each call tries again, and then writes what is late.
 func (l *Log) Ready(ctx context.Context) error {
@@ -50,6 +54,9 @@ func (l *Log) Ready(ctx context.Context) error {
 	moved := l.done.inPlace()
 	l.mu.Lock()
 	broken, late := cmp.Or(l.broken, moved), l.late
+	if len(late) > 0 { // also when another line, which came beside it, was written
+		broken = cmp.Or(broken, errLate)
+	}
 	if broken != nil {
 		l.late = nil
 	}

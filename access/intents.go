@@ -194,10 +194,5 @@ func (in *intents) compact() error {
 func (in *intents) close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.file == nil {
-		return nil
-	}
-	err := in.file.Close()
-	in.file = nil
-	return err
+	return closeFile(&in.file)
 }

@@ -230,11 +230,16 @@ func syncFolder(dir string) error {
 func (j *journal) close() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
-	if j.file == nil {
+	return closeFile(&j.file)
+}
+
+// closeFile closes a file that may be closed already, which is nil.
+func closeFile(f **os.File) error {
+	if *f == nil {
 		return nil
 	}
-	err := j.file.Close()
-	j.file = nil
+	err := (*f).Close()
+	*f = nil
 	return err
 }
 

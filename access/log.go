@@ -135,6 +135,7 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 		if e.Intent != "" {
 			l.late = append(l.late, e)
 		}
+		l.suppressed += e.Suppressed // the next line tells of them
 		return fmt.Errorf("%w: %w", ErrAudit, err)
 	}
 	close(l.changed)

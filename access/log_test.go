@@ -266,3 +266,45 @@ func TestLogThatMoves(t *testing.T) {
 		t.Errorf("the log has %s", all)
 	}
 }
+
+// TestLateLineBesideOthers: the line about what was done, which could not be written, is late also when one that came beside it could: it is
+// written before anything else is done.
+func TestLateLineBesideOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	l := openLog(t, access.LogConfig{Dir: dir})
+	entry := func(name string) access.Entry {
+		return access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: name}
+	}
+	var marked []access.Entry
+	for _, name := range []string{"late", "beside"} {
+		e := entry(name)
+		intent, err := l.Begin(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Mark(intent)
+		marked = append(marked, e)
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(t.Context(), marked[0]); !errors.Is(err, access.ErrAudit) {
+		t.Fatalf("recorded where nobody finds it: %v", err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(t.Context(), marked[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]int{}
+	for _, e := range entriesOf(t, l, access.LogQuery{}) {
+		names[e.Name]++
+	}
+	if names["late"] != 1 || names["beside"] != 1 {
+		t.Errorf("the log tells of %v", names)
+	}
+}
