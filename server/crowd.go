@@ -74,6 +74,7 @@ type crowd struct {
 	ready     []*Guest         // guarded by mu: whose turn it is, and whom Accept has not returned
 	open      int              // guarded by mu: those that count for total
 	addresses map[string]*peer // guarded by mu
+	refused   refused          // guarded by mu
 	strangers
 }
 
@@ -175,12 +176,16 @@ func (c *crowd) take() {
 	for pause := time.Duration(0); ; {
 		conn, err := c.Listener.Accept()
 		if err == nil {
+			if pause > 0 {
+				c.recovers()
+			}
 			pause = 0
 			c.arrive(conn, time.Now())
 			continue
 		}
 		if temporary, ok := err.(interface{ Temporary() bool }); ok && temporary.Temporary() {
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			c.refuse(err, time.Now())
+			pause = min(max(2*pause, 5*time.Millisecond), acceptPause)
 			if c.sleep(pause) {
 				continue
 			}

@@ -18,16 +18,17 @@ type ports struct {
 	xdsTLS                *tls.Config
 	// certificate is what ports off loopback serve; nil when there are none.
 	certificate *server.Certificate
+	// bare are the same listeners without TLS.
+	bare []net.Listener
 }
 
 func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard) (_ *ports, err error) {
 	p := &ports{}
-	var open []net.Listener
 	defer func() {
 		if err == nil {
 			return
 		}
-		for _, l := range open {
+		for _, l := range p.bare {
 			_ = l.Close()
 		}
 	}()
@@ -41,7 +42,7 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 		if *one.into, err = one.listen(one.address); err != nil {
 			return nil, err
 		}
-		open = append(open, *one.into)
+		p.bare = append(p.bare, *one.into)
 	}
 	// The API asks users for certificates, and proxies, which ask for their identity there: no authority is told, or one would keep the others away.
 	for l, clients := range map[*net.Listener]server.Clients{&p.api: {Ask: true}, &p.diagnostics: {}} {

@@ -188,6 +188,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err != nil {
 		return err
 	}
+	diagnostics.AddListeners(cfg.Log, ports.bare...)
 	diagnostics.AddExpiries(ports.certificate.Expiries)
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(memberships, authorities, durable) })
 	group, ctx := errgroup.WithContext(ctx)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func TestFaultsFileDescriptors(t *testing.T) {
 				t.Logf("write %d without descriptors on %s was not acknowledged", i, s.Name())
 			}
 		}
+		d.said(s)
 		d.descriptors(s, before)
 		for _, c := range knocking {
 			_ = c.Close()
@@ -46,6 +48,9 @@ func TestFaultsFileDescriptors(t *testing.T) {
 			_, err := s.Diagnostics(ctx, "/readyz")
 			return err
 		})
+		if n, err := s.Metric(t.Context(), "causeway_accept_failures_total"); err != nil || n == 0 {
+			t.Errorf("%s counted %v connections that it could not take (%v)", s.Name(), n, err)
+		}
 		d.keeps()
 		d.agrees()
 	}
@@ -55,6 +60,17 @@ func TestFaultsFileDescriptors(t *testing.T) {
 		d.must(s.Start(t.Context()))
 	}
 	d.agrees()
+}
+
+// said waits until the log says that no connections are taken, and the metric with it.
+func (d *disk) said(s *cluster.Server) {
+	d.t.Helper()
+	d.eventually(s.Name()+" to say that it takes no connections", func(context.Context) error {
+		if !strings.Contains(s.Log(), "no connections can be taken") {
+			return errNotYet
+		}
+		return nil
+	})
 }
 
 // descriptors lets a server have as many as it has now, or so many when n is not 0. It returns how many it might have before.

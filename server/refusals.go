@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// acceptPause is the longest pause between two tries to take a connection.
+	acceptPause = time.Second
+	// acceptQuiet is how long the log is quiet about what was said already.
+	acceptQuiet = time.Minute
+)
+
+// refused is what a listener knows of the connections that the system did not let it take.
+type refused struct {
+	count uint64
+	err   error
+	// since is when it began, last when it was seen last, and told when the log said so.
+	since, last, told time.Time
+	log               *slog.Logger
+}
+
+// refuse notes that the system gave no connection.
+func (c *crowd) refuse(err error, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.refused
+	if !r.lasts(now) {
+		r.since = now
+	}
+	r.count++
+	r.err, r.last = err, now
+	if r.log != nil && now.Sub(r.told) > acceptQuiet {
+		r.told = now
+		r.log.Error("no connections can be taken: who comes waits, or is refused", "address", c.Addr().String(), "error", err)
+	}
+}
+
+// recovers notes that the system gives connections again.
+func (c *crowd) recovers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.refused
+	r.last = time.Time{}
+	if r.log != nil && !r.told.IsZero() {
+		r.log.Info("connections are taken again", "address", c.Addr().String(), "failures", r.count, "since", r.since)
+		r.told = time.Time{}
+	}
+}
+
+// lasts reports whether connections cannot be taken now: it would be tried again within a pause.
+func (r *refused) lasts(now time.Time) bool { return r.count > 0 && now.Sub(r.last) <= 2*acceptPause }
+
+// AddListeners has the log, the metrics and readiness say when the system lets no more connections be taken at what Listen and ListenOpen
+// returned, as when file descriptors or memory run out.
+func (d *Diagnostics) AddListeners(log *slog.Logger, listeners ...net.Listener) {
+	var crowds []*crowd
+	for _, l := range listeners {
+		if c, ok := l.(*crowd); ok {
+			c.mu.Lock()
+			c.refused.log = log
+			c.mu.Unlock()
+			crowds = append(crowds, c)
+		}
+	}
+	d.AddCheck("connections", func() error {
+		for _, c := range crowds {
+			if err := c.refusing(time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	d.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "causeway_accept_failures_total", Help: "How often the system let no connection be taken, as when file descriptors run out.",
+	}, func() (all float64) {
+		for _, c := range crowds {
+			c.mu.Lock()
+			all += float64(c.refused.count)
+			c.mu.Unlock()
+		}
+		return all
+	}))
+}
+
+// refusing returns why no connections are taken now.
+func (c *crowd) refusing(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.refused.lasts(now) {
+		return nil
+	}
+	return fmt.Errorf("no connections can be taken at %s since %s: %w", c.Addr(), c.refused.since.UTC().Format(time.RFC3339), c.refused.err)
+}
