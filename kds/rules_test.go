@@ -85,6 +85,11 @@ var rulesOfReach = []ruleOfReach{
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-1"}]}`,
 	},
 	{
+		rule: "a namespace's grant of an operator's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "belongs to the operator",
+		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshExternalService"}]}`,
+		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService"}]}`,
+	},
+	{
 		rule: "a grant of another namespace's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own namespace",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"dogs"}]}`,
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"cats"}]}`,

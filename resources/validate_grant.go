@@ -45,11 +45,11 @@ func (v *validation) grantFrom(f *GrantFrom, own Owner, at *fieldPath) {
 	}
 }
 
-// grantedBy refuses an item that opens nothing, because services of the kind belong to operators. A peer's is stored, and opens nothing.
+// grantedBy refuses an item that opens nothing, because services of the kind belong to operators.
 func (v *validation) grantedBy(kind Type, own Owner, at *fieldPath) {
 	d, ok := Lookup(kind)
 	switch {
-	case !ok || v.peer || !systemOnly(d):
+	case !ok || !systemOnly(d):
 	case d.WrittenOn == OnGlobal && !own.IsGlobal() && !v.home.Alone:
 		v.fail(at.field("kind"), "a %s belongs to the operator of the mesh, who grants it on the global", kind)
 	case !own.IsOperator():

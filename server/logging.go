@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// NewLogger writes to w at level (debug, info, warn, error) in format (text, json). The error names the wrong setting.
+// NewLogger writes to w at level (debug, info, warn, error) in format (text, json). Warnings and errors that come again and again are left
+// out, and counted in leftOut of the next. The error names the wrong setting.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -18,9 +20,9 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: l}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.New(limitRepeats(slog.NewTextHandler(w, opts), time.Now)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.New(limitRepeats(slog.NewJSONHandler(w, opts), time.Now)), nil
 	}
 	return nil, fmt.Errorf("log-format %q: want text or json", format)
 }

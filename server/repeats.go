@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How many warnings and errors are logged. A peer that is refused for ever, or a stranger who knocks ten thousand times, must not push out
+// what else the log says. Metrics count each.
+const (
+	// alikeBurst lines that say the same are logged, then one in alikeEvery.
+	alikeBurst = 10
+	alikeEvery = 30 * time.Second
+	// kindBurst lines of a kind, which have their message in common, are logged, then kindPerSecond.
+	kindBurst     = 100
+	kindPerSecond = 2
+	// maxAlike bounds how many lines are remembered; beyond, they are forgotten, and the limits of kinds hold.
+	maxAlike = 1024
+	// repeatsAfter is how soon after a line was left out it is said how many were, where nothing of the kind is logged before.
+	repeatsAfter = time.Minute
+)
+
+// told are the attributes that make lines of a kind differ. Others are addresses, ports and counts, which differ each time.
+var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true, "error": true, "peer": true, "global": true}
+
+// repeats is a slog.Handler that leaves out warnings and errors that come again and again, and says how many with the next of their kind.
+type repeats struct {
+	slog.Handler
+	state *repeated
+	// about is the hash of the attributes that the logger has.
+	about uint64
+}
+
+// repeated is what the handlers of one log have in common.
+type repeated struct {
+	// to is what all of them write to, without attributes.
+	to   slog.Handler
+	seed maphash.Seed
+	now  func() time.Time
+
+	mu    sync.Mutex
+	alike map[uint64]*rate.Limiter // guarded by mu
+	kinds map[string]*kind         // guarded by mu; by message, which are our own texts
+}
+
+type kind struct {
+	limit   *rate.Limiter
+	leftOut int
+	timer   *time.Timer // nil while nothing is left out
+}
+
+// limitRepeats has inner get no more than the limits allow.
+func limitRepeats(inner slog.Handler, now func() time.Time) slog.Handler {
+	return &repeats{inner, &repeated{to: inner, seed: maphash.MakeSeed(), now: now, alike: map[uint64]*rate.Limiter{}, kinds: map[string]*kind{}}, 0}
+}
+
+// Handle implements slog.Handler.
+func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn {
+		return h.Handler.Handle(ctx, r)
+	}
+	sum := h.about
+	r.Attrs(func(a slog.Attr) bool {
+		sum = h.state.add(sum, a)
+		return true
+	})
+	leftOut, ok := h.state.take(&r, sum)
+	if !ok {
+		return nil
+	}
+	if leftOut > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("leftOut", leftOut))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	sum := h.about
+	for _, a := range attrs {
+		sum = h.state.add(sum, a)
+	}
+	return &repeats{h.Handler.WithAttrs(attrs), h.state, sum}
+}
+
+// WithGroup implements slog.Handler.
+func (h *repeats) WithGroup(name string) slog.Handler {
+	return &repeats{h.Handler.WithGroup(name), h.state, h.about}
+}
+
+// add is a sum, so that the order does not count.
+func (s *repeated) add(sum uint64, a slog.Attr) uint64 {
+	if !told[a.Key] {
+		return sum
+	}
+	return sum + maphash.String(s.seed, a.Key+"\x00"+a.Value.String())
+}
+
+// take reports whether a line is logged, and how many of its kind were left out before it.
+func (s *repeated) take(r *slog.Record, about uint64) (leftOut int, ok bool) {
+	now := s.now()
+	about += maphash.String(s.seed, r.Message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[r.Message]
+	if k == nil {
+		if len(s.kinds) >= maxAlike {
+			clear(s.kinds)
+		}
+		k = &kind{limit: rate.NewLimiter(kindPerSecond, kindBurst)}
+		s.kinds[r.Message] = k
+	}
+	one := s.alike[about]
+	if one == nil {
+		if len(s.alike) >= maxAlike {
+			clear(s.alike)
+		}
+		one = rate.NewLimiter(rate.Every(alikeEvery), alikeBurst)
+		s.alike[about] = one
+	}
+	if one.AllowN(now, 1) && k.limit.AllowN(now, 1) {
+		leftOut, k.leftOut = k.leftOut, 0
+		return leftOut, true
+	}
+	k.leftOut++
+	if k.timer == nil {
+		level, message := r.Level, r.Message
+		k.timer = time.AfterFunc(repeatsAfter, func() { s.tell(k, level, message) })
+	}
+	return 0, false
+}
+
+// tell logs how many lines of a kind were left out since the last that was not.
+func (s *repeated) tell(k *kind, level slog.Level, message string) {
+	s.mu.Lock()
+	leftOut := k.leftOut
+	k.leftOut, k.timer = 0, nil
+	s.mu.Unlock()
+	if leftOut == 0 {
+		return
+	}
+	r := slog.NewRecord(s.now(), level, message, 0)
+	r.AddAttrs(slog.Int("leftOut", leftOut))
+	_ = s.to.Handle(context.Background(), r) // as slog does with what cannot be logged
+}
