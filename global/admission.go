@@ -40,7 +40,7 @@ type admission struct {
 	// allowTokens and allowAnonymous are the operator's flags.
 	allowTokens, allowAnonymous bool
 	now                         func() time.Time
-	audit                       auditFunc
+	audit                       auditor
 	log                         *slog.Logger
 
 	// revocations counts what Issuer.Revoked told.
@@ -65,12 +65,12 @@ func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pas
 func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if zone, err = kds.ClientID(md); err != nil {
-		_ = a.audit(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // it is refused either way
+		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // it is refused either way
 		return "", nil, err
 	}
 	pass, how, err := a.judge(ctx, zone)
 	if err != nil {
-		_ = a.audit(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // it is refused either way
+		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // it is refused either way
 		return "", nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
 	return zone, pass, nil

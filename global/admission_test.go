@@ -41,7 +41,7 @@ func watched(t *testing.T) (*admission, *bytes.Buffer) {
 	}
 	return &admission{
 		store: s, members: newMembers(keeper, time.Now), tokens: issuer, allowTokens: true, now: time.Now,
-		audit: func(context.Context, auditEvent) error { return nil }, log: slog.New(slog.NewTextHandler(log, nil)),
+		audit: auditor{log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.NewTextHandler(log, nil)),
 	}, log
 }
 

@@ -35,26 +35,38 @@ type auditEvent struct {
 	Err error
 	// Details are more, by name.
 	Details map[string]string
+	// intent is what was taken down before it was done, nil where nothing was.
+	intent *access.Intent
 }
 
-// auditFunc takes down an event, durably. What cannot be taken down must not be acknowledged.
-type auditFunc func(context.Context, auditEvent) error
+// auditor writes events to the audit log, and to the log. A nil audit log takes everything.
+type auditor struct {
+	audit *access.Log
+	log   *slog.Logger
+}
 
-// auditTo writes events to the audit log, and to the log.
-func auditTo(audit *access.Log, log *slog.Logger) auditFunc {
-	return func(ctx context.Context, e auditEvent) error {
-		entry := e.entry(addressOf(ctx))
-		if e.Err == nil {
-			log.Info("zone: "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From)
-		} else {
-			log.Warn("zone: refused to "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From, "reason", entry.Details["reason"], "error", e.Err)
-		}
-		err := audit.Record(ctx, entry)
-		if err != nil {
-			log.Error("the audit log cannot be written", "error", err)
-		}
-		return err
+// begin takes down what is about to be done, before it is: nothing may be done that this fails for. The event is to be told of then.
+func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
+	if e.intent, err = a.audit.Begin(e.entry(addressOf(ctx))); err != nil {
+		a.log.Error("the audit log cannot be written", "error", err)
 	}
+	return err
+}
+
+// tell takes down an event, durably. What cannot be taken down must not be acknowledged.
+func (a auditor) tell(ctx context.Context, e auditEvent) error {
+	entry := e.entry(addressOf(ctx))
+	entry.Mark(e.intent)
+	if e.Err == nil {
+		a.log.Info("zone: "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From)
+	} else {
+		a.log.Warn("zone: refused to "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From, "reason", entry.Details["reason"], "error", e.Err)
+	}
+	err := a.audit.Record(ctx, entry)
+	if err != nil {
+		a.log.Error("the audit log cannot be written", "error", err)
+	}
+	return err
 }
 
 // entry is the event as the audit log has it.
@@ -96,10 +108,10 @@ func (e *auditEvent) entry(from string) access.Entry {
 func (a *admission) Observe(e kds.Event) {
 	switch {
 	case e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed):
-		_ = a.audit(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err})
+		_ = a.audit.tell(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err})
 	case e.Kind == kds.Forbidden:
 		first := e.Refusals[0]
-		_ = a.audit(context.Background(), auditEvent{
+		_ = a.audit.tell(context.Background(), auditEvent{
 			Verb: trySend, Zone: e.Zone, Err: fmt.Errorf("%w: %s", kds.ErrNotAllowed, first.Reason),
 			Details: map[string]string{"type": string(e.Type), "resources": strconv.Itoa(e.Resources), "first": first.Name},
 		})

@@ -51,7 +51,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 	if err != nil {
 		return nil, err
 	}
-	audit := auditTo(guard.Audit(), c.Log)
+	audit := auditor{guard.Audit(), c.Log}
 	members := newMembers(keeper, c.Now)
 	rotations, err := newRotations(ctx, authority, members, audit, c.Log)
 	if err != nil {

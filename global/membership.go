@@ -50,40 +50,49 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 	}
 	guest.Fail()
 	if method == kds.MethodRenew {
-		_ = s.audit(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // it is refused either way
+		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // it is refused either way
 	}
 	return err
 }
 
 // Join implements kds.MembershipServer.
 func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credential, error) {
-	zone, credential, err := s.join(ctx, r)
-	if failed := s.audit(ctx, auditEvent{Verb: tryJoin, Zone: zone, Method: access.ByToken, Err: err}); failed != nil && err == nil {
+	event := auditEvent{Verb: tryJoin, Method: access.ByToken}
+	credential, err := s.join(ctx, r, &event)
+	return s.told(ctx, event, credential, err)
+}
+
+// told gives out a credential once that is in the audit log.
+func (s *membership) told(ctx context.Context, event auditEvent, credential *kds.Credential, err error) (*kds.Credential, error) {
+	event.Err = err
+	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
 		return nil, unaudited(failed)
 	}
 	return credential, err
 }
 
-func (s *membership) join(ctx context.Context, r *kds.JoinRequest) (zone string, credential *kds.Credential, err error) {
+// join names the zone in the event.
+func (s *membership) join(ctx context.Context, r *kds.JoinRequest, event *auditEvent) (*kds.Credential, error) {
 	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
-		return "", nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
+		return nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
 	}
 	if err != nil {
-		return "", nil, &refusedToken{what: refusedJoin, why: err}
+		return nil, &refusedToken{what: refusedJoin, why: err}
 	}
+	event.Zone = claims.Zone
 	who, request, err := kds.ParseMemberRequest(r.CSR)
 	if err != nil {
-		return claims.Zone, nil, err
+		return nil, err
 	}
 	if who.Zone != claims.Zone {
-		return claims.Zone, nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s", kds.ErrNotAllowed, claims.Zone, who.Zone)
+		return nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s", kds.ErrNotAllowed, claims.Zone, who.Zone)
 	}
 	key := sha256.Sum256(request.RawSubjectPublicKeyInfo)
-	credential, _, err = s.issue(ctx, who, request, func(m *member) error {
+	credential, _, err := s.issue(ctx, event, who, request, func(m *member) error {
 		return m.admit(claims.ID, who.ID, hex.EncodeToString(key[:]))
 	})
-	return claims.Zone, credential, err
+	return credential, err
 }
 
 // admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
@@ -108,11 +117,14 @@ func (m *member) admit(token, id, key string) error {
 	return nil
 }
 
-// issue signs a certificate, which is the zone's once allowed has agreed and the member is stored.
-func (s *membership) issue(ctx context.Context, who kds.Member, request *x509.CertificateRequest, allowed func(*member) error) (*kds.Credential, heldCertificate, error) {
+// issue signs a certificate, which is the zone's once allowed has agreed and the member is stored. The audit log knows of it before that.
+func (s *membership) issue(ctx context.Context, event *auditEvent, who kds.Member, request *x509.CertificateRequest, allowed func(*member) error) (*kds.Credential, heldCertificate, error) {
 	der, held, err := s.authority.sign(ctx, who, request)
 	if err != nil {
 		return nil, held, err
+	}
+	if err := s.audit.begin(ctx, event); err != nil {
+		return nil, held, unaudited(err)
 	}
 	err = s.members.update(ctx, who.Zone, func(m *member) error {
 		if err := allowed(m); err != nil {
@@ -151,36 +163,36 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, heldCertifica
 
 // Renew implements kds.MembershipServer. From then on the connection lives by the new certificate.
 func (s *membership) Renew(ctx context.Context, r *kds.RenewRequest) (*kds.Credential, error) {
-	zone, credential, err := s.renew(ctx, r)
-	if failed := s.audit(ctx, auditEvent{Verb: tryRenew, Zone: zone, Method: access.ByCertificate, Err: err}); failed != nil && err == nil {
-		return nil, unaudited(failed)
-	}
-	return credential, err
+	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
+	credential, err := s.renew(ctx, r, &event)
+	return s.told(ctx, event, credential, err)
 }
 
-func (s *membership) renew(ctx context.Context, r *kds.RenewRequest) (zone string, _ *kds.Credential, err error) {
+// renew names the zone in the event.
+func (s *membership) renew(ctx context.Context, r *kds.RenewRequest, event *auditEvent) (*kds.Credential, error) {
 	connection, held, err := s.caller(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
+	event.Zone = held.Zone
 	who, request, err := kds.ParseMemberRequest(r.CSR)
 	if err != nil {
-		return held.Zone, nil, err
+		return nil, err
 	}
 	if who != held.Member {
-		return held.Zone, nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
+		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
 	}
-	credential, next, err := s.issue(ctx, who, request, func(m *member) error {
+	credential, next, err := s.issue(ctx, event, who, request, func(m *member) error {
 		if m.ID != held.ID || m.certificate(held.serial) == nil {
 			return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
 		}
 		return nil
 	})
 	if err != nil {
-		return held.Zone, nil, err
+		return nil, err
 	}
 	connection.renewed(next)
-	return held.Zone, credential, nil
+	return credential, nil
 }
 
 // Confirm implements kds.MembershipServer.

@@ -18,7 +18,7 @@ const retireInterval = 2 * time.Second
 type rotations struct {
 	authority *zoneAuthority
 	members   *members
-	audit     auditFunc
+	audit     auditor
 	log       *slog.Logger
 	// leads says whether this replica is the one that retires.
 	leads func() bool
@@ -30,7 +30,7 @@ type rotations struct {
 	changed chan struct{} // guarded by mu; closed when signing changes
 }
 
-func newRotations(ctx context.Context, authority *zoneAuthority, members *members, audit auditFunc, log *slog.Logger) (*rotations, error) {
+func newRotations(ctx context.Context, authority *zoneAuthority, members *members, audit auditor, log *slog.Logger) (*rotations, error) {
 	signing, err := authority.signing(ctx)
 	return &rotations{
 		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing, changed: make(chan struct{}),
@@ -146,10 +146,13 @@ func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 	if n := uses[id]; n > 0 && !force {
 		return fmt.Errorf("%w: %d zones would be locked out, since they have not renewed their certificates yet; wait for them, or give force", errKeyring, n)
 	}
-	if err := r.audit(ctx, auditEvent{Verb: doRetire, Details: map[string]string{"key": id}}); err != nil {
+	event := auditEvent{Verb: doRetire, Details: map[string]string{"key": id}}
+	if err := r.audit.begin(ctx, &event); err != nil {
 		return err
 	}
-	return r.authority.retire(ctx, id)
+	event.Err = r.authority.retire(ctx, id)
+	_ = r.audit.tell(ctx, event) // what was done is done, and its line comes when it can
+	return event.Err
 }
 
 // rotate makes a new authority. Connected zones renew at once; the old authority is retired when the last has.

@@ -73,3 +73,26 @@ func TestAuditLogThatFailsInBetween(t *testing.T) {
 		t.Errorf("what became of the batch is unknown to the log, which says: %s", out)
 	}
 }
+
+// TestJoinThatIsNotTakenDown: a zone that joined while its line could not be written is not given its certificate, and after a kill the log
+// says that it is unknown whether it joined, not nothing.
+func TestJoinThatIsNotTakenDown(t *testing.T) {
+	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--audit-file-bytes", "1"}})
+	join, err := m.JoinString(t.Context(), m.global, "zone-1")
+	m.must(err)
+	unblock := blockLines(t, m.global)
+	_, err = m.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "audit log cannot be written") {
+		t.Errorf("a zone joined that the audit log knows nothing of: %v", err)
+	}
+	m.global.Kill()
+	unblock()
+	m.must(m.global.Start(t.Context()))
+	out, err := m.CTL(t.Context(), m.global, nil, "audit", "--outcome", access.Unknown, "-o", "json")
+	m.must(err)
+	var entries []access.Entry
+	m.must(json.Unmarshal(out, &entries))
+	if len(entries) != 1 || entries[0].Verb != "join" || entries[0].Name != "zone-1" {
+		t.Errorf("what became of the join is unknown to the log, which says: %s", out)
+	}
+}
