@@ -6,109 +6,123 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"time"
 )
 
-// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half of
-// it, not as much again.
-const gcPercent = 50
+// How much garbage there may be before it is collected: a share of what the process holds, and a room besides, in bytes. By a share
+// alone a server that holds little collects every few requests: docs/decisions/0048-how-garbage-is-collected.md.
+const (
+	// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half of it, not as
+	// much again.
+	gcPercent, gcRoom = 50, 48 << 20
+	// eagerPercent and eagerRoom are for a while in which much is made that will not be needed again, such as when all zones connect
+	// at once: what the process grows to then, it gives back slowly.
+	eagerPercent, eagerRoom = 5, 5 << 20
+	// strangersRoom bounds all garbage while strangers make much of it. It is no share of what is held: what a collection costs grows
+	// with that, and so would how many there are; and strangers may stay for long.
+	strangersRoom = 24 << 20
+)
 
-// ballast is what counts as held besides, in bytes: with little in the store, garbage is collected when it is half of this.
-const ballast = 96 << 20
+const (
+	// leastHeld is taken to be held where less is: a share of less would be far too much of what is held at the next collection.
+	leastHeld = 12 << 20
+	// notWorth is by which part GOGC may be off: to set it stops the process for a moment.
+	notWorth = 16
+)
 
-// eagerGCPercent is gcPercent for a while in which much is made that will not be needed again, such as when all zones
-// connect at once: what the process grows to then, it gives back slowly.
-const eagerGCPercent = 5
-
-// strangersRoom is how much garbage there may be while strangers make much of it, in bytes. It is no share of what is held: what a
-// collection costs grows with that, and so would how many there are; and strangers may stay for long.
-const strangersRoom = 24 << 20
-
-// steerInterval is how often that is made a share anew, for as long as it lasts.
-const steerInterval = time.Second
+// collector has the garbage of the process collected, by GOGC, which it sets anew after each collection. There is one, as there is
+// one garbage collector.
+var collector struct {
+	sync.Mutex
+	saving, byPercent, byRoom int  // who wants it; those who save memory, and two kinds of eager ones
+	percent                   int  // what GOGC was set to; 0 when it was not
+	watched                   bool // afterCollection will be called
+}
 
 // SaveMemory sets how eagerly a server collects garbage, unless its environment does (GOGC, GOMEMLIMIT). It is for a
 // main, before it serves, which calls what it returns when the server has ended.
-//
-// The ballast takes no memory, for nobody touches it; without, a server that holds little collects garbage every few requests.
 func SaveMemory() (release func()) {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return func() {}
-	}
-	debug.SetGCPercent(gcPercent)
-	held := make([]byte, ballast)
-	return func() { runtime.KeepAlive(held) }
-}
-
-// eagerly counts who wants garbage collected eagerly: by eagerGCPercent, and within strangersRoom. There is one of it, as there is
-// one garbage collector.
-var eagerly struct {
-	sync.Mutex
-	byPercent, byRoom int
-	percent           int         // what was set last; 0 when nothing was
-	again             *time.Timer // set while some want it by room
+	collect(&collector.saving, true)
+	return func() { collect(&collector.saving, false) }
 }
 
 // CollectEagerly makes the process collect garbage sooner, for some processor time, from a call with true until each such call has
 // been followed by one with false. It does nothing where the environment decides (GOGC, GOMEMLIMIT). It may wait for a collection
 // under way.
-func CollectEagerly(on bool) { collect(&eagerly.byPercent, on) }
+func CollectEagerly(on bool) { collect(&collector.byPercent, on) }
 
 // collectForStrangers is CollectEagerly within strangersRoom.
-func collectForStrangers(on bool) { collect(&eagerly.byRoom, on) }
+func collectForStrangers(on bool) { collect(&collector.byRoom, on) }
 
-func collect(wanted *int, on bool) {
+func collect(who *int, on bool) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	eagerly.Lock()
-	defer eagerly.Unlock()
+	collector.Lock()
+	defer collector.Unlock()
 	if on {
-		*wanted++
+		*who++
 	} else {
-		*wanted--
+		*who--
 	}
 	steer()
 }
 
-// steer has garbage collected as is wanted, and looks again later where that depends on what is held. eagerly is locked.
+// steer sets GOGC to what is wanted of what is held, and does so again after each collection while somebody wants it. collector is
+// locked.
 func steer() {
-	percent := gcPercent
-	if eagerly.byPercent > 0 {
-		percent = eagerGCPercent
-	}
-	if eagerly.byRoom > 0 {
-		percent = min(percent, roomPercent())
-	}
-	if percent != eagerly.percent {
-		eagerly.percent = percent
+	percent := percentOf(held())
+	if off := percent - collector.percent; max(off, -off) > collector.percent/notWorth {
+		collector.percent = percent
 		debug.SetGCPercent(percent)
 	}
-	if eagerly.again != nil {
-		eagerly.again.Stop()
-		eagerly.again = nil
-	}
-	if eagerly.byRoom > 0 {
-		eagerly.again = time.AfterFunc(steerInterval, steerAgain)
+	if !collector.watched && wanted() {
+		collector.watched = true
+		watch(new(sentinel))
 	}
 }
 
-// steerAgain is steer while there is a reason. One too many does no harm.
-func steerAgain() {
-	eagerly.Lock()
-	defer eagerly.Unlock()
-	if eagerly.again != nil {
+// wanted reports whether anybody wants garbage collected otherwise than by gcPercent. collector is locked.
+func wanted() bool { return collector.saving+collector.byPercent+collector.byRoom > 0 }
+
+// percentOf is the garbage that there may be, as a share of what is held, in bytes. collector is locked.
+func percentOf(held int) int {
+	if !wanted() {
+		return gcPercent
+	}
+	held = max(held, leastHeld)
+	room := gcRoom + held/100*gcPercent
+	if collector.byPercent > 0 {
+		room = eagerRoom + held/100*eagerPercent
+	}
+	if collector.byRoom > 0 {
+		room = min(room, strangersRoom)
+	}
+	return max(room/(held/100), 1)
+}
+
+// sentinel is nobody's, so each collection finds that it is garbage. Its size is that of a large object: those are swept first, and
+// what is swept is told so. Until then the next collection is at the share of what was held before.
+type sentinel [64 << 10]byte
+
+func watch(s *sentinel) { runtime.SetFinalizer(s, afterCollection) }
+
+// afterCollection steers, and has itself called after the next collection.
+func afterCollection(s *sentinel) {
+	collector.Lock()
+	defer collector.Unlock()
+	if collector.watched = wanted(); collector.watched {
 		steer()
+		watch(s)
 	}
 }
 
-// roomPercent is strangersRoom as a share of what the last collection found in use. The ballast is part of that.
-func roomPercent() int {
-	held := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
-	metrics.Read(held)
-	var sum uint64
-	for _, h := range held {
-		sum += h.Value.Uint64()
+// held is what the last collection found in use, in bytes, and what else GOGC is a share of.
+func held() int {
+	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(parts)
+	sum := 0
+	for _, p := range parts {
+		sum += int(p.Value.Uint64())
 	}
-	return int(min(max(100*strangersRoom/max(sum, 1), 1), gcPercent))
+	return sum
 }

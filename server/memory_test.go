@@ -2,37 +2,74 @@ package server
 
 import (
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"testing"
 )
 
 // TestStrangersGarbageHasRoom: while strangers make garbage there is little of it at a time, and that is no share of what the
 // process holds: a large one does not collect every few requests. It did, every 5 % of 100 MiB.
 func TestStrangersGarbageHasRoom(t *testing.T) {
-	before := debug.SetGCPercent(gcPercent)
-	t.Cleanup(func() { debug.SetGCPercent(before) })
-	held := make([][]byte, 100)
-	for i := range held {
-		held[i] = make([]byte, 1<<20)
-	}
+	held := hold(100)
 	runtime.GC()
 	collectForStrangers(true)
 	defer collectForStrangers(false)
-	const made = 20 * strangersRoom
-	collections, most := collected(), uint64(0)
-	base := inHeap()
-	for range made / (64 << 10) {
-		garbage = make([]byte, 64<<10)
-		most = max(most, inHeap()-min(base, inHeap()))
+	collections := collected()
+	const times = 20
+	if usual := makeGarbage(times * strangersRoom); usual > 3*strangersRoom {
+		t.Errorf("there were %d MiB of garbage, want about %d", usual>>20, strangersRoom>>20)
 	}
-	if n := collected() - collections; n < 10 || n > 40 {
-		t.Errorf("%d collections for %d times the room", n, made/strangersRoom)
-	}
-	if most > 3*strangersRoom {
-		t.Errorf("garbage grew to %d MiB, want about %d", most>>20, strangersRoom>>20)
+	if n := collected() - collections; n > 2*times {
+		t.Errorf("%d collections for %d times the room", n, times)
 	}
 	runtime.KeepAlive(held)
+}
+
+// TestLittleIsHeldAndSeldomCollected: a server that holds little does not collect every few requests.
+func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
+	defer SaveMemory()()
+	runtime.GC()
+	collections := collected()
+	const times = 20
+	makeGarbage(times * gcRoom)
+	if n := collected() - collections; n > 2*times {
+		t.Errorf("%d collections for %d times the room", n, times)
+	}
+}
+
+// TestGarbageStaysAShareOfWhatIsHeld: the share that is right for little is not kept when much is held: a server that loads a large
+// store, or whose zones all come at once, would grow to a multiple of it.
+func TestGarbageStaysAShareOfWhatIsHeld(t *testing.T) {
+	defer SaveMemory()()
+	runtime.GC()
+	const mebibytes = 400
+	held := hold(mebibytes)
+	const want = gcRoom + mebibytes<<20*gcPercent/100
+	if usual := makeGarbage(6 * want); usual > 2*want {
+		t.Errorf("there were %d MiB of garbage, want at most about %d", usual>>20, want>>20)
+	}
+	runtime.KeepAlive(held)
+}
+
+// makeGarbage returns how much more than at first there was of it, in the middle of all moments: where others keep a collection
+// waiting, there is any amount for a while.
+func makeGarbage(size int) (usual uint64) {
+	runtime.GC()
+	base := inHeap()
+	var grown []uint64
+	for range size / (64 << 10) {
+		garbage = make([]byte, 64<<10)
+		grown = append(grown, inHeap()-min(base, inHeap()))
+	}
+	slices.Sort(grown)
+	return grown[len(grown)/2]
+}
+
+func hold(mebibytes int) (held [][]byte) {
+	for range mebibytes {
+		held = append(held, make([]byte, 1<<20))
+	}
+	return held
 }
 
 var garbage []byte
