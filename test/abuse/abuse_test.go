@@ -20,6 +20,7 @@ const minimum = 80
 
 // TestAbuse tries every row: it is refused with its status and leaves its line in the audit log, and the twin succeeds.
 func TestAbuse(t *testing.T) {
+	t.Parallel()
 	rows := rowsOf(t)
 	if len(rows) < minimum {
 		t.Errorf("the table has %d rows, want at least %d", len(rows), minimum)

@@ -20,6 +20,7 @@ const (
 // TestDisguisesOfWhatIsDenied: a client that may call everything but a path and a method gets at neither by another spelling,
 // through a real Envoy that a real zone configures. Each twin has the same shape and names what is not denied.
 func TestDisguisesOfWhatIsDenied(t *testing.T) {
+	t.Parallel()
 	type request struct{ method, path string }
 	rows := []struct {
 		name    string

@@ -140,6 +140,7 @@ var hidden = map[string][]string{
 // TestThroughFronts has strangers come through proxies on the server's machine that pass everything on: whatever a proxy adds, and
 // whatever a client does to hide that, nobody is admin; with a token, they are whom the token names.
 func TestThroughFronts(t *testing.T) {
+	t.Parallel()
 	zone := startZone(t)
 	api := strings.TrimPrefix(zone.url, "http://")
 	addresses := startFronts(t, api)

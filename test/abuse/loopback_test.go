@@ -28,6 +28,7 @@ var spellings = map[string]func(string) string{
 
 // TestForwardingHeaders: any of them, in any spelling and number and without a value, ends the trust in loopback, and nothing else.
 func TestForwardingHeaders(t *testing.T) {
+	t.Parallel()
 	zone := startZone(t)
 	address := strings.TrimPrefix(zone.url, "http://")
 	token := "Authorization: Bearer " + issue(t, zone, "root", []string{"mesh-system:admin"}, time.Hour)
@@ -55,6 +56,7 @@ func TestForwardingHeaders(t *testing.T) {
 
 // TestWaysAroundLoopback are requests that somebody else's program may have sent on, told by other things than a header.
 func TestWaysAroundLoopback(t *testing.T) {
+	t.Parallel()
 	zone := startZone(t)
 	address := strings.TrimPrefix(zone.url, "http://")
 	for name, c := range map[string]struct {

@@ -51,6 +51,7 @@ const marker = "the-orders-secret"
 // can be said, and holds the answers against a table that a person can review. Apart from it: nothing of the whole server is for who has
 // a limited role, and nothing of another namespace is in an answer.
 func TestMatrixOfRights(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var out bytes.Buffer
 	for _, s := range []*aServer{w.global, w.zone} {

@@ -53,6 +53,7 @@ const takeoverPatience = 60 * time.Second
 // TestRouteOfATakenOverZone: what a zone that was taken over says of its own service sends that service's clients to nobody else's,
 // rewritten or mirrored, with real Envoys; the twin is the same route with the leave of the victim's owner.
 func TestRouteOfATakenOverZone(t *testing.T) {
+	t.Parallel()
 	w := newTakenOver(t)
 	w.eventually("the client's call to be answered", w.calls("/picture", http.StatusOK, "cat in zone-2"))
 

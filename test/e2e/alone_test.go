@@ -11,6 +11,7 @@ import (
 // TestZoneStandsAlone: while the global is away, the zone takes writes, tells its Envoys of them, starts again from its disk,
 // and keeps what it got from the global. Afterwards both know everything.
 func TestZoneStandsAlone(t *testing.T) {
+	t.Parallel()
 	e := &enforcement{mesh: newMesh(t, "zone-1")}
 	e.zone1 = e.zones["zone-1"]
 	e.backend = e.workload(e.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
@@ -59,6 +60,7 @@ func TestZoneStandsAlone(t *testing.T) {
 
 // TestTermination: SIGTERM ends each server with status 0, also with streams, proxies and requests open.
 func TestTermination(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	m.workload(m.zones["zone-1"], cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
 	for _, s := range []*cluster.Server{m.global, m.zones["zone-1"]} {

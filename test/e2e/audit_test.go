@@ -34,6 +34,7 @@ func blockLines(t *testing.T, s *cluster.Server) (unblock func()) {
 // TestAuditLogThatFailsInBetween: when the audit log cannot be written any more after a commit, the answer is what was stored. Then
 // nothing more is, and it is said so. What the log does not know the outcome of it calls unknown after a kill, by name.
 func TestAuditLogThatFailsInBetween(t *testing.T) {
+	t.Parallel()
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--audit-file-bytes", "1"}})
 	documents := func(names ...string) string {
 		var all strings.Builder

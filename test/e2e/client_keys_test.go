@@ -31,6 +31,7 @@ import (
 // TestClientKeys: a real Envoy shows a client certificate whose key is in the resource, in a secret or in a file; nobody but who may
 // read secrets finds the key in what servers give out or keep; and what the key cannot be had for is not dialled.
 func TestClientKeys(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	dir := t.TempDir()
 	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Args: []string{"--external-secrets-dir", dir, "--log-level", "debug"}})

@@ -33,6 +33,7 @@ type clocks struct {
 // certificates. Both sides go on writing, links break and servers start meanwhile. What is refused names the clock; nothing is deleted, no
 // listener moves, certificates are renewed a few times and not on and on; and with the clock set right, all is as it was, by itself.
 func TestClocksAreSet(t *testing.T) {
+	t.Parallel()
 	c := newClocks(t)
 	for round := range *clockRounds {
 		for _, ahead := range []time.Duration{time.Hour, 40 * day, -time.Hour, -2 * day} {

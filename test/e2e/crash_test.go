@@ -30,6 +30,7 @@ type crash struct {
 // acknowledged is there after the restart, both sides come to agree, and the Envoy's listeners never move. After that,
 // restarts without a change write nothing anywhere.
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	c := newCrash(t)
 	before, err := c.backend.Proxy.ListenerStats(t.Context())
 	c.must(err)

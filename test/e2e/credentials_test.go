@@ -22,6 +22,7 @@ const (
 // TestZoneCredentials: a new zone CA, for which all zones renew their certificates, a revocation and two servers with one credential, with
 // real servers. No certificate ends meanwhile; those at half of their life are TestRenewalAtHalfLife's.
 func TestZoneCredentials(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	var group errgroup.Group
 	group.SetLimit(startedAtOnce)

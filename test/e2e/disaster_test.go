@@ -38,6 +38,7 @@ type disaster struct {
 
 // TestGlobalLosesItsStore: nothing is deleted in zones, no listener moves, and what zones know comes back up.
 func TestGlobalLosesItsStore(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*disaster){"restored": (*disaster).restore, "rebuilt": (*disaster).rebuild} {
 		t.Run(name, func(t *testing.T) {
 			d := startDisaster(t)

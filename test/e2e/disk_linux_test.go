@@ -63,6 +63,7 @@ func (d *disk) limit(s *cluster.Server, size uint64) {
 // TestDiskThatFillsUp: a server whose disk is full says so to each writer, goes on answering readers, and takes writes again once
 // there is room. What it acknowledged is there after a kill, and nothing of what it refused.
 func TestDiskThatFillsUp(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	d.keeps()
@@ -93,6 +94,7 @@ func TestDiskThatFillsUp(t *testing.T) {
 // TestDamagedFileIsNotServed: a server whose store is not as it left it does not start, names the file, says what can be done, and
 // leaves it as it is. It never starts with less, or with nothing.
 func TestDamagedFileIsNotServed(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	for range 5 {

@@ -80,6 +80,7 @@ func (m *mesh) noProblems(address string) {
 
 // TestDoctorNamesClones: two servers that really take turns as one zone.
 func TestDoctorNamesClones(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	m.noProblems(m.global.API.URL())
 	_, err := m.StartClone(t.Context(), m.zones["zone-1"], "clone")
@@ -91,6 +92,7 @@ func TestDoctorNamesClones(t *testing.T) {
 
 // TestDoctorNamesHeldRemovals: a global that really holds a mass deletion; what doctor says to do ends it.
 func TestDoctorNamesHeldRemovals(t *testing.T) {
+	t.Parallel()
 	m := newAnonymousMesh(t)
 	const services = 30
 	var all []peer.Resource
@@ -119,6 +121,7 @@ func TestDoctorNamesHeldRemovals(t *testing.T) {
 
 // TestDoctorNamesClocks: a real global whose answers come with the date of a clock that is wrong, both ways.
 func TestDoctorNamesClocks(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	target, err := url.Parse(m.global.API.URL())
 	m.must(err)

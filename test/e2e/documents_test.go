@@ -24,6 +24,7 @@ var problemField = regexp.MustCompile(`(?m)^(?:document \d+(?: \([^)]*\))?|[A-Z]
 // TestBrokenDocuments sends each of the model's broken documents to a zone that runs alone, by the command line and as they
 // are: both name the field, and nothing is stored. What is wrong with each stands in the model's own test data.
 func TestBrokenDocuments(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t)
 	zone := m.startZone("zone-1")
 	root, err := cluster.Root()
@@ -72,6 +73,7 @@ func TestBrokenDocuments(t *testing.T) {
 
 // TestUnreasonableRequests: what is wrong with a request as a whole, or with what it refers to, is a 4xx that says so.
 func TestUnreasonableRequests(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	m.eventually("what the zone writes by itself", func(ctx context.Context) error {
 		trusts, err := m.global.API.List(ctx, "/meshes/default/meshtrusts")

@@ -44,6 +44,7 @@ type enforcement struct {
 }
 
 func TestEnforcement(t *testing.T) {
+	t.Parallel()
 	e := &enforcement{mesh: newMesh(t, "zone-1", "zone-2")}
 	e.zone1, e.zone2 = e.zones["zone-1"], e.zones["zone-2"]
 	e.backend = e.workload(e.zone1,

@@ -14,6 +14,7 @@ import (
 // TestFaultsCopies: a zone goes from a global to another one that runs on a copy of its data folder, made before, and back. What the copy
 // lacks is held, and said: the zone loses nothing. Back with the one that it knows, it has what that one says.
 func TestFaultsCopies(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
 	m.must(err)

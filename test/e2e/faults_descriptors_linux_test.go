@@ -18,6 +18,7 @@ import (
 // TestFaultsFileDescriptors: a server that may open no file and no connection any more acknowledges nothing that it does not keep, and goes
 // on by itself once it may: those that could not connect meanwhile come in, and what was acknowledged is there after a kill.
 func TestFaultsFileDescriptors(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	d.keeps()

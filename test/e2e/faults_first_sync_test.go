@@ -14,6 +14,7 @@ import (
 // TestFaultsFirstSync: while a zone gets all policies for the first time, it and its global are killed in turn, again and again. It comes to
 // have all, each once, and what was written meanwhile.
 func TestFaultsFirstSync(t *testing.T) {
+	t.Parallel()
 	policies, kills, weather := 5_000, 4, cluster.Weather{BytesPerSecond: 2 << 20} // so that so few take a while
 	if *faultsLong {
 		policies, kills, weather = 100_000, 20, cluster.Weather{}

@@ -115,6 +115,7 @@ func during(ctx context.Context, d time.Duration) {
 // reads that wait for a revision, fits one order of events, while replicas and members are killed and stopped, and what one sends
 // to the other is lost one way. Reads that wait for nothing never go back on one replica. Afterwards all replicas and the zone have the same.
 func TestFaultsHistoryOfReplicas(t *testing.T) {
+	t.Parallel()
 	l := newLinked(t, 1)
 	h := newHistory(l.globals...)
 	ctx, cancel := context.WithTimeout(t.Context(), *faultTime)
@@ -189,6 +190,7 @@ func (l *linkedReplicas) oneSessionOf(zone string) {
 
 // TestFaultsHistoryOfAFile: the same of one global on a file that is killed and stopped: here every read shows what there is.
 func TestFaultsHistoryOfAFile(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-0")
 	h := newHistory(m.global)
 	random := rand.New(rand.NewPCG(*crashSeed, 15))

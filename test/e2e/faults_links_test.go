@@ -147,6 +147,7 @@ func (b *badLinks) large() {
 // TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. It comes back over such a link too:
 // certificates take a quarter of a minute, and while they move nobody gives up.
 func TestFaultsFourKilobits(t *testing.T) {
+	t.Parallel()
 	b := &badLinks{mesh: newMesh(t), links: map[string]*cluster.Link{}}
 	b.linkedZone("slow")
 	b.good = b.zones["slow"]

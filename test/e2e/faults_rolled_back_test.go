@@ -14,6 +14,7 @@ import (
 // zone that has seen more of it deletes nothing for what it lacks, although it has come further by other writes when they meet, and doctor
 // says so. What an operator accepts is done, and with the store as it is from then on the zone goes as with any.
 func TestFaultsRolledBack(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
 	m.must(err)

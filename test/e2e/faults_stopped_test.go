@@ -50,6 +50,7 @@ func stops() []stop {
 // if nothing had happened. What was acknowledged is everywhere, by the ledger of what was, and nothing else is; each zone has one
 // session; those that are away are called so meanwhile, and nobody afterwards; of the requests from Envoy to Envoy none is lost.
 func TestFaultsStopped(t *testing.T) {
+	t.Parallel()
 	k := newKilledInTurn(t)
 	envoys := &restartEnvoys{enforcement: &enforcement{mesh: k.mesh, zone1: k.zones["zone-1"]}}
 	envoys.start()

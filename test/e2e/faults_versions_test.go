@@ -27,6 +27,7 @@ type versions struct {
 // both sides. Whatever runs, what was acknowledged is on both sides, and no listener of the Envoy moves but where the newer program says
 // more. A program that cannot read what a newer one wrote does not start, says so, and leaves it as it is.
 func TestFaultsVersions(t *testing.T) {
+	t.Parallel()
 	older := programs.bin
 	if *olderCommit != "" {
 		older = buildOlder(t, *olderCommit)

@@ -19,6 +19,7 @@ import (
 // replaced or hidden says so to each writer, in readiness, doctor, log and metrics, and makes none anew. Once it is back, the server goes on, and has
 // after a restart what it acknowledged.
 func TestDataFolderGoes(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	d.keeps()

@@ -55,6 +55,7 @@ func (m *mesh) forecastOf(ctx context.Context, s *cluster.Server, document strin
 // TestForecastAcrossZones: what a dry run says of where a policy goes, whom it concerns and what its references mean is what
 // then happens.
 func TestForecastAcrossZones(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
 	m.apply(zone2, callersProxy)

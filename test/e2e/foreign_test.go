@@ -28,6 +28,7 @@ var foreignTypes = []string{"Mesh", "MeshTrafficPermission", "MeshTimeout", "Mes
 // TestManyForeignZones: zones of another maker get all policies, then each change; one that is slow to answer does not hold
 // up the others.
 func TestManyForeignZones(t *testing.T) {
+	t.Parallel()
 	m := newAnonymousMesh(t)
 	for i := range loadPolicies {
 		m.must(m.global.API.Put(t.Context(), loadPath(i), loadPolicy(i, "first")))
@@ -108,6 +109,7 @@ func (m *mesh) foreignZone(name string, refuse func(peer.Resource) string) *peer
 // TestForeignZoneIsHeard: what a foreign zone sends is stored under hashed names as the zone's own, good ones also beside a
 // bad one, which is refused by name; what it refuses shows in its ZoneInsight; it cannot write what is not a zone's.
 func TestForeignZoneIsHeard(t *testing.T) {
+	t.Parallel()
 	m := newAnonymousMesh(t, "zone-1")
 	z := m.foreignZone("elsewhere", func(r peer.Resource) string {
 		if r.Labels["kuma.io/display-name"] == "not-liked" {

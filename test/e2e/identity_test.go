@@ -65,6 +65,7 @@ func (m *mesh) answers(w *cluster.Workload, want int) {
 // reaching each other, policies by the new identities hold and those by the old ones no longer do, and everything that tells who a
 // workload is says the same. Without the MeshIdentity they are who they were.
 func TestMeshIdentityAcrossZones(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"), m.startZoneWith("zone-2", "--identity-overlap", "-1s")
 	_, frontend := m.across(zone1, zone2)

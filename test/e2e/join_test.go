@@ -17,6 +17,7 @@ import (
 // TestJoining: the ways in which a zone may know its global, and that a zone which does not know it gets nothing from it but is
 // up all the same.
 func TestJoining(t *testing.T) {
+	t.Parallel()
 	m := newAnonymousMesh(t)
 	pin := m.fingerprint()
 	kds := m.global.Address("kds")
@@ -57,6 +58,7 @@ func TestJoining(t *testing.T) {
 
 // TestUsedJoinString: who tries it again elsewhere is told so, and what makes another, in words and not in codes.
 func TestUsedJoinString(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	join, err := m.JoinString(t.Context(), m.global, "zone-1")
 	m.must(err)
@@ -98,6 +100,7 @@ func (m *mesh) otherCA() string {
 
 // TestPlaintextKDS: with --kds-tls=false, on loopback, zones come by grpc://.
 func TestPlaintextKDS(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t)
 	var err error
 	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false"}})

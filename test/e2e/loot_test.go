@@ -152,6 +152,7 @@ func (l *loot) in(given []byte) (found []string) {
 
 // TestLootIsFound: a key is recognised however it is written, so that TestNothingGivesKeysAway means something.
 func TestLootIsFound(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

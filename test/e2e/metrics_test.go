@@ -56,6 +56,7 @@ series:
 
 // TestMetricsMove: each metric by which operators see how the sync stands is there, and moves when there is a reason, and no other one.
 func TestMetricsMove(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t)
 	var err error
 	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{Anonymous: true})

@@ -34,6 +34,7 @@ const zoneMemory = 256 << 20
 // TestMisbehavingGlobals: whatever its global does, a zone holds what it held and takes its own writes; and when the global behaves again,
 // both sides agree at once.
 func TestMisbehavingGlobals(t *testing.T) {
+	t.Parallel()
 	m := &strange{mesh: newCluster(t)}
 	var err error
 	m.global, err = peer.StartGlobal()

@@ -35,6 +35,7 @@ const misbehaviour = 4 * time.Second
 // TestMisbehavingZones: whatever a peer does, the zone beside it goes on in both directions, the global holds what it held,
 // and neither process ends.
 func TestMisbehavingZones(t *testing.T) {
+	t.Parallel()
 	m := &misbehaving{mesh: newAnonymousMesh(t, "zone-1")}
 	m.good = m.zones["zone-1"]
 	file, err := m.global.CAFile()

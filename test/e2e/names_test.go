@@ -22,6 +22,7 @@ var (
 
 // TestNamesInDocuments: files, folders and tests that the documents for newcomers name are there.
 func TestNamesInDocuments(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ const (
 // TestRouteOfAnotherZone is the document's example "Policy in zone-1 references MeshHTTPRoute", with traffic: a producer's route and
 // its timeout hold for a caller in another zone, and the caller's own policy on that route beats the timeout.
 func TestRouteOfAnotherZone(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
 	for name, version := range map[string]string{"backend": "v1", "backend-v2": "v2"} {

@@ -19,6 +19,7 @@ const identityFromFiles = `{type: MeshIdentity, mesh: default, name: ours, spec:
 // MeshIdentity names. When all that the zones made themselves is retired, workloads reach each other by that root alone. What an intermediate
 // signs for the other zone is refused, since its name constraints do not permit it.
 func TestTwoIntermediatesOfOneRoot(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"), m.startZoneWith("zone-2", "--identity-overlap", "-1s")
 	backend, frontend := m.across(zone1, zone2)

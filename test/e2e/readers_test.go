@@ -44,6 +44,7 @@ var noCredentials = map[string]string{
 
 // TestCredentialsAreReadInOnePlace: no program opens a file by its own hand unless it is known to be no credential.
 func TestCredentialsAreReadInOnePlace(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

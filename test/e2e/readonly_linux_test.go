@@ -44,6 +44,7 @@ func (v *volume) unmount() {
 // TestDiskThatTurnsReadOnly: when the kernel gives a file system up, as it does after errors of the disk, the server says so to each
 // writer and goes on answering readers. Once the file system is mended, what was acknowledged is there, and nothing else.
 func TestDiskThatTurnsReadOnly(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	d.keeps()

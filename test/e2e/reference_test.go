@@ -12,6 +12,7 @@ import (
 // TestMetricsOfTheReference: what two servers show is in docs/reference/metrics.md, with its type and its help. The page is read from
 // the sources, which is another way to the same.
 func TestMetricsOfTheReference(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

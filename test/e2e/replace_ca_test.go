@@ -86,6 +86,7 @@ func (m *mesh) says(s *cluster.Server, words, what string) {
 // TestReplaceCAOfReplicas: it is replaced in the store, by one of them; another one does not start before it has taken it; and a global that
 // runs, or has nothing to take, is left as it is.
 func TestReplaceCAOfReplicas(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 2, 1)
 	first, second, zone := r.globals[0], r.globals[1], r.zones["zone-0"]
 	before := caOf(t, first)

@@ -10,6 +10,7 @@ import (
 // TestClonesOnSeveralReplicas: two servers with the credential of one zone, each of which speaks to a replica of its own, are named
 // by both replicas; a zone that only moves is not.
 func TestClonesOnSeveralReplicas(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 2, 2)
 	r.agree(r.globals...)
 	zone := r.zones["zone-0"]

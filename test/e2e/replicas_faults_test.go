@@ -38,6 +38,7 @@ type killedInTurn struct {
 // What was acknowledged is on every replica and in every zone, nothing else is, what nobody touched was never away, and each zone has
 // one session.
 func TestReplicasKilledInTurn(t *testing.T) {
+	t.Parallel()
 	k := newKilledInTurn(t)
 	kills := map[string]int{}
 	for round := range *replicaRounds {

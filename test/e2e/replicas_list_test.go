@@ -24,6 +24,7 @@ func (r *replicated) list(ctx context.Context, s *cluster.Server) (out api.Repli
 // TestGetReplicas: each of three replicas lists all three with what they show and have; one that is killed is there no more, and
 // the next one leads; without etcd the one that is asked says so.
 func TestGetReplicas(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 3, 5)
 	r.agree(r.globals...)
 	r.apply(r.globals[1], timeout("a", "10s"))

@@ -19,6 +19,7 @@ import (
 // TestReplicaWithAnotherKey: it does not start, says which key it needs and how to give it, and leaves nothing in etcd; with the
 // right one it does.
 func TestReplicaWithAnotherKey(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 1, 0)
 	before := r.etcd.Keys(t)
 	wrong := filepath.Join(t.TempDir(), "wrong.key")
@@ -60,6 +61,7 @@ func TestReplicaWithAnotherKey(t *testing.T) {
 
 // TestAcceptDeletesOnAnotherReplica: removals that the replica of a zone holds are shown by the other, and go on when it is told.
 func TestAcceptDeletesOnAnotherReplica(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 2, 0, "--kds-insecure-anonymous")
 	const services = 30
 	var all []peer.Resource

@@ -9,6 +9,7 @@ import (
 
 // TestStartBeforeEtcd: a global that starts while etcd is away lives, is not ready and says why, and goes on when etcd comes.
 func TestStartBeforeEtcd(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 1, 0)
 	r.apply(r.global, timeout("kept", "10s"))
 	r.global.Kill()
@@ -38,6 +39,7 @@ func TestStartBeforeEtcd(t *testing.T) {
 
 // TestStartWithoutALeader: a global that starts right when etcd has lost its leader does so at the first try.
 func TestStartWithoutALeader(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 3, 1, 0)
 	for range 3 {
 		r.global.Kill()

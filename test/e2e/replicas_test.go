@@ -171,6 +171,7 @@ func (r *replicated) everywhere(n int) {
 // TestReplicas: two globals on one etcd say the same of every zone; when one is killed, its zones go to the other, and are sent
 // what changed and nothing else.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 2, 6)
 	const policies = 30
 	for i := range policies {
@@ -244,6 +245,7 @@ func (r *replicated) ctl(s *cluster.Server, args ...string) string {
 // TestReplicasWithoutEtcd: zones keep their sessions and what they have, reads go on, writes are refused and say when to come
 // again, what a zone sends waits; all of it heals by itself.
 func TestReplicasWithoutEtcd(t *testing.T) {
+	t.Parallel()
 	r := newReplicated(t, 1, 2, 2)
 	r.apply(r.global, timeout("before", "10s"))
 	r.everywhere(1)

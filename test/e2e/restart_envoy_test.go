@@ -29,6 +29,7 @@ type restartEnvoys struct {
 // again. No request fails, and both Envoys come back to the zone and are told nothing: no listener, cluster, route, endpoint, filter or
 // secret is updated, no certificate is replaced, nothing drains.
 func TestEnvoysNoticeNoRestart(t *testing.T) {
+	t.Parallel()
 	r := &restartEnvoys{enforcement: &enforcement{mesh: newMesh(t, "zone-1")}}
 	r.zone1 = r.zones["zone-1"]
 	r.start()

@@ -12,6 +12,7 @@ import (
 // TestRotationWaitsForProxiesThatComeBack: an authority that was to sign next when the zone went away does not sign before the proxies that
 // were connected then are back, and know it. Until then they keep their identities.
 func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
+	t.Parallel()
 	r := &restart{mesh: newCluster(t)}
 	r.zone = r.startZone("zone-1")
 	r.apply(r.zone, "{type: Dataplane, mesh: default, name: proxy-0, networking: {address: 127.0.0.1, inbound: [{name: main, port: 10000, servicePort: 20000, protocol: http}]}}")

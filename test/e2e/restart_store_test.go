@@ -14,6 +14,7 @@ import (
 // backup in the same folder, sends its proxies nothing; one in a new folder, or in one where that file was damaged, sends them new
 // identities, and nothing else.
 func TestProxiesOfAStoreThatMoves(t *testing.T) {
+	t.Parallel()
 	r := &restart{mesh: newCluster(t)}
 	r.zone = r.startZone("zone-1")
 	r.apply(r.zone, restartPermission("all", "", "of-all"))

@@ -38,6 +38,7 @@ func (r *restoring) place(kind, prefix string) []string {
 // TestRestore: backups of a global and of a zone are restored into either kind of store from either, and both go on: the zone is let
 // in by the credential that it has, the authorities of identities are the same, and what was issued before is trusted after.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	etcd := strings.Join(etcdtest.Start(t, 1).Endpoints(), ",")
 	for _, from := range []string{inFile, inEtcd} {
 		for _, to := range []string{inFile, inEtcd} {

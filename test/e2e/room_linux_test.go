@@ -48,6 +48,7 @@ func (d *disk) ready(s *cluster.Server) {
 // TestReadinessKnowsWhatRunsOut: a store and an audit log that cannot be written, a full disk, and the last file descriptors are told of
 // by readiness, metrics and doctor, on both servers; each ends by itself, without anybody who writes.
 func TestReadinessKnowsWhatRunsOut(t *testing.T) {
+	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
 	d.zone = d.zones["zone-1"]
 	d.keeps()

@@ -26,6 +26,7 @@ const (
 // while the authority of one zone is replaced. It signs as soon as both zones know it, long before --identity-overlap is over. Not one call
 // fails, neither then nor when the old authority is no longer believed.
 func TestRotationUnderLoadAcrossZones(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	m.apply(m.global, everybody)
 	callers := map[string]*cluster.Workload{}
@@ -76,6 +77,7 @@ func TestRotationUnderLoadAcrossZones(t *testing.T) {
 
 // TestRotationWaitsForZonesThatAreAway: at most for --identity-overlap, and keys list says so, then and afterwards.
 func TestRotationWaitsForZonesThatAreAway(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	zone := m.startZoneWith("zone-1", "--identity-overlap", "15s")
 	away := m.startZoneWith("zone-2")

@@ -28,6 +28,7 @@ var routeInMetrics = regexp.MustCompile(`causeway_api_request_seconds_count\{rou
 // TestEveryRouteIsDescribed: each route that a server has is in the document that it serves, and what the two servers answer
 // about themselves keeps to it.
 func TestEveryRouteIsDescribed(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
 	m.apply(zone, callersProxy)
@@ -66,6 +67,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 // TestDocumentHasAllFields: what the servers answer by types that they share with the command line is in the document field by field, also
 // what an answer seldom has.
 func TestDocumentHasAllFields(t *testing.T) {
+	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromData(inspect.OpenAPI())
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // TestTrafficTarget applies the example of the Service Mesh Interface as it stands in its document (seed 003, "Example
 // Implementation"), and asks a real Envoy for each line of its table: first in a zone, then on the global.
 func TestTrafficTarget(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	zone := m.zones["zone-1"]
 	api, err := m.StartWorkload(t.Context(), cluster.WorkloadConfig{

@@ -27,6 +27,7 @@ const (
 
 // TestSync: which policy goes where, by who wrote it and about what.
 func TestSync(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
 	m.apply(zone1, strings.Join([]string{backendService, consumer, systemOfZone, staysHome, workloadOwner, producer}, "\n---\n"))
@@ -198,6 +199,7 @@ func (m *mesh) checkCopiesAreFixed(s *cluster.Server) {
 // TestNamesThatCollide: the name's hash has no separators, so that two zones can come by the same name. Both live, and each can change
 // its own.
 func TestNamesThatCollide(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "ab", "a")
 	policy := func(namespace, timeout string) string {
 		return fmt.Sprintf(`{type: MeshTimeout, mesh: default, namespace: %s, name: p, spec: {from: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: %s}}}]}}`, namespace, timeout)

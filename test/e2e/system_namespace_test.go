@@ -36,6 +36,7 @@ func rolesOf(ctx context.Context, s *cluster.Server) (map[string]string, error) 
 // TestSystemNamespacesDiffer: which namespace is the system's is a matter of each server. What a zone wrote in its own has the same role on
 // the global and reaches no other zone; what it wrote in one that others call so is nobody's system policy.
 func TestSystemNamespacesDiffer(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	one := m.startZoneWith("zone-1", "--system-namespace", "mesh-one")
 	two := m.startZoneWith("zone-2", "--system-namespace", "mesh-two")
@@ -56,6 +57,7 @@ func TestSystemNamespacesDiffer(t *testing.T) {
 // TestSystemPolicyIsExplainedAlike: what a zone's operator allowed for the whole zone, in a system namespace of her own naming, is allowed in
 // the zone's answer and in the global's.
 func TestSystemPolicyIsExplainedAlike(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t)
 	zone := m.startZoneWith("zone-1", "--system-namespace", "mesh-one")
 	m.apply(zone, `

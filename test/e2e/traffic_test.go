@@ -22,6 +22,7 @@ const churns = 30
 // TestTrafficIsUndisturbed: while policies come and go, and the zone and the global restart, no request of a client that is
 // allowed all the time fails, and no request of a client that never is gets through.
 func TestTrafficIsUndisturbed(t *testing.T) {
+	t.Parallel()
 	e := &enforcement{mesh: newMesh(t, "zone-1")}
 	e.zone1 = e.zones["zone-1"]
 	e.backend = e.workload(e.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
@@ -86,6 +87,7 @@ func (e *enforcement) keepCalling(ctx context.Context, c *cluster.Client, want i
 
 // TestHTTP2Application: an inbound of HTTP/2 takes clients of either version, and speaks HTTP/2 to the application.
 func TestHTTP2Application(t *testing.T) {
+	t.Parallel()
 	e := &enforcement{mesh: newCluster(t)}
 	e.zone1 = e.startZone("zone-1")
 	e.backend = e.workload(e.zone1, cluster.InboundConfig{Name: "grpc-port", Protocol: cluster.ProtocolHTTP2})
@@ -104,6 +106,7 @@ func TestHTTP2Application(t *testing.T) {
 
 // TestStuckZone: a zone that hangs costs the others nothing, and catches up when it goes on.
 func TestStuckZone(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	healthy, stuck := m.zones["zone-1"], m.zones["zone-2"]
 	ledger := newLedger(m.global, "g", "meshtrafficpermissions", permissionOf, permissionValue)
@@ -123,6 +126,7 @@ func TestStuckZone(t *testing.T) {
 // TestMeshesAreApart: an identity of one mesh is worth nothing in another, though the same zone issued it and a policy there
 // names it.
 func TestMeshesAreApart(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
 	m.apply(m.global, "{type: Mesh, name: other}")
@@ -162,6 +166,7 @@ func TestMeshesAreApart(t *testing.T) {
 // TestProxyBeforeItsDataplane: an Envoy that is started too early gets its listeners once its Dataplane is written, loses
 // them when it is deleted, and shows as connected in between.
 func TestProxyBeforeItsDataplane(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t)
 	zone := m.startZone("zone-1")
 	proxy, err := m.StartProxy(t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "late"})
@@ -207,6 +212,7 @@ func TestProxyBeforeItsDataplane(t *testing.T) {
 // TestInspect: the zone and the global say which policies hold on an inbound, in the order in which they
 // are judged.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
 	m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP}, cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})

@@ -38,6 +38,7 @@ const byOperator = "kri_mtp_default___by-operator_"
 // not by nobody either: what it enforces is not known, on the zone and on the global. So it is while its zone is away, and while nobody
 // has come since the global started.
 func TestRolloutKnowsWhatIsAway(t *testing.T) {
+	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
 	zone := m.zones["zone-1"]
 	w := m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
@@ -77,6 +78,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 
 // TestAnswersSayHowOldTheyAre: explain and inspect answer from what the global has of a zone, and say since when that may be old.
 func TestAnswersSayHowOldTheyAre(t *testing.T) {
+	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
 	zone := m.zones["zone-1"]
 	m.client(zone, "frontend")
@@ -106,6 +108,7 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 
 // TestShadowReportKnowsWhatItDoesNot: of what nobody collected, and of a policy that is not there, nobody knows who would be denied.
 func TestShadowReportKnowsWhatItDoesNot(t *testing.T) {
+	t.Parallel()
 	m := &truth{newMesh(t)}
 	strict := operator(entry("allowWithShadowDeny", "Prefix", "spiffe://legacy/"))
 	for name, args := range map[string][]string{"zone-1": nil, "zone-2": {"--access-log", "als"}} {

@@ -62,6 +62,7 @@ func run(m *testing.M) int {
 
 // TestHash: vectors of an existing control plane's function.
 func TestHash(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ mesh, name, zone, namespace, want string }{
 		{"default", "mtp-1", "", "", "mtp-1-9v2z79f4557d687w"},
 		{"default", "mtp-1", "zone-1", "", "mtp-1-6czzcxb6vc2w9f74"},
@@ -131,6 +132,7 @@ func (p *play) must(err error) {
 
 // TestModel: random operations over four zones and the global, with faults between, lead every server to what the model says.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	p := newPlay(t, *seedFlag, "east", "west", "north", "south")
 	fault := p.rng.IntN(betweenFaults)
 	for i := range *operations {

@@ -19,6 +19,7 @@ var (
 // TestWeather: what is written on both sides of bad links comes to the other side, over the bad link where anything
 // passes, and after it is mended otherwise.
 func TestWeather(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		weather    cluster.Weather
@@ -62,6 +63,7 @@ func TestWeather(t *testing.T) {
 
 // TestCutPastTheWindow: a link is cut for so many changes that neither side remembers them one by one.
 func TestCutPastTheWindow(t *testing.T) {
+	t.Parallel()
 	p := newPlay(t, *seedFlag, "east", "west")
 	for range 60 {
 		p.operate()
