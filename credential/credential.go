@@ -36,6 +36,7 @@ var (
 	secretRule = rule{max: MaxSecret, forbidden: 0o007, granted: 0o004}
 	publicRule = rule{max: MaxPublic, forbidden: 0o002}
 	ownRule    = rule{max: MaxSecret, forbidden: 0o077, granted: 0o040}
+	sealedRule = rule{max: MaxSecret, forbidden: 0o002}
 )
 
 // Secret reads a file with a secret. name says who named it, such as a flag, and begins each error; errors wrap Err. What cannot be read, is
@@ -51,6 +52,10 @@ func Token(name, path string) (string, error) {
 
 // Own is Secret for a key that everything hangs on: only its owner may read it, and its group where it is root who lets it.
 func Own(name, path string) ([]byte, error) { return readPath(name, path, ownRule) }
+
+// Sealed reads a file that the server has sealed. It may be read by others, as in a copy of a data folder: it is of no use without the key.
+// Otherwise as Secret.
+func Sealed(name, path string) ([]byte, error) { return readPath(name, path, sealedRule) }
 
 // Public reads a file that decides who is believed, and is no secret: everybody may read it, and not write it. Otherwise as Secret, up to
 // MaxPublic.

@@ -13,7 +13,7 @@ import (
 
 // readers are the ways to read a file, by what they are called.
 var readers = map[string]func(name, path string) ([]byte, error){
-	"secret": Secret, "own": Own, "public": Public,
+	"secret": Secret, "own": Own, "public": Public, "sealed": Sealed,
 	"token":            func(name, path string) ([]byte, error) { text, err := Token(name, path); return bytesOf(text), err },
 	"pool":             func(name, path string) ([]byte, error) { _, err := Pool(name, path); return nil, err },
 	"pair":             func(name, path string) ([]byte, error) { _, err := Pair(name, path, name, path); return nil, err },
@@ -78,11 +78,12 @@ func TestWhatIsNoCredential(t *testing.T) {
 func TestWhoMayReadIt(t *testing.T) {
 	dir := t.TempDir()
 	for mode, takes := range map[fs.FileMode]string{
-		0o600: "secret own token public secret of a root", 0o640: "secret token public secret of a root", 0o660: "secret token public secret of a root",
-		0o604: "public", 0o644: "public", 0o601: "public", 0o606: "", 0o666: "",
+		0o600: "secret own token public sealed secret of a root", 0o640: "secret token public sealed secret of a root",
+		0o660: "secret token public sealed secret of a root",
+		0o604: "public sealed", 0o644: "public sealed", 0o601: "public sealed", 0o606: "", 0o666: "",
 	} {
 		path := write(t, filepath.Join(dir, "file"), " text\n", mode)
-		for _, how := range []string{"secret", "own", "token", "public", "secret of a root"} {
+		for _, how := range []string{"secret", "own", "token", "public", "sealed", "secret of a root"} {
 			text, err := readers[how]("--the-flag", path)
 			if want := strings.Contains(" "+takes+" ", " "+how+" "); want != (err == nil) {
 				t.Errorf("mode %04o, %s: %v", mode, how, err)

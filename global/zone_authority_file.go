@@ -31,7 +31,7 @@ func newZoneCACopy(c *Config, box *secrets.Box) *zoneCACopy {
 
 // read returns what the file holds, nil when there is none. Errors: those of Box.Open, with the file's name.
 func (f *zoneCACopy) read() ([]byte, error) {
-	sealed, err := credential.Own(zoneCAFile, f.path)
+	sealed, err := credential.Sealed(zoneCAFile, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -132,7 +132,7 @@ func openMemberships(dataDir string, box *secrets.Box) (*memberships, error) {
 
 func (s *memberships) read(name, purpose string, into any) (found bool, err error) {
 	path := filepath.Join(s.dir, name)
-	sealed, err := credential.Own(name, path)
+	sealed, err := credential.Sealed(name, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

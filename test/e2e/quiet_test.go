@@ -29,6 +29,11 @@ func (c *crash) quietRestarts() {
 				c.must(s.Stop(c.t.Context()))
 			}
 			c.must(s.Start(c.t.Context()))
+			if s == c.global { // its start is a word in the lineage of its store, and all that it writes
+				started := before[s]
+				started.revision++
+				before[s] = started
+			}
 			c.synced()
 			c.becomes(c.frontend, "http-port", true, ownerKRI)
 			for server, was := range before {
