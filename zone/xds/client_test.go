@@ -60,6 +60,7 @@ type zoneServer struct {
 	address       string
 	registry      *prometheus.Registry
 	tracer        trace.Tracer
+	proxies       *xds.Proxies
 	stop          func()
 }
 
@@ -89,6 +90,7 @@ func (z *zoneServer) start() {
 		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: z.log,
 		Authorities: identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}),
 	})
+	z.proxies = proxies
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 3)
 	go func() { done <- proxies.Run(ctx) }()
@@ -101,6 +103,16 @@ func (z *zoneServer) start() {
 		}
 		held.Close()
 		z.stop = func() {}
+	}
+}
+
+// eventually waits for what is to come.
+func (z *zoneServer) eventually(what string, is func() bool) {
+	z.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			z.t.Fatalf("never happened: %s", what)
+		}
 	}
 }
 

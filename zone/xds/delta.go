@@ -144,7 +144,7 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 
 // OnStreamDeltaResponse counts, and remembers what the proxy is about to judge.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, resp *discovery.DeltaDiscoveryResponse) {
-	s.sent(resp.GetTypeUrl())
+	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 	if k, ok := kindOf(resp.GetTypeUrl()); ok {
 		s.sending(k, resp)
 	}

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,8 @@ type subscription struct {
 	connected, ended time.Time
 	updated          time.Time
 	stats            [kinds]stats
+	// awaited are the nonces of responses that are not answered, the oldest first.
+	awaited [kinds][]string
 	// asked are the kinds that the stream asks for, withheld those of them of which it cannot be told anything yet.
 	asked, withheld [kinds]bool
 	// inlined: it takes no filters of their own, they come within its listeners.
@@ -105,10 +108,30 @@ func (r *record) asks(s *subscription, k kind, told bool) {
 	s.asked[k], s.withheld[k] = true, !told
 }
 
-func (r *record) sent(s *subscription, k kind) {
+// maxAwaited is how many answers of a stream are waited for by their nonces, of each kind. A proxy that leaves more open is behind for as
+// long as the stream lasts.
+const maxAwaited = 64
+
+func (r *record) sent(s *subscription, k kind, nonce string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.stats[k].sent++
+	if len(s.awaited[k]) == maxAwaited {
+		s.awaited[k] = slices.Delete(s.awaited[k], 0, 1)
+	}
+	s.awaited[k] = append(s.awaited[k], nonce)
+}
+
+// awaited reports whether a response with the nonce has no answer yet, and takes this one for it.
+func (r *record) awaited(s *subscription, k kind, nonce string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.Index(s.awaited[k], nonce)
+	if at < 0 {
+		return false
+	}
+	s.awaited[k] = slices.Delete(s.awaited[k], at, at+1)
+	return true
 }
 
 // acknowledged reports whether a refusal is over with it.

@@ -126,10 +126,11 @@ func (s *session) accept(typeURL string, names []string, versions map[string]str
 	return nil
 }
 
-// answered takes the proxy's word on a response.
+// answered takes the proxy's word on a response, once: a state-of-the-world client that asks for other names repeats the nonce that it
+// answered last, and says nothing by it of what was sent meanwhile.
 func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	k, ok := kindOf(typeURL)
-	if !ok || nonce == "" {
+	if !ok || !s.proxy.record.awaited(s.subscription, k, nonce) {
 		return
 	}
 	if rejected {
@@ -153,10 +154,10 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	s.proxies.insights.mark(s.proxy.record, soon)
 }
 
-func (s *session) sent(typeURL string) {
+func (s *session) sent(typeURL, nonce string) {
 	if k, ok := kindOf(typeURL); ok {
 		s.proxies.metrics.responses.WithLabelValues(k.String()).Inc()
-		s.proxy.record.sent(s.subscription, k)
+		s.proxy.record.sent(s.subscription, k, nonce)
 	}
 }
 

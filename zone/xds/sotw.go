@@ -110,5 +110,5 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 
 // OnStreamResponse counts.
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, resp *discovery.DiscoveryResponse) {
-	s.sent(resp.GetTypeUrl())
+	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // sotwClient is a proxy that speaks state-of-the-world ADS.
@@ -117,6 +118,51 @@ func TestSotW(t *testing.T) {
 		t.Errorf("%d listeners of a deleted dataplane", len(r.Resources))
 	}
 	c.nothing()
+}
+
+// TestRepeatedNonceAnswersNothing: a client that asks for other names repeats the nonce that it answered last. It is no answer to what was sent since,
+// takes nothing back that was refused, and neither does a nonce that nobody gave out.
+func TestRepeatedNonceAnswersNothing(t *testing.T) {
+	z := newZoneServer(t)
+	z.trust()
+	z.dataplane("backend", httpInbound)
+	c := z.sotw()
+	c.request(envoyOf("backend"), cds, "")
+	c.next(cds, "")
+	c.request(nil, lds, "")
+	c.next(lds, "")
+	c.request(nil, ecds, "", mainFilter)
+	first := c.next(ecds, "", mainFilter)
+	again := func(nonce string, names ...string) {
+		c.t.Helper()
+		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: first.VersionInfo, ResponseNonce: nonce, ResourceNames: names}))
+	}
+	behind := func() bool {
+		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return s.Behind })
+	}
+	z.eventually("the proxy to be settled", func() bool { return !behind() })
+	for range 3 {
+		again(first.Nonce, mainFilter, "another")
+		again("no nonce of ours", mainFilter)
+	}
+	z.permission("ours", "backend", "spiffe://td/refused")
+	c.next(ecds, "no", mainFilter)
+	again(first.Nonce, mainFilter)
+	z.eventually("the refusal to be known", func() bool {
+		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return s.Reason == "no" })
+	})
+	z.permission("ours", "backend", "spiffe://td/unanswered")
+	select {
+	case r := <-c.responses:
+		again(first.Nonce, mainFilter, "another")
+		if !behind() {
+			t.Error("what was not answered counts as enforced")
+		}
+		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce, ResourceNames: []string{mainFilter}}))
+	case <-time.After(patience):
+		t.Fatal("no response")
+	}
+	z.eventually("the proxy to be settled again", func() bool { return !behind() })
 }
 
 // envoyOf is the node of an Envoy, which takes filters by ECDS on this kind of stream too.
