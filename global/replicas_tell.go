@@ -91,9 +91,10 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 		}
 	}
 	keys, next := r.changedKeys(seen, amiss)
-	notes = r.appendResources(notes, keys)
+	notes, gone := r.appendResources(notes, keys)
+	var offline []string
 	if r.leads() {
-		notes = r.appendOffline(ctx, notes)
+		notes, offline = r.appendOffline(ctx, notes)
 	}
 	if len(notes) == 0 {
 		return next, nil
@@ -110,6 +111,17 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 		}
 		for key := range keys {
 			r.amiss[key] = true
+		}
+		for key, zone := range gone {
+			if _, again := r.told[key]; !again {
+				r.told[key] = zone
+			}
+		}
+		for _, zone := range offline {
+			if heard, known := r.heard[zone]; known {
+				heard.connected = true // as the board still has it
+				r.heard[zone] = heard
+			}
 		}
 		r.mu.Unlock()
 		poke(r.wake)
@@ -157,8 +169,9 @@ func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys 
 	return keys, next
 }
 
-// appendResources adds the resources of own zones, and takes away those that are gone.
-func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) []etcd.Note {
+// appendResources adds the resources of own zones, and takes away those that are gone, which it returns with their zones.
+func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) (_ []etcd.Note, gone map[resources.Key]string) {
+	gone = map[resources.Key]string{}
 	snapshot := r.status.Snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +181,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 			if zone, ok := r.told[key]; ok {
 				delete(r.told, key)
 				if r.has(zone) {
-					notes = append(notes, etcd.Note{Key: noteKey(zone, key)})
+					notes, gone[key] = append(notes, etcd.Note{Key: noteKey(zone, key)}), zone
 				}
 			}
 			continue
@@ -185,13 +198,12 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 		r.told[key] = zone
 		notes = append(notes, etcd.Note{Key: noteKey(zone, key), Value: value})
 	}
-	return notes
+	return notes, gone
 }
 
-// appendOffline ends the sessions of zones whose replica is there no more: it cannot say so itself.
-func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) []etcd.Note {
+// appendOffline ends the sessions of zones whose replica is there no more: it cannot say so itself. It returns the zones.
+func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []etcd.Note, gone []string) {
 	r.mu.Lock()
-	var gone []string
 	for zone, heard := range r.heard {
 		alive := slices.ContainsFunc(r.members, func(m replica) bool { return m.Instance == heard.replica })
 		if heard.connected && !alive && !r.has(zone) {
@@ -202,12 +214,14 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) []etcd.
 	r.mu.Unlock()
 	for _, zone := range gone {
 		state := r.sync.State(zone)
-		if state == nil || !state.Connected {
+		if state == nil {
 			continue
 		}
 		now := r.now()
-		state.Connected, state.Since = false, now
-		r.sync.Adopt(zone, state)
+		if state.Connected { // otherwise that could not be told the last time
+			state.Connected, state.Since = false, now
+			r.sync.Adopt(zone, state)
+		}
 		notes = r.appendState(notes, zone, state)
 		insight := r.status.Snapshot().Get(insightKey(zone))
 		if insight == nil {
@@ -225,7 +239,7 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) []etcd.
 		}
 		r.log.Warn("the replica that had a zone is gone, and the zone has not come to another one", "zone", zone)
 	}
-	return notes
+	return notes, gone
 }
 
 // endedInsight is a ZoneInsight with all its subscriptions ended.

@@ -1,0 +1,73 @@
+package global
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
+)
+
+// TestWhatCouldNotBeToldIsToldLater: what went, and a zone whose replica has died, while the board could not be written, are taken off the board
+// and shown as away once it can be.
+func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
+	cluster := etcdtest.Start(t, 1)
+	durable, err := backend.Open(t.Context(), backend.Config{Kind: backend.Etcd, Endpoints: cluster.Endpoints(), Prefix: "/test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = durable.Close() }()
+	claims, status := store.NewMemory(), store.NewMemory()
+	put := func(s store.Store, r *resources.Resource, spec string) {
+		t.Helper()
+		var err error
+		if r.Spec, err = resources.NewSpec(r.Type, []byte(spec)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(claims, &resources.Resource{Key: kds.ClaimKey("own"), Labels: map[string]string{}}, `{"replica":"me"}`)
+	put(claims, &resources.Resource{Key: kds.ClaimKey("lost"), Labels: map[string]string{}}, `{"replica":"dead"}`)
+	r := newReplicas(durable, "me", &Config{Log: slog.New(slog.DiscardHandler)}, status)
+	r.sync = kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})
+	r.sync.Adopt("lost", &kds.ZoneState{Connected: true, Since: time.Now()})
+	r.members = []replica{{Instance: "me"}}
+	r.heard["lost"] = heardZone{replica: "dead", connected: true}
+	insight := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "gone"}
+	put(status, &resources.Resource{Key: insight, Labels: map[string]string{resources.LabelZone: "own"}}, `{}`)
+
+	onBoard := func(what string) bool {
+		return strings.Contains(strings.Join(cluster.Keys(t), "\n"), what)
+	}
+	r.members = nil // nobody leads yet
+	seen, err := r.tell(t.Context(), 0)
+	if err != nil || !onBoard("zones/own/r/") {
+		t.Fatalf("the insight is not on the board: %v", err)
+	}
+	if _, err := status.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: insight}}}); err != nil {
+		t.Fatal(err)
+	}
+	r.members = []replica{{Instance: "me"}}
+	cut, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.tell(cut, seen); err == nil {
+		t.Fatal("told without etcd")
+	}
+	if _, err := r.tell(t.Context(), seen); err != nil {
+		t.Fatal(err)
+	}
+	if onBoard("zones/own/r/") {
+		t.Error("what is gone stays on the board")
+	}
+	if !onBoard("zones/lost/state") {
+		t.Error("a zone whose replica died is not said to be away")
+	}
+}
