@@ -124,7 +124,7 @@ func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 		}
 		return Anonymous(), err
 	}
-	if s.Method != ByLoopback && !g.users.allow(string(s.Method)+" "+s.Name) {
+	if s.Method != ByLoopback && !g.users.allow(s.Budget()) {
 		return s, ErrTooMany
 	}
 	return s, nil

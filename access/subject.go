@@ -112,3 +112,12 @@ func Note(ctx context.Context, name, value string) {
 	}
 	a.Entry.Details[name] = value
 }
+
+// Budget is by what the limits of a user are counted. What has a purpose of its own is counted by its credential: the names of those are
+// shared.
+func (s Subject) Budget() string {
+	if s.Only != nil {
+		return string(s.Method) + " " + s.Name + " " + s.Credential
+	}
+	return string(s.Method) + " " + s.Name
+}

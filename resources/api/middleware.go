@@ -72,6 +72,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = admitted // the mux notes the pattern on it
+	done, err := s.bodies.take(r)
+	if err != nil {
+		hangUp(rec.Header())
+		rec.Header().Set("Retry-After", retryAfterBodies)
+		s.fail(rec, r, err)
+		return
+	}
+	defer done()
 	s.mux.ServeHTTP(rec, r)
 }
 

@@ -67,6 +67,8 @@ type Server struct {
 	proofs map[string]access.Proof
 	// large has room for those large bodies that are being read.
 	large chan struct{}
+	// bodies are what is being read of requests.
+	bodies bodies
 	// conditions are the hooks of AddConditions, previews those of AddPreview, warnings those of AddWarnings.
 	conditions []ConditionsFunc
 	previews   []PreviewFunc
@@ -90,7 +92,7 @@ func New(c Config) *Server {
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), large: make(chan struct{}, maxLargeBodies)}
+	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, large: make(chan struct{}, maxLargeBodies)}
 	s.addRoutes()
 	return s
 }

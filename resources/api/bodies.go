@@ -1,0 +1,100 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/access"
+)
+
+// What one user may have the server keep of bodies that it is still reading: many clients of one program are below, and who begins and
+// never ends leaves the others their room.
+const (
+	maxBodiesOfUser     = 64
+	maxBodyBytesOfUser  = 32 << 20
+	retryAfterBodies    = "1"
+	tooManyBodiesAdvice = "finish or close some of them, send larger changes one after another, and try again"
+)
+
+// bodies counts what is being read, by user.
+type bodies struct {
+	mu   sync.Mutex
+	held map[string]*held // guarded by mu, like what it points to; who has nothing here is not in it
+}
+
+type held struct {
+	bodies int
+	bytes  int64
+}
+
+// body is that of one request. It is not safe for concurrent use, as no body is.
+type body struct {
+	io.ReadCloser
+	of   *bodies
+	user string
+	read int64
+	// ended: nothing more is read of it, and what was is kept.
+	ended bool
+}
+
+// take has the body of a request count among its user's until it has been read, and its bytes until the request is over, which is when the
+// caller calls done. The error is an answer with 429.
+func (b *bodies) take(r *http.Request) (done func(), err error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}, nil
+	}
+	one := &body{ReadCloser: r.Body, of: b, user: access.SubjectOf(r.Context()).Budget()}
+	if !one.add(1, 0) {
+		return nil, tooMuch("there are %d requests of yours whose bodies are not read to their end, which is the most: "+tooManyBodiesAdvice, maxBodiesOfUser)
+	}
+	r.Body = one
+	return func() {
+		one.end()
+		one.add(0, -one.read)
+	}, nil
+}
+
+// add reports whether the user has room for it; otherwise nothing is added.
+func (b *body) add(bodies int, bytes int64) bool {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	h := b.of.held[b.user]
+	if h == nil {
+		h = &held{}
+		b.of.held[b.user] = h
+	}
+	if bodies > 0 && h.bodies+bodies > maxBodiesOfUser || bytes > 0 && h.bytes+bytes > maxBodyBytesOfUser {
+		return false
+	}
+	h.bodies, h.bytes = h.bodies+bodies, h.bytes+bytes
+	if *h == (held{}) {
+		delete(b.of.held, b.user)
+	}
+	return true
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.add(0, int64(n)) {
+		return 0, tooMuch("the bodies of your requests have more than %d bytes together: "+tooManyBodiesAdvice, maxBodyBytesOfUser)
+	}
+	b.read += int64(n)
+	if err != nil {
+		b.end()
+	}
+	return n, err
+}
+
+func (b *body) end() {
+	if !b.ended {
+		b.ended = true
+		b.add(-1, 0)
+	}
+}
+
+func tooMuch(format string, most int) error {
+	return NewError(http.StatusTooManyRequests, "Too Many Requests", fmt.Sprintf(format, most))
+}

@@ -1,0 +1,74 @@
+package abuse
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUnfinishedBodies: who begins bodies and never ends them is told so after some, by number and by bytes; others are served meanwhile,
+// and she is again when she has closed them.
+func TestUnfinishedBodies(t *testing.T) {
+	w := newWorld(t)
+	w.makeCredentials()
+	for name, c := range map[string]struct{ begin, sent, more int }{"many": {64, 1, 0}, "large": {8, 4_000_000, 3_900_000}} {
+		t.Run(name, func(t *testing.T) {
+			var held []net.Conn
+			for range c.begin {
+				held = append(held, w.begin(t, "root", 4_190_000, c.sent))
+			}
+			defer func() {
+				for _, conn := range held {
+					_ = conn.Close()
+				}
+			}()
+			small := "{type: MeshTimeout, mesh: default, name: of-bodies, spec: {targetRef: {kind: Mesh}, rules: [{default: {idleTimeout: 10s}}]}}"
+			put := func(as, body string) (string, string) {
+				one := side{As: as, Request: "PUT /meshes/default/meshtimeouts/of-bodies", Body: body}
+				status, says, err := w.try(w.global, one)
+				if err != nil {
+					return "", err.Error() // such as a connection that was closed while a body was sent
+				}
+				return status, says
+			}
+			eventually(t, "her to be refused", func() bool {
+				status, says := put("root", small+"\n#"+strings.Repeat("x", c.more))
+				return status == "429" && strings.Contains(says, "finish or close some of them")
+			})
+			if status, says := put("admin", small); status != "200" && status != "201" {
+				t.Errorf("another: %s %s", status, says)
+			}
+			for _, conn := range held {
+				_ = conn.Close()
+			}
+			eventually(t, "her to be served again", func() bool {
+				status, _ := put("root", small)
+				return status == "200" || status == "201"
+			})
+		})
+	}
+}
+
+// begin sends the headers of a request and a part of its body.
+func (w *world) begin(t *testing.T, as string, length, sent int) net.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(w.global.url, "https://"), w.global.tls())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(attemptTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(conn, "PUT /meshes/default/meshtimeouts/of-bodies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/yaml\r\nContent-Length: %d\r\n\r\n", w.of(w.global, as).token, length)
+	if err == nil {
+		_, err = io.WriteString(conn, strings.Repeat("#", sent))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
