@@ -9,8 +9,11 @@ import (
 )
 
 // WriteFile replaces the file at path with data, at once and durably: a reader, or a crash, sees the old file or the
-// whole new one. The folder must exist.
+// whole new one. The folder must exist. A device or a pipe is not replaced: that would take it from everybody else.
 func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		return fmt.Errorf("write %s: it is no regular file, and would be replaced by one: give another name", path)
+	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
 	if err != nil {
