@@ -63,7 +63,7 @@ func TestRouteHasItsOwnTimeout(t *testing.T) {
 		t.Fatalf("without a timeout: %d", code)
 	}
 	const moved = "listener_manager.listener_(added|modified)|cluster_manager.cluster_(added|modified)"
-	before := fmt.Sprint(e.stats(moved))
+	before := fmt.Sprint(e.counted(moved))
 	w.apply(`{type: MeshHTTPRoute, mesh: default, name: v2, spec: {to: [{targetRef: {kind: MeshService, name: backend}, rules: [
   {matches: [{path: {type: PathPrefix, value: /v2}}], default: {backendRefs: [{kind: MeshService, name: backend, port: 80}]}}]}]}}
 ---
@@ -76,7 +76,7 @@ func TestRouteHasItsOwnTimeout(t *testing.T) {
 	eventually(t, "the service's timeout", func() bool { code, _ := plain(ports[0], "/slow"); return code == http.StatusGatewayTimeout })
 	w.apply(`{type: MeshTimeout, mesh: default, name: of-route, spec: {to: [{targetRef: {kind: MeshHTTPRoute, name: v2}, default: {http: {requestTimeout: 5s}}}]}}`)
 	eventually(t, "the route's again", ok(ports[0], "/v2/slow"))
-	if after := fmt.Sprint(e.stats(moved)); after != before {
+	if after := fmt.Sprint(e.counted(moved)); after != before {
 		t.Errorf("policies moved listeners or clusters: %s, then %s", before, after)
 	}
 	e.refusedNothing()
@@ -94,7 +94,7 @@ func TestClusterConfsReachEnvoy(t *testing.T) {
 		return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), "1.234s")
 	})
 	// One that is not told its endpoints is used all the same, after 15 s without them: Envoy counts that.
-	for name, waited := range e.stats(`^cluster\..*init_fetch_timeout`) {
+	for name, waited := range e.counted(`^cluster\..*init_fetch_timeout`) {
 		if waited != "0" {
 			t.Errorf("%s is %s: warm only because Envoy did not wait any longer for the endpoints", name, waited)
 		}
@@ -214,7 +214,7 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	}
 	eventually(t, "both", func() bool { s := seen(); return s == "ab" || s == "ba" })
 	const moved = "cluster_manager.cluster_(added|modified)"
-	before := fmt.Sprint(e.stats(moved))
+	before := fmt.Sprint(e.counted(moved))
 	b := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "b"})
 	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(strings.Replace(string(b.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
 	must(t, err)
@@ -224,7 +224,7 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	eventually(t, "only the ready one", func() bool { return seen() == "a" })
 	w.remove(resources.TypeDataplane, "b")
 	eventually(t, "still", func() bool { return seen() == "a" })
-	if after := fmt.Sprint(e.stats(moved)); after != before {
+	if after := fmt.Sprint(e.counted(moved)); after != before {
 		t.Errorf("endpoints moved clusters: %s, then %s", before, after)
 	}
 	e.refusedNothing()

@@ -87,7 +87,7 @@ func TestLosingAccessEndsTCPConnections(t *testing.T) {
 	w.apply(permit("main", exactly("alice")+","+exactly("bob"), "main"))
 	eventually(t, "bob is let in", func() bool { return lets(bob, main) })
 	const replaced = "listener_manager.(listener_modified|listener_in_place_updated)"
-	for name, n := range e.stats(replaced) {
+	for name, n := range e.counted(replaced) {
 		if n != "0" {
 			t.Errorf("giving access moved a listener: %s: %s", name, n)
 		}

@@ -108,7 +108,7 @@ const allowCaller = `{type: MeshTrafficPermission, mesh: default, name: caller, 
 
 func (e *envoy) refusedNothing() {
 	e.t.Helper()
-	for name, n := range e.stats("update_rejected") {
+	for name, n := range e.counted("update_rejected") {
 		if n != "0" {
 			e.t.Errorf("%s: %s", name, n)
 		}

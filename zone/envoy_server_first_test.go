@@ -70,7 +70,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 
 	w.apply(serverFirst(port, service, false))
 	eventually(t, "the setting is gone: nobody is greeted in silence", func() bool { return greeted(alice, port) == "" })
-	for name, n := range e.stats("rejected") {
+	for name, n := range e.counted("rejected") {
 		if n != "0" {
 			t.Errorf("Envoy refused something: %s: %s", name, n)
 		}

@@ -238,6 +238,16 @@ func (e *envoy) stats(filter string) map[string]string {
 	return out
 }
 
+// counted is stats of which there are some: what is compared, or wanted to be 0, must be there.
+func (e *envoy) counted(filter string) map[string]string {
+	e.t.Helper()
+	out := e.stats(filter)
+	if len(out) == 0 {
+		e.t.Fatalf("Envoy has no statistic that matches %s", filter)
+	}
+	return out
+}
+
 // updates counts updates of listeners in place.
 const updates = "listener_manager.listener_in_place_updated"
 

@@ -214,6 +214,9 @@ func testHTTP2(t *testing.T, e *enforcement) {
 			t.Errorf("%s is 0: the calls were not HTTP/2", name)
 		}
 	}
+	if len(stats) != 1 {
+		t.Errorf("want one counter of HTTP/2 connections, got %v", stats)
+	}
 }
 
 func testCrossZone(_ *testing.T, e *enforcement) {
