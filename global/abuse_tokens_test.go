@@ -37,6 +37,12 @@ func tokenAttempts() []attempt {
 			g.post("/zones/zone-1/_revoke", "{}", nil)
 			return "Bearer " + token
 		}),
+		row("revoked by a clock that is behind the one that it was issued by", codes.Unauthenticated, func(g *gated) string {
+			token := good(g)
+			g.clock.advance(-20 * time.Second)
+			g.post("/zones/zone-1/_revoke", "{}", nil)
+			return "Bearer " + token
+		}),
 		row("of a zone that was deleted", codes.Unauthenticated, func(g *gated) string {
 			token := good(g)
 			g.post("/zones/zone-1/_delete", "{}", nil)

@@ -89,7 +89,7 @@ func (m *member) certificate(serial string) *issuedCertificate {
 	return nil
 }
 
-// withdraw takes all credentials away and returns how many there were.
+// withdraw takes all credentials away and returns how many there were. What was issued by a clock that was ahead of now is over all the same.
 func (m *member) withdraw(now time.Time) (certificates, tokens, joins int) {
 	certificates, tokens = len(m.Certificates), len(m.Tokens)
 	for _, j := range m.Joins {
@@ -97,8 +97,22 @@ func (m *member) withdraw(now time.Time) (certificates, tokens, joins int) {
 			joins++
 		}
 	}
-	m.Certificates, m.Tokens, m.Joins, m.RevokedAt = nil, nil, nil, now.UTC()
+	at := now.UTC()
+	for _, t := range m.Tokens {
+		at = later(at, t.Issued)
+	}
+	for _, c := range m.Certificates {
+		at = later(at, c.Issued)
+	}
+	m.Certificates, m.Tokens, m.Joins, m.RevokedAt = nil, nil, nil, at
 	return certificates, tokens, joins
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // tidy drops what time has made worthless, by the clock for forgetting.

@@ -196,7 +196,7 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 		return 0, err
 	}
 	if err := s.drain(ctx, zone); err != nil {
-		return 0, err
+		return 0, errors.Join(err, s.stay(ctx, zone))
 	}
 	if err := s.bury(ctx, zone); err != nil {
 		return 0, err
@@ -206,6 +206,14 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 		return 0, err
 	}
 	return withdrawn, s.zones.withdraw(ctx, zone)
+}
+
+// stay lets a zone in again that was to be deleted, and was not.
+func (s *standing) stay(ctx context.Context, zone string) error {
+	return s.members.update(context.WithoutCancel(ctx), zone, func(m *member) error {
+		m.Draining = false
+		return nil
+	})
 }
 
 // drain ends the zone's session and waits until it is over.
