@@ -46,8 +46,8 @@ const (
 	maxAnswer      = 64 << 20
 )
 
-func newAPI(url string) *API {
-	return &API{url: url, http: &http.Client{Timeout: requestTimeout}}
+func newAPI(url string, in *Namespace) *API {
+	return &API{url: url, http: in.client()}
 }
 
 // URL is the base address.
@@ -132,14 +132,16 @@ func (a *API) List(ctx context.Context, path string) ([]Item, error) {
 }
 
 // fetch reads a page that is not JSON.
-func fetch(ctx context.Context, url string) ([]byte, error) {
+func fetch(ctx context.Context, url string) ([]byte, error) { return fetchBy(ctx, http.DefaultClient, url) }
+
+func fetchBy(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type Process struct {
 	args       []string
 	env        []string // besides the environment of the test
 	logFile    string
+	in         *Namespace // where it runs; nil is here
 
 	mu  sync.Mutex
 	run *running // the last run, guarded by mu
@@ -58,7 +59,7 @@ func (p *Process) Start() error {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = processAttributes()
-	if err := cmd.Start(); err != nil {
+	if err := p.in.Do(cmd.Start); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	r := &running{cmd: cmd, done: make(chan struct{})}

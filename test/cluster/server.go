@@ -31,6 +31,7 @@ type Server struct {
 	ports     []string // keys of the ready file, which are the names of the address flags too
 	hosts     map[string]string
 	clock     *Clock
+	in        *Namespace
 	readyFile string
 	addresses map[string]string
 }
@@ -45,6 +46,8 @@ type GlobalConfig struct {
 	Hosts map[string]string
 	// Clock, when set, is what it goes by; Config.Bin is of BuildWithClocks then.
 	Clock *Clock
+	// In, when set, is where it runs: what it listens on by loopback is there too.
+	In *Namespace
 	// Args are more flags.
 	Args []string
 }
@@ -70,7 +73,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	if cfg.Anonymous {
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
-	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
+	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, in: cfg.In, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
 // JoinString lets a zone join the global.
@@ -106,7 +109,7 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 	if err != nil {
 		return nil, err
 	}
-	p.env = s.clock.environment()
+	p.env, p.in = s.clock.environment(), s.in
 	s.Process = p
 	return s, s.Start(ctx)
 }
@@ -151,7 +154,7 @@ func (s *Server) readReadyFile() error {
 	}
 	s.addresses = addresses
 	if s.API == nil {
-		s.API = newAPI("http://" + addresses["api"])
+		s.API = newAPI("http://"+addresses["api"], s.in)
 	}
 	return nil
 }
@@ -170,7 +173,7 @@ func (s *Server) CAFile() (string, error) {
 
 // Diagnostics reads a page of the diagnostics port; an answer that is not 200 is an error.
 func (s *Server) Diagnostics(ctx context.Context, path string) ([]byte, error) {
-	return fetch(ctx, "http://"+s.Address("diagnostics")+path)
+	return fetchBy(ctx, s.API.http, "http://"+s.Address("diagnostics")+path)
 }
 
 // Metric reads a metric without labels from the diagnostics port.

@@ -74,6 +74,12 @@ func Start(t testing.TB, size int) *Cluster {
 	return start(t, size, "")
 }
 
+// StartAt is Start for one member that listens for clients on an address of this machine.
+func StartAt(t testing.TB, host string) *Cluster {
+	t.Helper()
+	return startAt(t, host, 1, "")
+}
+
 // StartLimited is Start for one member that takes requests of up to so many bytes, of which some are etcd's own.
 func StartLimited(t testing.TB, bytes uint) *Cluster {
 	t.Helper()
@@ -88,6 +94,11 @@ func StartQuota(t testing.TB, bytes int64) *Cluster {
 
 func start(t testing.TB, size int, limit string) *Cluster {
 	t.Helper()
+	return startAt(t, "127.0.0.1", size, limit)
+}
+
+func startAt(t testing.TB, host string, size int, limit string) *Cluster {
+	t.Helper()
 	c := &Cluster{}
 	var names []string
 	var peers []string
@@ -97,7 +108,7 @@ func start(t testing.TB, size int, limit string) *Cluster {
 	}
 	dir := t.TempDir()
 	for i := range size {
-		m := &Member{Endpoint: mustFreeURL(t)}
+		m := &Member{Endpoint: strings.Replace(mustFreeURL(t), "127.0.0.1", host, 1)}
 		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ","), limit}, "|")
 		c.Members = append(c.Members, m)
 	}
