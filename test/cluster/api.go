@@ -132,7 +132,9 @@ func (a *API) List(ctx context.Context, path string) ([]Item, error) {
 }
 
 // fetch reads a page that is not JSON.
-func fetch(ctx context.Context, url string) ([]byte, error) { return fetchBy(ctx, http.DefaultClient, url) }
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	return fetchBy(ctx, http.DefaultClient, url)
+}
 
 func fetchBy(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
