@@ -175,7 +175,9 @@ func FuzzPlainPermission(f *testing.F) {
 		`{"rules":[{"default":{"allow":[{"method":"GET","sni":{"type":"Exact","value":"a"}}]}}]}`, `{"rules":[{"default":{"allow":[null]}}]}`,
 		`{"default":{"allow":[{}]}}`, `{"default":null,"rules":[{"default":{"allow":[{}]}}]}`, `{"from":[{}],"rules":[{"default":{"allow":[{}]}}]}`,
 		`{"rules":[{"default":{"allow":[{}],"deny":[]}}]}`, `{"rules":[{"default":{"allow":[{"Path":{}}]}}]}`, `{"rules":[{"default":{"allow":{}}}]}`,
-		`{"Rules":[{"Default":{"allow":[{}]}}]}`, `{"rules":[{"default":{"allow":[{}]},"matches":[{"spiffeId":{}}]}]}`,
+		`{"Rules":[{"Default":{"allow":[{}]}}]}`, `{"rules":[{"Default":{"allow":[{}]}}]}`, `{"rule\u017f":[{"default":{"allow":[{}]}}]}`,
+		`{"ruleſ":[{"default":{"allow":[{}]}}]}`, `{"rules":[{"default":{"allow":[{}]}}],"Rules":[]}`, `{"rules":[],"rules":[{"default":{"allow":[{}]}}]}`,
+		`{"rules":[null]}`, `{"rules":[{"default":null}]}`, `{"rules":[{"default":{"allow":null}}]}`, `{"from":null,"rules":[{"default":{"allow":[{}]}}]}`, `{"rules":[{"default":{"allow":[{}]},"matches":[{"spiffeId":{}}]}]}`,
 	} {
 		f.Add([]byte(spec))
 	}

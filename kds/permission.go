@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -63,24 +64,28 @@ func takeApart(d *resources.Descriptor, spec []byte) ([]byte, error) {
 }
 
 // plainAlready reports that a permission has rules only and nothing in them to be said in other words. Most are like
-// that, and to see it costs less than taking their entries apart. It says no where it is not sure.
+// that, and to see it in one pass costs less than taking their entries apart. It says no where it is not sure.
 func plainAlready(spec []byte) bool {
-	var policy object
-	var rules []object
-	if json.Unmarshal(spec, &policy) != nil || policy["default"] != nil || policy["from"] != nil || json.Unmarshal(policy["rules"], &rules) != nil {
+	var policy struct {
+		Default, From present
+		Rules         []struct {
+			Matches present
+			Default map[string][]struct {
+				Theirs present `json:"spiffeID"`
+				Ours   present `json:"spiffeId"`
+				Path   present
+				Method present
+			}
+		}
+	}
+	if !saidAsRead(spec) || json.Unmarshal(spec, &policy) != nil || bool(policy.Default || policy.From) {
 		return false
 	}
-	for _, rule := range rules {
-		var conf map[string][]struct {
-			Theirs present `json:"spiffeID"`
-			Ours   present `json:"spiffeId"`
-			Path   present
-			Method present
-		}
-		if rule["matches"] != nil || json.Unmarshal(rule["default"], &conf) != nil || len(conf) == 0 {
+	for _, rule := range policy.Rules {
+		if bool(rule.Matches) || len(rule.Default) == 0 {
 			return false
 		}
-		for _, entries := range conf {
+		for _, entries := range rule.Default {
 			for _, e := range entries {
 				if e.Ours || e.Path || e.Method {
 					return false
@@ -91,7 +96,24 @@ func plainAlready(spec []byte) bool {
 			}
 		}
 	}
-	return len(rules) > 0
+	return len(policy.Rules) > 0
+}
+
+// saidAsRead reports that what was read as rules and their default are called so: to encoding/json, fields are the same in any case,
+// to a peer they are not. It looks at text as it stands, so it does not know escapes and letters that are others' capitals.
+func saidAsRead(spec []byte) bool {
+	for _, b := range spec {
+		if b == '\\' || b >= utf8.RuneSelf {
+			return false
+		}
+	}
+	lower := bytes.ToLower(spec)
+	for _, field := range [][]byte{[]byte(`"rules"`), []byte(`"default"`)} {
+		if bytes.Count(lower, field) != bytes.Count(spec, field) {
+			return false
+		}
+	}
+	return true
 }
 
 // present is true for a field that is there, whatever it holds.

@@ -48,15 +48,14 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.WaitForHandlers(true),
-		// One connection a proxy: buffers kept for it cost more than they save (engine-notes, "Memory").
-		grpc.ReadBufferSize(0),
 		// Fixed windows: gRPC finds one by a ping for each request that arrives, and proxies only acknowledge.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if config != nil {
-		options = append(options, grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
+		// TLS has a buffer of its own; another one would be kept for each proxy.
+		options = append(options, grpc.ReadBufferSize(0), grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
 	} else {
 		l = server.Plaintext(l)
 	}
