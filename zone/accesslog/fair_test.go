@@ -69,8 +69,39 @@ func newCollecting(t *testing.T, capacity int) *collecting {
 	return c
 }
 
-func identifyByNode(_ context.Context, node *corev3.Node, _ context.CancelCauseFunc) (resources.Key, func(), error) {
-	return resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: node.GetId()}, func() {}, nil
+func identifyByNode(_ context.Context, node *corev3.Node, _ context.CancelCauseFunc) (resources.Key, func() error, func(), error) {
+	asked := 0
+	still := func() error {
+		if asked++; node.GetCluster() == becomesAnother && asked > 1 {
+			return status.Error(codes.PermissionDenied, "the credential is not for this proxy")
+		}
+		return nil
+	}
+	return resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: node.GetId()}, still, func() {}, nil
+}
+
+// becomesAnother is the cluster of nodes whose Dataplane becomes another after their first message.
+const becomesAnother = "becomes-another"
+
+// TestDataplaneThatBecomesAnother: what a stream says after its credential is no longer for its Dataplane is not believed, and ends it.
+func TestDataplaneThatBecomesAnother(t *testing.T) {
+	for cluster, want := range map[string]codes.Code{"": codes.OK, becomesAnother: codes.PermissionDenied} {
+		c := newCollecting(t, 0)
+		stream, err := c.client.StreamAccessLogs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := &alsv3.StreamAccessLogsMessage_Identifier{Node: &corev3.Node{Id: "backend", Cluster: cluster}, LogName: "web"}
+		for range 2 {
+			_ = stream.Send(&alsv3.StreamAccessLogsMessage{Identifier: id, LogEntries: &alsv3.StreamAccessLogsMessage_HttpLogs{
+				HttpLogs: &alsv3.StreamAccessLogsMessage_HTTPAccessLogEntries{LogEntry: []*datav3.HTTPAccessLogEntry{judgedBy(policyKRI, "", "/")}},
+			}})
+			id = nil
+		}
+		if _, err := stream.CloseAndRecv(); status.Code(err) != want {
+			t.Errorf("%q: %v, want %s", cluster, err, want)
+		}
+	}
 }
 
 func (c *collecting) put(typ resources.Type, name, raw string) {

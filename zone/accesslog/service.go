@@ -27,8 +27,8 @@ type CollectorConfig struct {
 	// returns. Errors are gRPC statuses.
 	Admit func(ctx context.Context) (context.Context, error)
 	// Identify judges a stream and says which Dataplane a node is the proxy of. It calls end when the stream is to end, until
-	// release is called. Errors are gRPC statuses.
-	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, release func(), err error)
+	// release is called. Still is asked before each message is believed. Errors are gRPC statuses.
+	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error)
 	// Journal takes what is reported.
 	Journal *Journal
 	// Now is the clock; time.Now when nil.
@@ -97,6 +97,7 @@ func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessL
 
 func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogService_StreamAccessLogsServer, end context.CancelCauseFunc) error {
 	inbound, mesh := "", ""
+	still := func() error { return nil } // for the first message Identify has said so
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -106,15 +107,18 @@ func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogServ
 			return err
 		}
 		if inbound == "" {
-			key, release, err := c.cfg.Identify(admitted, m.GetIdentifier().GetNode(), end)
+			key, holds, release, err := c.cfg.Identify(admitted, m.GetIdentifier().GetNode(), end)
 			if err != nil {
 				return err
 			}
 			defer release()
-			mesh = key.Mesh
+			mesh, still = key.Mesh, holds
 			if inbound, err = c.inboundOf(key, m.GetIdentifier().GetLogName()); err != nil {
 				return err
 			}
+		}
+		if err := still(); err != nil {
+			return err
 		}
 		for _, s := range read(inbound, m) {
 			c.add(mesh, &s)

@@ -91,23 +91,32 @@ func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
 }
 
 // Identify judges the stream of ctx, unless Admit has, and returns the Dataplane, or ZoneIngress, that node says it is the proxy of. When the
-// credential is no longer good, end is called with a gRPC status; release is to be called when the stream ends. Errors are
-// gRPC statuses.
-func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, release func(), err error) {
+// credential is no longer good, end is called with a gRPC status; release is to be called when the stream ends. Still is to be asked
+// before each word of the stream is believed: whether the credential is for what the Dataplane has become. Errors are gRPC statuses.
+func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error) {
 	p, admitted := ctx.Value(passKey{}).(*pass)
 	if !admitted {
 		if p, err = a.admit(ctx); err != nil {
-			return resources.Key{}, nil, err
+			return resources.Key{}, nil, nil, err
 		}
 	}
 	if key, err = DataplaneOf(node); err != nil {
-		return key, nil, status.Error(codes.InvalidArgument, err.Error())
+		return key, nil, nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err = p.check(key, a.cfg.Store.Snapshot().Get(key)); err != nil {
-		return key, nil, err
+	judged := a.cfg.Store.Snapshot().Get(key)
+	if err = p.check(key, judged); err != nil {
+		return key, nil, nil, err
 	}
 	p.open(end)
-	return key, p.close, nil
+	still = func() error {
+		now := a.cfg.Store.Snapshot().Get(key)
+		if now == judged {
+			return nil
+		}
+		judged = now
+		return p.check(key, now)
+	}
+	return key, still, p.close, nil
 }
 
 // admit reads what a stream shows, before anything it says is read. Errors are gRPC statuses, and say no more than needed. The

@@ -35,6 +35,7 @@ import (
 // gatedServer is an xDS server over TLS that asks for credentials.
 type gatedServer struct {
 	*zoneServer
+	admission   *xds.Admission
 	issuer      *tokens.Issuer
 	authorities *identity.Authorities
 	roots       *x509.CertPool
@@ -68,6 +69,7 @@ func newGatedServer(t *testing.T) *gatedServer {
 			g.refused = append(g.refused, r)
 		},
 	})
+	g.admission = admission
 	g.stop()
 	proxies := xds.New(xds.Config{
 		Store: g.store, Status: g.status, Home: home, Instance: "test", Log: slog.New(slog.DiscardHandler), Authorities: g.authorities,
@@ -339,6 +341,17 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	byLabel := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, 1000*time.Hour)), nodeOf("backend", ""))
 	g.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1", "inbound": [`+httpInbound+`]}}`, map[string]string{"app": "something-else"})
 	if err := byLabel.fails(); status.Code(err) != codes.PermissionDenied || g.lastRefused() != "token another-proxy" {
+		t.Errorf("relabelled: %v, told %q", err, g.lastRefused())
+	}
+
+	// What says something once and is heard for long, such as an access log, is asked again.
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "something-else"}}, time.Hour)))
+	_, still, release, err := g.admission.Identify(ctx, nodeOf("backend", ""), func(error) {})
+	must(t, err)
+	defer release()
+	must(t, still())
+	g.dataplane("backend", httpInbound)
+	if err := still(); status.Code(err) != codes.PermissionDenied || g.lastRefused() != "token another-proxy" {
 		t.Errorf("relabelled: %v, told %q", err, g.lastRefused())
 	}
 
