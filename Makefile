@@ -95,7 +95,7 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 test: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
 	$(packages); status=0; \
 	$(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 10m $(ARGS) || status=1; \
-	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 1 -skip '$(TOOLED)' $(ARGS) || status=1; \
+	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 2 -skip '$(TOOLED)' $(ARGS) || status=1; \
 	exit $$status
 
 # Tests that need tools which take minutes to build.

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	secure, plain := []string{"https://10.0.0.1:2379"}, []string{"http://127.0.0.1:2379"}
 	for name, tt := range map[string]struct {
 		config Config
@@ -45,6 +46,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]Config{
 		"bolt": {Path: filepath.Join(t.TempDir(), "store.db")},
 		"etcd": {Kind: Etcd, Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/causeway"},
@@ -76,6 +78,7 @@ func TestOpen(t *testing.T) {
 
 // TestReplace fills each kind of store, refuses to overwrite it, and overwrites it when told to.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	first := []*resources.Resource{numbered("a", 1), numbered("b", 2)}
 	second := []*resources.Resource{numbered("b", 3), numbered("c", 9)}
 	for name, c := range map[string]Config{
@@ -104,6 +107,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestReplaceSparesAFileInUse(t *testing.T) {
+	t.Parallel()
 	c := Config{Path: filepath.Join(t.TempDir(), "store.db")}
 	s, err := Open(t.Context(), c)
 	if err != nil {

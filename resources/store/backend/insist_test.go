@@ -29,6 +29,7 @@ func insisting(ctx context.Context, c Config) (told int, err error) {
 
 // TestInsistUntilEtcdIsThere: etcd comes only when the server has been told that it is away.
 func TestInsistUntilEtcdIsThere(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	cluster.Members[0].Kill()
 	c := Config{Kind: Etcd, Endpoints: cluster.Endpoints(), Prefix: "/insist", StartTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
@@ -54,6 +55,7 @@ func TestInsistUntilEtcdIsThere(t *testing.T) {
 
 // TestInsistWithoutALeader: a cluster whose leader was killed just now takes a start.
 func TestInsistWithoutALeader(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	for range 3 {
 		leader := cluster.Leader(t)
@@ -67,6 +69,7 @@ func TestInsistWithoutALeader(t *testing.T) {
 }
 
 func TestInsistEnds(t *testing.T) {
+	t.Parallel()
 	away := etcdtest.Start(t, 1)
 	away.Members[0].Kill()
 	begin := time.Now()

@@ -13,6 +13,7 @@ import (
 
 // TestKeep: what is kept before a migration is a backup like any other, and nothing else is left in the folder.
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := Config{Kind: Etcd, Path: filepath.Join(dir, File), Owner: archive.Header{Server: "global", Version: "v1.2.3"}, Log: slog.New(slog.DiscardHandler)}
 	if err := c.keep(1, storetest.GoldenRevision, storetest.Golden()); err != nil {

@@ -66,6 +66,7 @@ func during(t *testing.T, run func(context.Context)) (stop func()) {
 // TestBoard: everybody hears who is there, the oldest first, and what stands there; a member that leaves is gone at once, one that
 // dies when its lease ends; an interruption loses nothing. The store does not notice any of it.
 func TestBoard(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	stores := several(t, 2, Config{Endpoints: c.Endpoints(), Timeout: time.Second})
 	one, other := stores[0].Board(2*time.Second), stores[1].Board(2*time.Second)
@@ -110,6 +111,7 @@ func TestBoard(t *testing.T) {
 
 // TestHistory: what was before is forgotten by whoever leads, and by nobody else.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
 	b := s.Board(0)
 	step := func(before int64, ours bool) int64 {
@@ -138,6 +140,7 @@ func TestHistory(t *testing.T) {
 
 // TestNoteThatIsTooLarge: one note that etcd never takes is named, and holds up none of the others.
 func TestNoteThatIsTooLarge(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.StartLimited(t, 64<<10).Endpoints()})
 	b := s.Board(0)
 	notes := []Note{{Key: "a", Value: []byte("1")}, {Key: "large", Value: make([]byte, 300<<10)}, {Key: "b", Value: []byte("2")}}

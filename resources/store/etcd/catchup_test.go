@@ -27,6 +27,7 @@ func deaf(t *testing.T, s *Store) *Store {
 // TestCatchUpThatIsCutShort: a watch that ends in the middle of what it has to catch up with goes on where it was. Etcd sends old
 // events in batches of 1,000, under the newest revision.
 func TestCatchUpThatIsCutShort(t *testing.T) {
+	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
 	late := deaf(t, s)
 	const writes = 2100
@@ -60,6 +61,7 @@ func TestCatchUpThatIsCutShort(t *testing.T) {
 
 // TestGapIsSeen: a write that the watch did not bring is noticed at the next one, and everything is compared.
 func TestGapIsSeen(t *testing.T) {
+	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
 	late := deaf(t, s)
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("missed"), 1, nil)))
@@ -79,6 +81,7 @@ func TestGapIsSeen(t *testing.T) {
 
 // TestViewThatFallsBehindIsNotHealthy: a server whose watch brings nothing any more finds out by itself.
 func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
+	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 500 * time.Millisecond, WriterLease: time.Second})[0]
 	late := deaf(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -101,6 +104,7 @@ func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
 // TestNothingIsSaidFromAStaleView: a server that does not know of a write neither says that there is nothing to do nor that it may not
 // be done.
 func TestNothingIsSaidFromAStaleView(t *testing.T) {
+	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 300 * time.Millisecond, WriterLease: time.Second})[0]
 	key := storetest.Key("policy")
 	batches := map[string]store.Batch{
@@ -135,6 +139,7 @@ func TestNothingIsSaidFromAStaleView(t *testing.T) {
 // TestRestoredWhileAway: a store that was restored while a server was away is not taken for the one that it had, also when it has come
 // further since.
 func TestRestoredWhileAway(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	for name, writes := range map[string]int{"behind": 1, "at the same revision": 5, "further": 9} {
 		t.Run(name, func(t *testing.T) {

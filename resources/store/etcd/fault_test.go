@@ -16,6 +16,7 @@ import (
 
 // TestAway: without etcd reads go on, writes fail and say why, and it heals by itself.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	s := open(t, Config{Endpoints: c.Endpoints(), Timeout: 500 * time.Millisecond})
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("kept"), 1, nil)))
@@ -35,6 +36,7 @@ func TestAway(t *testing.T) {
 
 // TestFrozen: a cluster that takes connections and does not answer costs a writer no more than the timeout.
 func TestFrozen(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	s := open(t, Config{Endpoints: c.Endpoints(), Timeout: 500 * time.Millisecond})
 	c.Members[0].Freeze(t)
@@ -50,6 +52,7 @@ func TestFrozen(t *testing.T) {
 
 // TestCompacted: a server that was cut off for longer than etcd remembers compares everything.
 func TestCompacted(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	prefix := "/compacted"
 	s := open(t, Config{Endpoints: c.Endpoints()[:2], Prefix: prefix})
@@ -75,6 +78,7 @@ func TestCompacted(t *testing.T) {
 
 // TestWentBack: a cluster that lost what it had told is not written to by a server that knows better.
 func TestWentBack(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	s := open(t, Config{Endpoints: c.Endpoints(), Timeout: 500 * time.Millisecond})
 	for i := range 5 {
@@ -91,6 +95,7 @@ func TestWentBack(t *testing.T) {
 // TestMembersKilledInTurn: whatever member is killed while two servers write, what was acknowledged is there in the end, and
 // what was refused for certain is not.
 func TestMembersKilledInTurn(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	stores := several(t, 2, Config{Endpoints: c.Endpoints(), Timeout: 2 * time.Second})
 	stop := make(chan struct{})

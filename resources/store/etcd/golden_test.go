@@ -85,6 +85,7 @@ func clientOf(t *testing.T, c *etcdtest.Cluster) *clientv3.Client {
 
 // TestGoldenLayouts: what any format was written as is read today, and means the same; today's is what it was, byte by byte.
 func TestGoldenLayouts(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	client := clientOf(t, c)
 	for format := 1; format <= len(formats()); format++ {
@@ -107,6 +108,7 @@ func TestGoldenLayouts(t *testing.T) {
 
 // TestLayoutOfANewerFormat: it is refused, says which version can read it, and stays as it is; so does what is not ours.
 func TestLayoutOfANewerFormat(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	client := clientOf(t, c)
 	kept, _ := golden(t, c, len(formats()))

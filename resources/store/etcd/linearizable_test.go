@@ -74,6 +74,7 @@ func register() porcupine.Model {
 // TestHistoryIsLinearizable has servers write, refuse, change nothing and read under kills and pauses of members and while what is
 // sent one way is lost: what each was told fits one order of events. Reads go through Apply, as those do that a write is judged by.
 func TestHistoryIsLinearizable(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	var stores []*Store
 	var links []*link

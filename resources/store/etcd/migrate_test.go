@@ -71,6 +71,7 @@ func keysBelow(t *testing.T, s *Store, prefix string) []string {
 // TestOneOfSeveralMigrates: servers of a newer program open a store at once. One keeps a backup and brings it forward, all show the
 // same; the older server shows what it had, and can write no more.
 func TestOneOfSeveralMigrates(t *testing.T) {
+	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/migrated", MaxOps: 2}
 	old, want := aged(t, c)
 	before := all(old)
@@ -132,6 +133,7 @@ func TestOneOfSeveralMigrates(t *testing.T) {
 // TestWritesDuringAMigration: what the older servers write while another one brings the store forward is either there afterwards, or
 // refused.
 func TestWritesDuringAMigration(t *testing.T) {
+	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/written", MaxOps: 2, Timeout: time.Second, WriterLease: time.Second}
 	old, _ := aged(t, c)
 	stop := make(chan struct{})
@@ -152,6 +154,7 @@ func TestWritesDuringAMigration(t *testing.T) {
 // TestMigrationThatDied: what a server left behind that was killed in the middle is taken away, once its lease has ended, and the next
 // one brings the store forward.
 func TestMigrationThatDied(t *testing.T) {
+	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/died"}
 	old, want := aged(t, c)
 	lease, err := old.client.Grant(t.Context(), 1)
@@ -180,6 +183,7 @@ func TestMigrationThatDied(t *testing.T) {
 
 // TestMigrationWithoutABackup: nothing is brought forward that could not be kept.
 func TestMigrationWithoutABackup(t *testing.T) {
+	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/kept"}
 	old, _ := aged(t, c)
 	before := keysBelow(t, old, "/kept/")

@@ -29,6 +29,7 @@ func sized(t *testing.T, name string, bytes int) *resources.Resource {
 
 // TestTooLargeIsRefusedAlone: a resource that etcd will never take is refused by name, for good; what is written beside it is not.
 func TestTooLargeIsRefusedAlone(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.StartLimited(t, 64<<10) // a cluster that takes requests of 64 KiB
 	s := several(t, 1, Config{Endpoints: c.Endpoints()})[0]
 	large := sized(t, "large", 200<<10)
@@ -56,6 +57,7 @@ func TestTooLargeIsRefusedAlone(t *testing.T) {
 // TestLargeBatchUnderASmallLimit: a batch that etcd does not take in the parts that were planned is written whole in smaller ones, and
 // one with a resource that never fits leaves nothing behind.
 func TestLargeBatchUnderASmallLimit(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.StartLimited(t, 64<<10)
 	stores := several(t, 2, Config{Endpoints: c.Endpoints()})
 	var b store.Batch
@@ -84,6 +86,7 @@ func TestLargeBatchUnderASmallLimit(t *testing.T) {
 
 // TestTooLargeForEveryStore: what is over store.MaxResourceBytes is refused before anything is asked.
 func TestTooLargeForEveryStore(t *testing.T) {
+	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
 	var refused *store.TooLargeError
 	if _, err := s.Apply(t.Context(), storetest.Put(sized(t, "large", 1600<<10))); !errors.As(err, &refused) || refused.Limit != store.MaxResourceBytes {
@@ -96,6 +99,7 @@ func TestTooLargeForEveryStore(t *testing.T) {
 
 // TestNoRoom: a cluster whose quota is used up is not healthy, although it answers.
 func TestNoRoom(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.StartQuota(t, 4<<20)
 	s := several(t, 1, Config{Endpoints: c.Endpoints()})[0]
 	var err error

@@ -34,6 +34,7 @@ func refusal(t *testing.T, c Config) error {
 
 // TestCredentialsAreRefused: a cluster that asks for a user refuses another, and one without, for good; one that is away may come.
 func TestCredentialsAreRefused(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	administer(t, c.Endpoints())
 	for name, tt := range map[string]struct {
@@ -78,6 +79,7 @@ func administer(t *testing.T, endpoints []string) {
 
 // TestTLSIsRefused: whom one does not trust, and who does not trust one, are refused for good; a connection that only breaks is not.
 func TestTLSIsRefused(t *testing.T) {
+	t.Parallel()
 	serve := func(clients tls.ClientAuthType) *httptest.Server {
 		s := httptest.NewUnstartedServer(http.NotFoundHandler())
 		s.EnableHTTP2, s.TLS = true, &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: clients}

@@ -13,6 +13,7 @@ import (
 // TestRestoredUnderAWatch: the client goes on with a watch by itself when the connection is there again, also when the store behind it
 // was restored meanwhile, and has other writes at the revisions that were seen. The next write does not go onto the old view.
 func TestRestoredUnderAWatch(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	const prefix, writes = "/restored", 5
 	l := newLink(t, c.Endpoints()[0])
@@ -50,6 +51,7 @@ func TestRestoredUnderAWatch(t *testing.T) {
 // TestComparisonKnowsTheStore: a comparison with a store that has another write at the revision that the view shows finds that out, also
 // where etcd has forgotten what it had then.
 func TestComparisonKnowsTheStore(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted: ", compacted), func(t *testing.T) {

@@ -61,6 +61,7 @@ func several(t *testing.T, n int, config Config) []*Store {
 
 // TestServersCountTogether has three servers count one resource up by conditional writes: each success counts once.
 func TestServersCountTogether(t *testing.T) {
+	t.Parallel()
 	stores := several(t, 3, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
 	storetest.Apply(t, stores[0], storetest.Put(storetest.Resource(storetest.Key("counter"), 0, nil)))
 	agree(t, stores...)
@@ -107,6 +108,7 @@ func countUp(s *Store) error {
 
 // TestChecksHoldAcrossServers: a check of one server sees what another wrote just before.
 func TestChecksHoldAcrossServers(t *testing.T) {
+	t.Parallel()
 	stores := several(t, 4, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
 	const most = 5
 	var wg sync.WaitGroup
@@ -139,6 +141,7 @@ var errFull = errors.New("full")
 
 // TestCutBatchIsSeenWhole: a batch of many parts is one commit on every server, and nobody writes in between.
 func TestCutBatchIsSeenWhole(t *testing.T) {
+	t.Parallel()
 	stores := several(t, 2, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), MaxOps: 7})
 	const size = 100
 	batch := func(content int) store.Batch {
@@ -185,6 +188,7 @@ func TestCutBatchIsSeenWhole(t *testing.T) {
 // TestWriterDiesBetweenParts does by hand what a server does that is killed after the first part of a batch: others wait for
 // its lease, show what there is, and go on.
 func TestWriterDiesBetweenParts(t *testing.T) {
+	t.Parallel()
 	stores := several(t, 2, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), WriterLease: time.Second})
 	s, other := stores[0], stores[1]
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("before"), 1, nil)))

@@ -48,6 +48,7 @@ func open(t testing.TB, config Config) *Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	storetest.Run(t, func(t testing.TB, view store.ReplicaConfig) store.Store {
 		return open(t, Config{Endpoints: c.Endpoints(), View: view})
@@ -56,6 +57,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceCut is the same with batches that are cut into single operations.
 func TestConformanceCut(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
