@@ -132,16 +132,22 @@ func (b *badLinks) propagation(n int) (took []time.Duration) {
 func (b *badLinks) large() {
 	b.t.Helper()
 	b.writes++
+	b.must(b.put(fmt.Sprintf("large-%d", b.writes%20)))
+}
+
+// put writes a large policy.
+func (b *badLinks) put(name string) error {
 	var matches []any
 	for range 1000 {
 		id := make([]byte, 60)
 		_, _ = rand.Read(id)
 		matches = append(matches, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://nobody/" + hex.EncodeToString(id)}})
 	}
-	name := fmt.Sprintf("large-%d", b.writes%20)
-	b.must(b.global.API.Put(b.t.Context(), "/meshes/default/meshtrafficpermissions/"+name, map[string]any{
-		"type": "MeshTrafficPermission", "mesh": "default", "name": name, "spec": map[string]any{"default": map[string]any{"allow": matches}},
-	}))
+	return b.global.API.Put(b.t.Context(), "/meshes/default/meshtrafficpermissions/"+name, map[string]any{
+		"type": "MeshTrafficPermission", "mesh": "default", "name": name, "spec": map[string]any{
+			"targetRef": map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": "nobody"}}, "rules": []any{map[string]any{"default": map[string]any{"allow": matches}}},
+		},
+	})
 }
 
 // TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. It comes back over such a link too:
@@ -172,10 +178,14 @@ func TestFaultsFourKilobits(t *testing.T) {
 	t.Logf("cut off, and back over 4 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
 }
 
-// cut waits until doctor says on the global that a zone is offline.
+// cut waits until doctor says on the global that a zone is offline, or behind where something comes through all the time.
 func (b *badLinks) cut(zone string) {
 	b.t.Helper()
-	b.names(b.global.API.URL(), "zone", zone, "offline since")
+	says := "offline since"
+	if zone == "slow" {
+		says = "behind by"
+	}
+	b.names(b.global.API.URL(), "zone", zone, says)
 }
 
 // heap is what the global has in use after a collection, in MiB.
