@@ -35,6 +35,22 @@ func HoldFolder(path string) (*Folder, error) {
 	return &Folder{dir: dir}, nil
 }
 
+// HoldData is HoldFolder for one of which a file is needed (Need), and others are kept (Keep).
+func HoldData(path, needed string, kept ...string) (*Folder, error) {
+	f, err := HoldFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	f.Need(needed)
+	for _, name := range kept {
+		err = errors.Join(err, f.Keep(name))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // Close lets go of the folder.
 func (f *Folder) Close() error { return f.dir.Close() }
 

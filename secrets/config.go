@@ -36,6 +36,14 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// KeptIn are the files in Dir without which nothing that was sealed can be opened: the key that a server made, where it was given nothing else.
+func KeptIn(keyFile, passphrase string) []string {
+	if keyFile == "" && passphrase == "" {
+		return []string{KeyFileName}
+	}
+	return nil
+}
+
 // OpenBox returns the box for a server's secrets. With neither key file nor passphrase it makes Dir/secrets.key: that keeps
 // secrets out of copies of single files, not out of copies of the whole folder, and it says so in the log. It makes none where a
 // file in a folder of Dir was sealed with one that is not there. Errors wrap ErrKey

@@ -125,13 +125,9 @@ func prepare(cfg *Config) (*secrets.Box, error) {
 
 // hold has the server notice when its data folder, or what a restart needs of it, is no longer there.
 func (c *Config) hold() (err error) {
-	if c.folder, err = place.HoldFolder(c.DataDir); err != nil {
-		return err
-	}
-	c.Store.Held = c.folder.Check
-	c.folder.Need(server.ClusterIDFile)
-	if c.SecretsKeyFile == "" && c.SecretsPassphrase == "" {
-		err = c.folder.Keep(secrets.KeyFileName)
+	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile, secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
+	if err == nil {
+		c.Store.Held = c.folder.Check
 	}
 	return err
 }
