@@ -95,10 +95,10 @@ type Global struct {
 	readers sync.WaitGroup
 
 	mu       sync.Mutex
-	last     uint64               // guarded by mu: the newest session's number
-	sessions map[string]*session  // guarded by mu: the current one of each zone
-	zones    map[string]*zoneData // guarded by mu: what outlives sessions
-	held     map[string]int       // guarded by mu: streams that zones hold open beside those of their sessions
+	last     uint64                              // guarded by mu: the newest session's number
+	sessions map[string]*session                 // guarded by mu: the current one of each zone
+	zones    map[string]*zoneData                // guarded by mu: what outlives sessions
+	held     map[string]map[*heldStream]struct{} // guarded by mu: streams that zones hold open beside those of their sessions
 }
 
 // zoneData is what the global remembers of a zone while the process lives.
@@ -139,7 +139,7 @@ func NewGlobal(c GlobalConfig) *Global {
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: NewMapping(), crossing: NewCrossing(),
-		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]int{},
+		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]map[*heldStream]struct{}{},
 	}
 	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
 	g.encoder.panics = c.Panics
@@ -199,7 +199,7 @@ type Pass interface {
 	Err() error
 }
 
-// Recheck ends every session whose Pass no longer holds: call it when credentials were withdrawn, and as time goes by. A session
+// Recheck ends every session, and every stream that is held beside one, whose Pass no longer holds: call it when credentials were withdrawn, and as time goes by. A session
 // that it has ended can write no more when it returns.
 func (g *Global) Recheck() {
 	g.mu.Lock()
@@ -212,6 +212,7 @@ func (g *Global) Recheck() {
 			s.cancel(err)
 		}
 	}
+	g.recheckHeldLocked()
 }
 
 // End ends a zone's session, if it has one, for a reason that the zone is told.
@@ -221,6 +222,7 @@ func (g *Global) End(zone string, why error) {
 	if s := g.sessions[zone]; s != nil {
 		s.cancel(why)
 	}
+	g.freeLocked(zone, why, allHeld)
 }
 
 // InSession reports whether a zone has a session, here or on another replica, or one that has not ended in full.
@@ -246,6 +248,7 @@ func (g *Global) Sessions() int {
 func (g *Global) Forget(zone string) {
 	g.mu.Lock()
 	current := g.sessions[zone]
+	g.freeLocked(zone, ErrZoneDeleted, allHeld)
 	delete(g.zones, zone)
 	g.mu.Unlock()
 	g.config.Known.drop(zone)
@@ -357,18 +360,27 @@ func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) err
 
 // HoldAdminStream implements ControlServer: zones of the ecosystem open these streams and expect them to stay.
 func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
-	zone, _, _, err := g.identify(stream.Context())
+	zone, _, pass, err := g.identify(stream.Context())
 	if err != nil {
 		return toStatus(err)
 	}
-	release, err := g.hold(zone)
+	connection := connectionOf(stream.Context())
+	if connection == nil {
+		return toStatus(errNoOptions)
+	}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	release, err := g.hold(zone, &heldStream{connection: connection, pass: pass, cancel: cancel})
 	if err != nil {
 		return toStatus(err)
 	}
 	defer release()
 	select {
-	case <-stream.Context().Done():
-		return nil
+	case <-ctx.Done():
+		if stream.Context().Err() != nil {
+			return nil
+		}
+		return toStatus(context.Cause(ctx))
 	case <-g.ctx.Done():
 		return toStatus(ErrDraining)
 	}

@@ -48,6 +48,8 @@ func ClientID(md metadata.MD) (string, error) {
 	return ids[0], CheckZoneName(ids[0])
 }
 
+var errNoOptions = errors.New("the server was made without kds.ServerOptions")
+
 // join puts a stream into its zone's session: that of its connection, or a new one, which ends the one before.
 func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, error) {
 	zone, md, pass, err := g.identify(ctx)
@@ -59,7 +61,7 @@ func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, er
 	}
 	connection := connectionOf(ctx)
 	if connection == nil {
-		return nil, nil, errors.New("the server was made without kds.ServerOptions")
+		return nil, nil, errNoOptions
 	}
 	current, data, fresh, err := g.enter(connection, d, zone, pass, md)
 	if err != nil {
@@ -105,6 +107,9 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 	g.sessions[zone] = current
 	if replaced != nil {
 		replaced.cancel(ErrFenced)
+	}
+	if len(g.held[zone]) > 0 {
+		g.freeLocked(zone, ErrFenced, func(h *heldStream) bool { return h.connection.number < connection.number })
 	}
 	if err := g.config.Panics.Do(serving, func() error {
 		current.observe(Event{Kind: SessionStarted, Time: time.Now()})

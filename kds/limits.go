@@ -2,7 +2,6 @@ package kds
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -136,28 +135,4 @@ func (o *overLimits) list() []OverLimit {
 	}
 	slices.SortFunc(out, func(a, b OverLimit) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Type, b.Type)) })
 	return out
-}
-
-// hold counts a stream that a zone keeps open beside those of its session, until it is released.
-func (g *Global) hold(zone string) (release func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held[zone] >= maxHeldStreams {
-		if data := g.zones[zone]; data != nil {
-			data.over.meet(limitStreams, "", maxHeldStreams, 1)
-		}
-		return nil, fmt.Errorf("zone %s: %w: it holds %d already", zone, ErrTooManyStreams, maxHeldStreams)
-	}
-	g.held[zone]++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.held[zone]--; g.held[zone] > 0 {
-			return
-		}
-		delete(g.held, zone)
-		if data := g.zones[zone]; data != nil {
-			data.over.end(limitStreams, "")
-		}
-	}, nil
 }

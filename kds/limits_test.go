@@ -8,6 +8,7 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -255,7 +256,7 @@ func TestHeldStreamsAreBounded(t *testing.T) {
 	eventually(t, "as many as may be are held", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.held["zone-1"] == maxHeldStreams
+		return len(g.held["zone-1"]) == maxHeldStreams
 	})
 	stream, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName)
 	if err != nil {
@@ -270,6 +271,48 @@ func TestHeldStreamsAreBounded(t *testing.T) {
 		defer g.mu.Unlock()
 		return len(g.held) == 0
 	})
+}
+
+// TestHeldStreamsAreFreed: a newer connection of the zone does not wait for the places of the one before, which is told, and an end of the
+// zone's session ends them too.
+func TestHeldStreamsAreFreed(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	desc := globalServiceDesc.Streams[0]
+	fill := func(p *peer) []grpc.ClientStream {
+		var all []grpc.ClientStream
+		for range maxHeldStreams {
+			stream, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, stream)
+		}
+		return all
+	}
+	held := func(by uint64) int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		n := 0
+		for h := range g.held["zone-1"] {
+			if h.connection.number == by {
+				n++
+			}
+		}
+		return n
+	}
+	fill1 := fill(dialPeer(t, "zone-1", g.address, OwnFeatures()))
+	eventually(t, "the first connection has all places", func() bool { return held(1) == maxHeldStreams })
+	fill(dialPeer(t, "zone-1", g.address, OwnFeatures()))
+	eventually(t, "the second has them", func() bool { return held(2) == maxHeldStreams && held(1) == 0 })
+	for _, stream := range fill1 {
+		if err := stream.RecvMsg(new(discovery.DeltaDiscoveryRequest)); grpcstatus.Code(err) == codes.OK || !strings.Contains(err.Error(), "newer session") {
+			t.Fatalf("the first ends with %v", err)
+		}
+	}
+	g.End("zone-1", ErrZoneDisabled)
+	if n := held(2); n != 0 {
+		t.Errorf("%d are held after the end", n)
+	}
 }
 
 // TestQuotaIsReadAgain: somebody else may have made room.

@@ -1,0 +1,74 @@
+package kds
+
+import (
+	"context"
+	"fmt"
+)
+
+// heldStream is one that a zone keeps open beside those of its session.
+type heldStream struct {
+	connection *connection
+	pass       Pass // nil where nobody asks
+	cancel     context.CancelCauseFunc
+}
+
+// hold gives a stream one of its zone's places until it is released. Where none is free, those of older connections are: a zone that comes
+// back does not wait for what its connection before has left. Who is older than the zone's session gets none.
+func (g *Global) hold(zone string, one *heldStream) (release func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if current := g.sessions[zone]; current != nil && current.connection.number > one.connection.number {
+		return nil, fmt.Errorf("zone %s: %w", zone, ErrFenced)
+	}
+	if len(g.held[zone]) >= maxHeldStreams {
+		g.freeLocked(zone, ErrFenced, func(h *heldStream) bool { return h.connection.number < one.connection.number })
+	}
+	if len(g.held[zone]) >= maxHeldStreams {
+		if data := g.zones[zone]; data != nil {
+			data.over.meet(limitStreams, "", maxHeldStreams, 1)
+		}
+		return nil, fmt.Errorf("zone %s: %w: it holds %d already", zone, ErrTooManyStreams, maxHeldStreams)
+	}
+	if g.held[zone] == nil {
+		g.held[zone] = map[*heldStream]struct{}{}
+	}
+	g.held[zone][one] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.freeLocked(zone, context.Canceled, func(h *heldStream) bool { return h == one })
+	}, nil
+}
+
+// freeLocked ends the streams of a zone that which says, and gives their places back at once, not when they have ended. The caller has g.mu.
+func (g *Global) freeLocked(zone string, why error, which func(*heldStream) bool) {
+	for h := range g.held[zone] {
+		if which(h) {
+			delete(g.held[zone], h)
+			h.cancel(why)
+		}
+	}
+	if len(g.held[zone]) > 0 {
+		return
+	}
+	delete(g.held, zone)
+	if data := g.zones[zone]; data != nil {
+		data.over.end(limitStreams, "")
+	}
+}
+
+// recheckHeldLocked ends the held streams whose pass no longer holds. The caller has g.mu.
+func (g *Global) recheckHeldLocked() {
+	for zone, all := range g.held {
+		for h := range all {
+			if h.pass == nil {
+				continue
+			}
+			if err := g.config.Panics.Do(serving, h.pass.Err); err != nil {
+				g.freeLocked(zone, err, func(other *heldStream) bool { return other == h })
+			}
+		}
+	}
+}
+
+func allHeld(*heldStream) bool { return true }
