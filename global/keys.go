@@ -2,10 +2,8 @@ package global
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -123,12 +121,7 @@ const maxOrder = 4 << 10
 
 // readBody reads an optional JSON object; fields that are not known are refused.
 func readBody(r *http.Request, into any) error {
-	decoder := json.NewDecoder(io.LimitReader(r.Body, maxOrder))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return api.NewError(http.StatusBadRequest, "Bad Request", "the body is not what is expected here: "+err.Error())
-	}
-	return nil
+	return api.ReadJSON(r, maxOrder, "body", "is not what is expected here: %v", into)
 }
 
 // tokenPurpose is the keys that sign tokens.

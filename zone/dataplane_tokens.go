@@ -1,10 +1,8 @@
 package zone
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"time"
@@ -65,13 +63,8 @@ func (h *tokenHandler) register(routes *api.Server) {
 	routes.Handle(api.RouteRevokeDataplaneToken, h.revoke)
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return api.BadField("body", "want a JSON object: %v", err)
-	}
-	return nil
+func readBody(r *http.Request, into any) error {
+	return api.ReadJSON(r, maxTokenRequest, "body", "want a JSON object: %v", into)
 }
 
 // check refuses what no Dataplane can be called: a name with a slash would be the name of one in another namespace.
@@ -101,7 +94,7 @@ func (q *dataplaneTokenRequest) check() error {
 // issue is POST /meshes/{mesh}/_dataplane-tokens. What is judged is the namespace of the Dataplanes that the token is good for.
 func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 	var request dataplaneTokenRequest
-	if err := readBody(w, r, &request); err != nil {
+	if err := readBody(r, &request); err != nil {
 		return err
 	}
 	if err := request.check(); err != nil {
@@ -137,7 +130,7 @@ func (h *tokenHandler) issueForIngress(w http.ResponseWriter, r *http.Request) e
 	var request struct {
 		ValidFor string `json:"validFor,omitempty"`
 	}
-	if err := readBody(w, r, &request); err != nil {
+	if err := readBody(r, &request); err != nil {
 		return err
 	}
 	claims := tokens.Claims{
@@ -170,7 +163,7 @@ func (h *tokenHandler) answer(w http.ResponseWriter, r *http.Request, claims tok
 // revoke is POST /_dataplane-tokens/_revoke. Streams that were opened by the token end.
 func (h *tokenHandler) revoke(w http.ResponseWriter, r *http.Request) error {
 	var request revokeRequest
-	if err := readBody(w, r, &request); err != nil {
+	if err := readBody(r, &request); err != nil {
 		return err
 	}
 	err := h.issuer.Revoke(r.Context(), request.ID, h.now().Add(maxTokenLife))

@@ -2,7 +2,6 @@ package zone
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -58,7 +57,7 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 		var body struct {
 			Own bool `json:"own"`
 		}
-		if err := readBody(w, r, &body); err != nil {
+		if err := readBody(r, &body); err != nil {
 			return err
 		}
 		if signing, err := h.authorities.For(realm); err == nil && signing.Provided() && !body.Own {
@@ -92,10 +91,9 @@ func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 		Key             string `json:"key"`
 		AllowSelfSigned bool   `json:"allowSelfSigned"`
 	}
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxProvision))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&body) != nil { // its error might quote the key
-		return api.BadField("key", `the body is not what is expected here: want {"certificates": "<PEM>", "key": "<PEM>"} of at most %d bytes`, maxProvision)
+	const want = `the body is not what is expected here: want {"certificates": "<PEM>", "key": "<PEM>"}` // the reason might quote the key
+	if err := api.ReadJSON(r, maxProvision, "key", want, &body); err != nil {
+		return err
 	}
 	id, err := h.authorities.Import(r.Context(), realm, &identity.Provision{
 		Certificates: []byte(body.Certificates), Key: []byte(body.Key), AllowSelfSigned: body.AllowSelfSigned,
@@ -112,7 +110,7 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Force bool `json:"force"`
 	}
-	if err := readBody(w, r, &body); err != nil {
+	if err := readBody(r, &body); err != nil {
 		return err
 	}
 	realm, ok, err := h.realm(purpose)

@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -71,10 +70,9 @@ func (h *namedSecrets) put(w http.ResponseWriter, r *http.Request) error {
 		return api.BadField("mesh", "there is no mesh %q here", n.Mesh)
 	}
 	var body api.SecretValue
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSecretBody))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&body) != nil { // its error might quote the secret
-		return api.BadField("value", `the body is not what is expected here: want {"value": "<base64>"} of at most %d bytes`, secrets.MaxNamed)
+	const want = `the body is not what is expected here: want {"value": "<base64>"}` // the reason might quote the secret
+	if err := api.ReadJSON(r, maxSecretBody, "value", want, &body); err != nil {
+		return err
 	}
 	version, err := h.keeper.PutNamed(r.Context(), n, body.Value)
 	if err != nil {

@@ -2,10 +2,8 @@ package zone
 
 import (
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -79,12 +77,8 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request svidRequest
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSigningRequest))
-	if err != nil {
+	if err := api.ReadJSON(r, maxSigningRequest, "csr", `the body is not what is expected here: want {"csr": "<PEM>"}: %v`, &request); err != nil {
 		return err
-	}
-	if err := json.Unmarshal(body, &request); err != nil {
-		return api.BadField("csr", `the body is not JSON: want {"csr": "<PEM>"}`)
 	}
 	svid, err := h.authorities.Sign(dp, []byte(request.CSR))
 	switch {
@@ -104,6 +98,5 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	for _, domain := range bundles.Domains() {
 		response.Bundles[domain.Name()] = string(bundles.PEM(domain))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(response)
+	return api.WriteJSON(w, http.StatusOK, response)
 }

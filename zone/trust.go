@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -57,6 +56,5 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 			KRI: resources.KRIOf(refusal.Trust).String(), Name: refusal.Trust.Name, Reason: refusal.Reason.Error(),
 		})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(response)
+	return api.WriteJSON(w, http.StatusOK, response)
 }

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -18,8 +15,8 @@ func TypeOf(r *http.Request) (resources.Type, error) {
 	name := r.URL.Query().Get("type")
 	if r.Method == http.MethodPost {
 		var body struct{ Type string }
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxSteering)).Decode(&body); err != nil && !errors.Is(err, io.EOF) {
-			return "", BadField("type", "the body is not an object with a type: %v", err)
+		if err := ReadJSON(r, maxSteering, "type", "the body is not an object with a type: %v", &body); err != nil {
+			return "", err
 		}
 		if body.Type != "" {
 			name = body.Type

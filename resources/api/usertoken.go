@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -27,12 +26,10 @@ const (
 	maxTokenName    = 256
 )
 
-func readTokenRequest(w http.ResponseWriter, r *http.Request) (*UserTokenRequest, time.Duration, error) {
+func readTokenRequest(r *http.Request) (*UserTokenRequest, time.Duration, error) {
 	var q UserTokenRequest
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&q); err != nil {
-		return nil, 0, BadField("document", "the body is not a request for a token: %v", err)
+	if err := ReadJSON(r, maxTokenRequest, "document", "the body is not a request for a token: %v", &q); err != nil {
+		return nil, 0, err
 	}
 	if q.Name == "" || len(q.Name) > maxTokenName {
 		return nil, 0, BadField("name", "want the user's name, of at most %d bytes", maxTokenName)
@@ -64,7 +61,7 @@ func readTokenRequest(w http.ResponseWriter, r *http.Request) (*UserTokenRequest
 // issueUserToken answers `POST /tokens/user` with the token as text. It needs the permission for the user and for each
 // group: who holds the token is that user.
 func (s *Server) issueUserToken(w http.ResponseWriter, r *http.Request) error {
-	q, lifetime, err := readTokenRequest(w, r)
+	q, lifetime, err := readTokenRequest(r)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -47,8 +46,8 @@ type CanIAnswer struct {
 // canI says whether somebody has a permission. Nothing is done for it.
 func (s *Server) canI(w http.ResponseWriter, r *http.Request) error {
 	var q CanIQuestion
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSteering)).Decode(&q); err != nil {
-		return BadField("document", "the body is not a question: %v", err)
+	if err := ReadJSON(r, maxSteering, "document", "the body is not a question: %v", &q); err != nil {
+		return err
 	}
 	if !slices.Contains(resources.AccessVerbs(), q.Verb) {
 		return BadField("verb", "unknown verb %q, want one of %q", q.Verb, resources.AccessVerbs())

@@ -76,3 +76,31 @@ func TestCredentialsAreReadInOnePlace(t *testing.T) {
 		}
 	}
 }
+
+// byHand is how a handler reads a body, or makes an answer, past the ways that all have: api.ReadJSON and api.WriteJSON, with their limits,
+// and without what a terminal would obey.
+var byHand = regexp.MustCompile(`json\.NewEncoder\(w\)|json\.NewDecoder\(r\.Body|(ReadAll|MaxBytesReader|LimitReader)\([^)]*r\.Body|http\.MaxBytesReader\(`)
+
+// TestBodiesAndAnswersHaveOneWay: no handler reads JSON, or makes it, by its own hand.
+func TestBodiesAndAnswersHaveOneWay(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]bool{"resources/api/body.go": true, "resources/api/body_json.go": true}
+	for _, folder := range []string{"access", "global", "resources/api", "server", "zone"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if name, _ := filepath.Rel(root, path); err == nil && !ways[filepath.ToSlash(name)] && byHand.Match(raw) {
+				t.Errorf("%s: %s", name, byHand.Find(raw))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

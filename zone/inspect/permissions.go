@@ -51,10 +51,8 @@ func (p *permissions) explainAt(kind resources.Type) api.HandlerFunc {
 
 func (p *permissions) answer(w http.ResponseWriter, r *http.Request, fill func(*explain.Query)) error {
 	var q explain.Query
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQueryBytes))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&q); err != nil {
-		return api.BadField("document", "is not a question: %v", err)
+	if err := api.ReadJSON(r, maxQueryBytes, "document", "is not a question: %v", &q); err != nil {
+		return err
 	}
 	fill(&q)
 	if err := checkQuestion(&q, r.PathValue("mesh")); err != nil {

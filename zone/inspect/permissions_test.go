@@ -49,7 +49,7 @@ func TestExplainRoutes(t *testing.T) {
 		{"/meshes/default/dataplanes/backend/_inbounds/80/_explain?zone=zone-2", `{"from": "spiffe://td/x"}`, 404, `in zone \"zone-2\"`},
 		{"/meshes/default/_explain", `{"to": "backend"}`, 400, `"field": "from"`},
 		{"/meshes/default/_explain", `{"whereto": "backend"}`, 400, `unknown field`},
-		{"/meshes/default/_explain", strings.Repeat(" ", 70_000), 400, `too large`},
+		{"/meshes/default/_explain", strings.Repeat(" ", 70_000), 413, `is larger than`},
 	} {
 		recorder := httptest.NewRecorder()
 		server.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body)))
