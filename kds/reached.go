@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -97,12 +98,21 @@ func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
 		zones := g.Rollout(r).Zones
 		out.Stored, out.Pending, out.Refused, out.Offline = true, zones.Pending, zones.Refused, zones.Offline
 		for name := range zones.reached {
-			if report := g.LastReport(name); report != nil && report.waitsFor(r) {
+			if report := g.LastReport(name); report == nil && g.owesReport(name) || report != nil && report.waitsFor(r) {
 				out.Behind = append(out.Behind, name)
 			}
 		}
 	}
+	slices.Sort(out.Behind)
 	return out
+}
+
+// owesReport reports whether a zone that has told nothing of its proxies would: what they have is not known. One of another maker never does.
+func (g *Global) owesReport(zone string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.sessions[zone]
+	return s != nil && s.features.Has(FeatureReports)
 }
 
 // waitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.

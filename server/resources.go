@@ -32,7 +32,7 @@ func (r *Resources) Disk() error {
 	case err != nil:
 		return fmt.Errorf("%s: how much room its disk has is not known: %w", r.folder, err)
 	case room.free < fullDisk:
-		return fmt.Errorf("%s: its disk is full: %d bytes of %d are free; make room, and it goes on by itself", r.folder, room.free, room.size)
+		return fmt.Errorf("%s: its disk is full, or nearly: %d bytes of %d are free, want %d; make room, and it goes on by itself", r.folder, room.free, room.size, fullDisk)
 	case room.files > 0 && room.freeFiles == 0:
 		return fmt.Errorf("%s: its disk has no room for another file: all %d are used", r.folder, room.files)
 	}
