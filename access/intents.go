@@ -34,6 +34,8 @@ type intents struct {
 	size int64             // guarded by mu
 	last uint64            // guarded by mu
 	open map[string][]byte // guarded by mu: the lines of those that are not over
+	late []byte            // guarded by mu: lines that are written with the next one
+	here *place.Place      // guarded by mu: of file; nil until it is asked for
 }
 
 // intentLine is a line of the file: what is about to be done, or which of them is over.
@@ -113,10 +115,10 @@ func (in *intents) begin(after uint64, e *Entry) (*Intent, error) {
 	if err := in.stillThere(); err != nil {
 		return nil, err
 	}
-	if err := in.write(raw); err != nil {
+	if err := in.write(append(in.late, raw...)); err != nil {
 		return nil, err
 	}
-	in.open[i.id] = raw
+	in.open[i.id], in.late = raw, in.late[:0]
 	return i, nil
 }
 
@@ -125,11 +127,14 @@ func (in *intents) stillThere() error {
 	if in.file == nil {
 		return os.ErrClosed
 	}
-	here, err := place.Of(in.path, in.file)
-	if err != nil {
-		return err
+	if in.here == nil {
+		here, err := place.Of(in.path, in.file)
+		if err != nil {
+			return err
+		}
+		in.here = here
 	}
-	return here.Check()
+	return in.here.Check()
 }
 
 // write appends a line whole, or nothing.
@@ -147,16 +152,34 @@ func (in *intents) write(line []byte) error {
 func (in *intents) over(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if line := in.ended(id); line != nil && in.write(append(in.late, line...)) == nil {
+		in.late = in.late[:0]
+	}
+}
+
+// told is over for an intent whose line is in the log of what was done, which a start looks for: it is noted with the next intent, or
+// when the file is closed.
+func (in *intents) told(id string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.late = append(in.late, in.ended(id)...)
+}
+
+// ended forgets an intent and returns the line that says so; nil where none is needed. in.mu is held.
+func (in *intents) ended(id string) []byte {
 	if _, ok := in.open[id]; !ok || in.file == nil {
-		return
+		return nil
 	}
 	delete(in.open, id)
 	if in.size > intentsBytes && in.compact() == nil {
-		return
+		in.late = in.late[:0] // those are dropped, too
+		return nil
 	}
-	if raw, err := json.Marshal(intentLine{Over: id}); err == nil {
-		_ = in.write(append(raw, '\n'))
+	raw, err := json.Marshal(intentLine{Over: id})
+	if err != nil {
+		return nil
 	}
+	return append(raw, '\n')
 }
 
 // compact drops the lines of what is over, unless that would drop little.
@@ -187,7 +210,7 @@ func (in *intents) compact() error {
 		return errors.Join(err, f.Close())
 	}
 	_ = in.file.Close()
-	in.file, in.size = f, int64(kept.Len())
+	in.file, in.here, in.size = f, nil, int64(kept.Len())
 	return nil
 }
 

@@ -123,7 +123,11 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 		return err
 	}
 	if err = into.write(queued); err == nil {
-		l.intents.over(e.Intent)
+		if into == l.done {
+			l.intents.told(e.Intent)
+		} else {
+			l.intents.over(e.Intent)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

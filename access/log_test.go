@@ -308,3 +308,44 @@ func TestLateLineBesideOthers(t *testing.T) {
 		t.Errorf("the log tells of %v", names)
 	}
 }
+
+// TestIntentsOfAProcessThatWasKilled: unknown after a restart is what was begun and did not end, and nothing else, whether the file of
+// intents says so already or the log alone does.
+func TestIntentsOfAProcessThatWasKilled(t *testing.T) {
+	dir, after := t.TempDir(), t.TempDir()
+	l := openLog(t, access.LogConfig{Dir: dir})
+	intents := map[string]*access.Intent{}
+	for _, name := range []string{"unfinished", "nothing", "denied", "done", "last"} {
+		intent, err := l.Begin(access.Entry{Event: access.EventWrite, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		intents[name] = intent
+	}
+	l.End(intents["nothing"])
+	for _, c := range []struct{ name, outcome string }{{"denied", access.Denied}, {"done", access.Done}, {"last", access.Done}} {
+		e := access.Entry{Event: access.EventWrite, Name: c.name, Outcome: c.outcome}
+		e.Mark(intents[c.name])
+		if err := l.Record(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(after, os.DirFS(dir)); err != nil { // as it is when nobody closes it
+		t.Fatal(err)
+	}
+	for range 2 {
+		again := openLog(t, access.LogConfig{Dir: after})
+		var unknown []string
+		for _, e := range entriesOf(t, again, access.LogQuery{}) {
+			if e.Outcome == access.Unknown {
+				unknown = append(unknown, e.Name)
+			}
+		}
+		if len(unknown) != 1 || unknown[0] != "unfinished" {
+			t.Errorf("unknown after the restart: %v, want unfinished", unknown)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
