@@ -16,6 +16,10 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshTimeout, "to"}:             reflect.TypeFor[TimeoutConf](),
 	{TypeMeshTimeout, "from"}:           reflect.TypeFor[TimeoutConf](),
 	{TypeMeshTimeout, "rule"}:           reflect.TypeFor[TimeoutConf](),
+	{TypeMeshRateLimit, "from"}:         reflect.TypeFor[RateLimitConf](),
+	{TypeMeshRateLimit, "rule"}:         reflect.TypeFor[RateLimitConf](),
+	{TypeMeshFaultInjection, "from"}:    reflect.TypeFor[FaultInjectionConf](),
+	{TypeMeshFaultInjection, "rule"}:    reflect.TypeFor[FaultInjectionConf](),
 	{TypeMeshHTTPRoute, "routes"}:       reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:        reflect.TypeFor[[]TCPRouteRule](),
 }

@@ -8,7 +8,9 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshTrafficPermission: {From: true, Rules: true},
 	TypeMeshHTTPRoute:         {To: true},
 	TypeMeshTCPRoute:          {To: true},
-	TypeMeshTimeout:           {To: true},
+	TypeMeshTimeout:           {To: true, From: true, Rules: true},
+	TypeMeshRateLimit:         {From: true, Rules: true},
+	TypeMeshFaultInjection:    {From: true, Rules: true},
 	TypeMeshRetry:             {To: true},
 	TypeMeshCircuitBreaker:    {To: true},
 }
@@ -46,7 +48,8 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 			left := leftOutOfTo(d.Type, p.To)
 			parts, effective = append(parts, left.parts...), effective || left.taken
 		case list.written && list.takes:
-			effective = true
+			left := leftOutOfReceived(d.Type, p, list.name)
+			parts, effective = append(parts, left.parts...), effective || left.taken
 		case list.written:
 			parts = append(parts, fmt.Sprintf("%s: this version does not configure proxies by the %q of a %s", top("spec").field(list.name), list.name, d.Type))
 		}

@@ -159,3 +159,47 @@ func isEmpty(value any) bool {
 	fields, ok := value.(map[string]any)
 	return ok && len(fields) == 0
 }
+
+// receivedFields is confFields for the confs of `from`, `rules` and `default`.
+var receivedFields = map[Type]confField{
+	TypeMeshTimeout: fieldsOf("http.requestTimeout", "http.streamIdleTimeout", "http.maxStreamDuration"),
+	TypeMeshRateLimit: fieldsOf(
+		"local.http.disabled", "local.http.requestRate.num", "local.http.requestRate.interval", "local.http.onRateLimit.status",
+		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
+		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
+	),
+	TypeMeshFaultInjection: fieldsOf(
+		"http[].abort.httpStatus", "http[].abort.percentage", "http[].delay.value", "http[].delay.percentage",
+		"http[].responseBandwidth.limit", "http[].responseBandwidth.percentage",
+	),
+}
+
+// ReceivedFields is ConfFields for the confs of `from`, `rules` and `default`.
+func ReceivedFields(t Type) []string { return receivedFields[t].paths("") }
+
+// leftOutOfReceived looks at the confs of one of a policy's lists for what inbounds receive.
+func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
+	known := receivedFields[t]
+	look := func(conf json.RawMessage, at *fieldPath) {
+		var value any
+		if known == nil || json.Unmarshal(conf, &value) != nil || isEmpty(value) {
+			out.taken = true
+			return
+		}
+		out.look(value, known, at)
+	}
+	at := top("spec").field(list)
+	switch list {
+	case "from":
+		for i := range p.From {
+			look(p.From[i].Default, at.item(i).field("default"))
+		}
+	case "rules":
+		for i := range p.Rules {
+			look(p.Rules[i].Default, at.item(i).field("default"))
+		}
+	default:
+		look(p.Default, at)
+	}
+	return out
+}

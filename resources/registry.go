@@ -100,7 +100,7 @@ var table = []Descriptor{
 	policy(TypeMeshPassthrough, "meshpassthroughs", "mp", PolicyShape{Single: true}),
 	withStatus(policy(TypeMeshAccessLog, "meshaccesslogs", "mal", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
 	withStatus(policy(TypeMeshTrace, "meshtraces", "mtr", PolicyShape{Single: true})),
-	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi", PolicyShape{To: true, From: true, Rules: true}),
+	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
 	policy(TypeMeshRateLimit, "meshratelimits", "mrl", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
 	withoutSecrets(policy(TypeMeshTimeout, "meshtimeouts", "mt", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
 	withoutSecrets(policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp", PolicyShape{From: true, Rules: true})),

@@ -139,6 +139,14 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		}
 	case TypeMeshTimeout:
 		decodeConf(v, raw, at, (*validation).timeout)
+	case TypeMeshRateLimit:
+		if place != "to" {
+			decodeConf(v, raw, at, (*validation).rateLimit)
+		}
+	case TypeMeshFaultInjection:
+		if place != "to" {
+			decodeConf(v, raw, at, (*validation).faultInjection)
+		}
 	}
 }
 
@@ -160,9 +168,18 @@ func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
 	if v.peer { // theirs may say more than ours
 		return
 	}
-	for i, raw := range matches {
-		decodeConf(v, raw, at.item(i), (*validation).permissionMatch)
+	check := (*validation).permissionMatch
+	if byRoute(v.resource.Type) {
+		check = (*validation).receivedMatch
 	}
+	for i, raw := range matches {
+		decodeConf(v, raw, at.item(i), check)
+	}
+}
+
+// byRoute reports whether an inbound's routes choose among the rules of a policy type.
+func byRoute(t Type) bool {
+	return t == TypeMeshTimeout || t == TypeMeshRateLimit || t == TypeMeshFaultInjection
 }
 
 // refRules says what a targetRef may be in one place.
@@ -202,7 +219,7 @@ func (v *validation) toRef() refRules {
 }
 
 func (v *validation) fromRef() refRules {
-	if v.resource.Type == TypeMeshTimeout && !v.peer {
+	if byRoute(v.resource.Type) && !v.peer { // identities carry no tags
 		return refRules{kinds: []string{KindMesh}}
 	}
 	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}

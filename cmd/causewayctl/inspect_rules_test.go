@@ -39,7 +39,7 @@ outbound  MeshTimeout
     connectionTimeout: 1s
     1. kri_b
 
-from  MeshTimeout  kri_in  (not enforced: this version does not configure proxies by it)
+from  MeshTimeout  kri_in
   k=v,l!=w
     a: b
     1. kri_f

@@ -57,6 +57,7 @@ func pages(ctx context.Context, root string) (map[string]string, error) {
 			return nil, err
 		}
 	}
+	out["policies.md"] = policiesPage()
 	if out["metrics.md"], err = metricsPage(root); err != nil {
 		return nil, err
 	}

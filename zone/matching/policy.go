@@ -77,6 +77,9 @@ func (p *Policy) broken(err error) {
 // Enforced reports whether the policy takes effect; one labelled `kuma.io/effect: shadow` does not.
 func (p *Policy) Enforced() bool { return p.Resource.Labels[resources.LabelEffect] != effectShadow }
 
+// Receives reports whether the policy says something of what inbounds receive.
+func (p *Policy) Receives() bool { return len(p.items.rules)+len(p.items.from) > 0 }
+
 // Problems are what is wrong with the policy itself, whatever proxy it meets.
 func (p *Policy) Problems() []Warning { return p.problems }
 

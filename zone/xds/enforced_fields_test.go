@@ -57,6 +57,37 @@ func TestFieldsThatAreCalledEnforced(t *testing.T) {
 	}
 }
 
+// TestReceivedFieldsThatAreCalledEnforced is the same for the confs of rules: each field that is called enforced changes what is sent.
+func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "received.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[resources.Type]any{}
+	if err := yaml.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range receivedTypes {
+		typ := receivedTypes[i].Type
+		policy := func(items any) *resources.Resource {
+			return testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"rules": items})
+		}
+		items := all[typ]
+		whole := configWith(t, policy(items))
+		if parts, none := resources.Unenforced(policy(items)); len(parts) > 0 || none {
+			t.Errorf("%s: %q is said not to be enforced", typ, parts)
+		}
+		if parts, none := resources.Unenforced(policy(changed(t, items, "", "notAField"))); len(parts) == 0 || none {
+			t.Errorf("%s: of a field that nobody knows is said: %q, of all: %v", typ, parts, none)
+		}
+		for _, field := range resources.ReceivedFields(typ) {
+			if bytes.Equal(whole, configWith(t, policy(changed(t, items, field, "")))) {
+				t.Errorf("%s: %s is called enforced, and without it the same is sent", typ, field)
+			}
+		}
+	}
+}
+
 // TestConfOfOnlyUnknownFieldsIsNotEnforced: such a policy is stored, and configures nothing.
 func TestConfOfOnlyUnknownFieldsIsNotEnforced(t *testing.T) {
 	for typ, conf := range map[resources.Type]string{
@@ -118,4 +149,51 @@ func takeOut(at any, path []string) (found bool) {
 		delete(v, path[0])
 	}
 	return found
+}
+
+// TestMatchesThatRoutesCannotTell: a match that a peer narrows down by what routes do not see holds for nothing, and is a problem.
+func TestMatchesThatRoutesCannotTell(t *testing.T) {
+	for _, match := range []string{`{"path":{"type":"Exact","value":"/a"},"headers":[{"name":"a","value":"b"}]}`, `{"sni":{"type":"Exact","value":"a"}}`} {
+		rules := []any{map[string]any{
+			"matches": []any{json.RawMessage(match)}, "default": json.RawMessage(`{"http":[{"abort":{"httpStatus":418,"percentage":100}}]}`),
+		}}
+		policy := testResource(resources.Key{Type: resources.TypeMeshFaultInjection, Mesh: "default", Name: "p"}, nil, map[string]any{"rules": rules})
+		if !bytes.Equal(configWith(t, policy), configWith(t, nil)) {
+			t.Errorf("%s: configures the proxy", match)
+		}
+	}
+}
+
+// TestCombinations: of the rules of two types, a request takes the first of each that matches.
+func TestCombinations(t *testing.T) {
+	path := func(kind, value string) *resources.PathMatch { return &resources.PathMatch{Type: kind, Value: value} }
+	for _, tt := range []struct {
+		a, b     *resources.PathMatch
+		want     *resources.PathMatch
+		possible bool
+		problem  bool
+	}{
+		{path("Prefix", "/a"), path("Prefix", "/a/b"), path("Prefix", "/a/b"), true, false},
+		{path("Prefix", "/a/b"), path("Prefix", "/a"), path("Prefix", "/a/b"), true, false},
+		{path("Prefix", "/a"), path("Prefix", "/ab"), nil, false, false},
+		{path("Prefix", "/"), path("Exact", "/x"), path("Exact", "/x"), true, false},
+		{path("Exact", "/a"), path("Exact", "/b"), nil, false, false},
+		{path("Exact", "/a1"), path("RegularExpression", "/a[0-9]"), path("Exact", "/a1"), true, false},
+		{path("RegularExpression", "/a[0-9]"), path("Exact", "/b"), nil, false, false},
+		{path("RegularExpression", "/a"), path("RegularExpression", "/a"), path("RegularExpression", "/a"), true, false},
+		{path("RegularExpression", "/a.*"), path("Prefix", "/a"), nil, false, true},
+	} {
+		first := combination{path: tt.a}
+		got, possible, problem := first.with(&choice{match: resources.PermissionMatch{Path: tt.b}})
+		if possible != tt.possible || (problem != "") != tt.problem || possible && *got.path != *tt.want {
+			t.Errorf("%v and %v: %v, possible %v, problem %q", tt.a, tt.b, got.path, possible, problem)
+		}
+	}
+	get := combination{methods: resources.Methods{"GET", "HEAD"}}
+	if got, possible, _ := get.with(&choice{match: resources.PermissionMatch{Method: resources.Methods{"POST", "HEAD"}}}); !possible || len(got.methods) != 1 || got.methods[0] != "HEAD" {
+		t.Errorf("methods: %v, possible %v", got.methods, possible)
+	}
+	if _, possible, _ := get.with(&choice{match: resources.PermissionMatch{Method: resources.Methods{"POST"}}}); possible {
+		t.Error("a request that is GET and POST is possible")
+	}
 }

@@ -34,6 +34,9 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInConfLocked(revision, key, c.New)
 	case resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker:
 		x.workInConfLocked(revision, key, c.New)
+		x.workInReceivedLocked(revision, key, c.New)
+	case resources.TypeMeshRateLimit, resources.TypeMeshFaultInjection:
+		x.workInReceivedLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
 	case resources.TypeSecret:
@@ -96,7 +99,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	if err == nil {
 		next, err = built(x, func() (*state, error) {
-			return build(t, p.mesh.permissions.candidates(t), p.state.Load(), x.accessesLocked(p.key))
+			return build(t, p.mesh.received.candidates(t), p.state.Load(), x.accessesLocked(p.key))
 		})
 	}
 	if err == nil {
@@ -133,19 +136,28 @@ func (x *Proxies) removeDataplaneLocked(p *proxy) {
 	}
 }
 
+// workInReceivedLocked works in a policy on what HTTP inbounds receive.
+func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *resources.Resource) {
+	if m := x.meshes[key.Mesh]; m != nil && m.since < revision && isReceived(key.Type) {
+		x.workInPolicyLocked(m, key, r)
+	}
+}
+
 func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Resource) {
 	affected := map[*proxy]struct{}{}
-	if old := m.permissions.byKey[key]; old != nil {
+	if old := m.received.byKey[key]; old != nil {
 		for p := range m.selected(old) {
 			affected[p] = struct{}{}
 		}
-		m.permissions.remove(key)
+		m.received.remove(key)
 	}
 	if r != nil {
 		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
-		m.permissions.add(policy)
-		for p := range m.selected(policy) {
-			affected[p] = struct{}{}
+		if !isReceived(key.Type) || policy.Receives() {
+			m.received.add(policy)
+			for p := range m.selected(policy) {
+				affected[p] = struct{}{}
+			}
 		}
 	}
 	for p := range affected {
@@ -181,7 +193,7 @@ func (x *Proxies) settlePermissionsLocked() {
 func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	old := p.state.Load()
 	next, err := built(x, func() (*state, error) {
-		return buildPermissions(p.target, p.mesh.permissions.candidates(p.target), old)
+		return buildReceived(p.target, p.mesh.received.candidates(p.target), old)
 	})
 	if err != nil {
 		x.failed(p, err)
@@ -267,7 +279,7 @@ func (x *Proxies) reloadLocked() {
 		if m.name == "" {
 			continue
 		}
-		m.permissions.clear()
+		m.received.clear()
 		m.confs.clear()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)

@@ -69,7 +69,7 @@ func rendered(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	for _, k := range []kind{kindCluster, kindListener} { // filters have golden files of their own, in zone/rbac
+	for _, k := range []kind{kindCluster, kindListener, kindRoute} { // filters have golden files of their own, in zone/rbac
 		for _, r := range st.sets[k] {
 			json, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.delta.Resource)
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -34,7 +36,11 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := toApplication(in)
+	fault, err := pack(&faultv3.HTTPFault{})
+	if err != nil {
+		return nil, err
+	}
+	limit, err := pack(&limitv3.LocalRateLimit{StatPrefix: limitStat})
 	if err != nil {
 		return nil, err
 	}
@@ -50,35 +56,13 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 		StreamIdleTimeout:            durationpb.New(streamIdleTimeout),
 		HttpFilters: []*hcmv3.HttpFilter{
 			{Name: in.httpFilter(), ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(deny)}},
+			// These two do nothing but where a route says what (received.go).
+			{Name: faultFilter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: fault}},
+			{Name: limitFilter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: limit}},
 			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
-	}, nil
-}
-
-// toApplication routes everything to the inbound's cluster, without a limit of time of its own, but answers what has no registered
-// method.
-func toApplication(in *inbound) (*routev3.RouteConfiguration, error) {
-	refused, err := unregistered(in)
-	if err != nil {
-		return nil, err
-	}
-	return &routev3.RouteConfiguration{
-		Name:             in.name(),
-		ValidateClusters: wrapperspb.Bool(false),
-		VirtualHosts: []*routev3.VirtualHost{{
-			Name:    in.name(),
-			Domains: []string{"*"},
-			Routes: []*routev3.Route{refused, {
-				Name:  in.name(),
-				Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
-				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.cluster()},
-					Timeout:          durationpb.New(0),
-				}},
-			}},
-		}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.name()}},
 	}, nil
 }
 

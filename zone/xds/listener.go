@@ -153,15 +153,11 @@ func httpFilters(in *inbound) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var filters []*listenerv3.Filter
-	if len(in.refused) > 0 {
-		note, err := noteClient()
-		if err != nil {
-			return nil, err
-		}
-		filters = append(filters, note)
+	note, err := noteClient() // by which routes tell clients apart, and logs what has no request
+	if err != nil {
+		return nil, err
 	}
-	return append(filters, &listenerv3.Filter{
+	return []*listenerv3.Filter{note, {
 		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
-	}), nil
+	}}, nil
 }

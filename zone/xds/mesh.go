@@ -10,13 +10,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// mesh is what a mesh's connected proxies share: its permissions, read once, and who may be concerned by each. It exists
+// mesh is what a mesh's connected proxies share: its policies, read once, and who may be concerned by each. It exists
 // while one of its proxies is connected. Proxies.mu guards all of it but trust.
 type mesh struct {
 	name  string
 	since uint64 // commits up to this revision are already in policies
 
-	permissions policySet
+	// received are the policies on what proxies receive, permissions among them.
+	received policySet
 	// confs are the policies on what proxies send, routes among them.
 	confs policySet
 	// proxiesAt holds the proxies under each of their hooks.
@@ -34,7 +35,7 @@ type hook struct {
 const nameHook = "\x00name"
 
 func newMesh(name string) *mesh {
-	return &mesh{name: name, permissions: newPolicySet(), confs: newPolicySet(), proxiesAt: map[hook]map[*proxy]struct{}{}}
+	return &mesh{name: name, received: newPolicySet(), confs: newPolicySet(), proxiesAt: map[hook]map[*proxy]struct{}{}}
 }
 
 func hookOf(p *matching.Policy) hook {

@@ -150,7 +150,14 @@ func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
 
 func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
-		m.permissions.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+		m.received.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+	}
+	for i := range receivedTypes {
+		for r := range snap.List(store.Query{Type: receivedTypes[i].Type, Mesh: m.name}) {
+			if policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace); policy.Receives() {
+				m.received.add(policy)
+			}
+		}
 	}
 	x.loadTrafficLocked(m, snap)
 	for _, t := range confTypes {

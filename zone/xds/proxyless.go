@@ -49,6 +49,12 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 			return nil, fmt.Errorf("inbound %q: %w", in.section, err)
 		}
 		s.sets[kindRoute] = append(s.sets[kindRoute], route)
+		for i := range receivedTypes {
+			input := matching.InboundInput{Type: receivedTypes[i].Type, Proxy: t.match, Inbound: in.port, Policies: policies}
+			for _, rule := range matching.InboundConfs(input).Items {
+				s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section, rule.Origins[0].KRI(), input.Type))
+			}
+		}
 		for _, w := range rbac.ClassicWarnings(rules) {
 			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s %s: %s", in.section, w.Policy, w.Field, w.Text))
 		}
@@ -178,6 +184,8 @@ func (p *proxy) configProblem() string {
 	return problemConfig
 }
 
+func isEmpty(s string) bool { return s == "" }
+
 // showLimits shows what of a state does less than was written, and reports whether that is news: inbounds that stay closed, and what
 // a gRPC server cannot be told.
 func (p *proxy) showLimits(s *state) bool {
@@ -185,5 +193,5 @@ func (p *proxy) showLimits(s *state) bool {
 		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))
 	}
 	unsent := p.record.setProblem(problemSpire, strings.Join(s.unsent, "; "))
-	return p.record.setProblem(problemInbounds, s.accesses.closed()) || unsent
+	return p.record.setProblem(problemInbounds, strings.Join(slices.DeleteFunc(append([]string{s.accesses.closed()}, s.unrouted...), isEmpty), "; ")) || unsent
 }

@@ -27,7 +27,7 @@ const maxProblem = 1024
 const (
 	problemConfig   = "config"
 	problemIdentity = "identity"
-	// problemInbounds are inbounds that let nobody in, because their permissions cannot be enforced there.
+	// problemInbounds are inbounds that let nobody in, because their permissions cannot be enforced there, and policies on them without effect.
 	problemInbounds = "inbounds"
 	// problemOutbounds are outbounds and policies on them without effect; the rest of the config is in place.
 	problemOutbounds = "outbounds"

@@ -19,6 +19,9 @@ type state struct {
 	sending   *sending
 	// accesses are those of the inbounds.
 	accesses accesses
+	// unrouted are parts of policies on HTTP inbounds without effect; routed: there are such policies.
+	unrouted []string
+	routed   bool
 	// proxyless: it is a gRPC program's. unsaid is what that cannot be told of its inbounds and of the permissions on them, unsent
 	// what of its outbounds.
 	proxyless      bool
@@ -142,13 +145,17 @@ func buildAll(t *target, policies []*matching.Policy, old *state, before accesse
 	if err := s.buildListeners(t, old); err != nil {
 		return nil, err
 	}
+	if err := s.buildRoutes(t, policies, old); err != nil {
+		return nil, err
+	}
+	s.routed = routed(policies)
 	s.sets = s.receiving
 	return s, nil
 }
 
-// buildPermissions makes the state that follows old when only permissions changed: all but the filters is the same, and the
-// filter chains of clients who lost access.
-func buildPermissions(t *target, policies []*matching.Policy, old *state) (*state, error) {
+// buildReceived makes the state that follows old when only policies on what the proxy receives changed: all but the filters and
+// routes is the same, and the filter chains of clients who lost access.
+func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, error) {
 	if t.proxyless {
 		s, err := buildProxyless(t, policies, old)
 		if err != nil {
@@ -156,17 +163,25 @@ func buildPermissions(t *target, policies []*matching.Policy, old *state) (*stat
 		}
 		return s.with(old.sending, old), nil
 	}
-	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets}
+	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets, unrouted: old.unrouted, routed: routed(policies)}
 	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
 		return nil, err
 	}
 	s.sets[kindExtension] = s.receiving[kindExtension]
-	if !s.accesses.replaced(old.accesses) {
+	replaced, routed := s.accesses.replaced(old.accesses), s.routed || old.routed
+	if !replaced && !routed {
 		return s, nil
 	}
-	s.receiving[kindListener] = nil
-	if err := s.buildListeners(t, old); err != nil {
-		return nil, err
+	if replaced {
+		s.receiving[kindListener] = nil
+		if err := s.buildListeners(t, old); err != nil {
+			return nil, err
+		}
+	}
+	if routed {
+		if err := s.buildRoutes(t, policies, old); err != nil {
+			return nil, err
+		}
 	}
 	return s.with(old.sending, old), nil
 }

@@ -14,7 +14,7 @@ func (x *Proxies) loadTrafficLocked(m *mesh, snap store.Snapshot) {
 		return snap.List(store.Query{Type: t, Mesh: m.name})
 	}
 	for _, p := range matching.TrafficTargets(x.cfg.Home.SystemNamespace, list) {
-		m.permissions.add(p)
+		m.received.add(p)
 	}
 }
 
@@ -23,7 +23,7 @@ func (x *Proxies) loadTrafficLocked(m *mesh, snap store.Snapshot) {
 func (x *Proxies) workInTrafficLocked(m *mesh) {
 	affected := map[*proxy]struct{}{}
 	collect := func() {
-		for key, policy := range m.permissions.byKey {
+		for key, policy := range m.received.byKey {
 			if key.Type == resources.TypeTrafficTarget {
 				for p := range m.selected(policy) {
 					affected[p] = struct{}{}
@@ -32,9 +32,9 @@ func (x *Proxies) workInTrafficLocked(m *mesh) {
 		}
 	}
 	collect()
-	for key := range m.permissions.byKey {
+	for key := range m.received.byKey {
 		if key.Type == resources.TypeTrafficTarget {
-			m.permissions.remove(key)
+			m.received.remove(key)
 		}
 	}
 	x.loadTrafficLocked(m, x.cfg.Store.Snapshot())

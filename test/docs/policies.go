@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// policyField says of one field of the confs for what inbounds receive what Envoy makes of it, and what it does that can be seen.
+type policyField struct {
+	field, envoy, seen string
+}
+
+// policyTypes are the types of policies whose fields the page lists; a test holds them against resources.ReceivedFields.
+var policyTypes = []struct {
+	resources.Type
+	intro  string
+	fields []policyField
+	// other are fields that are stored, told of by `apply`, and not enforced.
+	other string
+}{
+	{resources.TypeMeshTimeout,
+		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. Without one, only the caller's limits hold.",
+		[]policyField{
+			{"http.requestTimeout", "the route's `timeout`; 0 is none", "a longer request is answered with 504"},
+			{"http.streamIdleTimeout", "the route's `idle_timeout`", "a request on which nothing moves is answered with 504; one that trickles goes on"},
+			{"http.maxStreamDuration", "the route's `max_stream_duration`", "a stream ends, whatever moves on it"},
+		},
+		"connectionTimeout, idleTimeout, http.maxConnectionDuration, http.requestHeadersTimeout"},
+	{resources.TypeMeshFaultInjection,
+		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. A conf has one item in `http`, with one or more of the three. A request that a " +
+			"permission denies is denied; an aborted one counts for no rate limit. `to` is not enforced.",
+		[]policyField{
+			{"http[].abort.httpStatus", "`abort.http_status` of the route's fault", "that status, and the application sees nothing"},
+			{"http[].abort.percentage", "`abort.percentage`, to four decimals", "that share of requests"},
+			{"http[].delay.value", "`delay.fixed_delay`", "the answer comes that much later"},
+			{"http[].delay.percentage", "`delay.percentage`", "that share of requests"},
+			{"http[].responseBandwidth.limit", "`response_rate_limit.fixed_limit`, in KiB a second, at least 1", "64 KiB at 1Mbps take half a second"},
+			{"http[].responseBandwidth.percentage", "`response_rate_limit.percentage`", "that share of requests"},
+		},
+		""},
+	{resources.TypeMeshRateLimit,
+		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. Each proxy counts for itself, over all its clients. Each route has a " +
+			"bucket of its own, so rules with several matches count each match apart, and a change of any policy on the inbound's routes fills the buckets. `to` is not enforced.",
+		[]policyField{
+			{"local.http.disabled", "no limit on the route", "what another rule limits goes through"},
+			{"local.http.requestRate.num", "`token_bucket.max_tokens` and `tokens_per_fill` of the route", "the next request gets 429"},
+			{"local.http.requestRate.interval", "`token_bucket.fill_interval`, at least 50ms", "after it, requests go through again"},
+			{"local.http.onRateLimit.status", "`status`", "that status in place of 429"},
+			{"local.http.onRateLimit.headers.set[].name", "`response_headers_to_add`, in place of others of the name", "the header in the answer"},
+			{"local.http.onRateLimit.headers.set[].value", "its value, as it is written", "the value in the answer"},
+			{"local.http.onRateLimit.headers.add[].name", "`response_headers_to_add`, beside others of the name", "the header in the answer"},
+			{"local.http.onRateLimit.headers.add[].value", "its value, as it is written", "the value in the answer"},
+		},
+		"local.tcp"},
+}
+
+// policiesPage is written from the table above.
+func policiesPage() string {
+	var b strings.Builder
+	b.WriteString(`# Policies on what a workload receives
+
+This page is written by ` + "`make docs`" + ` from the code: change the code, not the page.
+
+What each field of these policies becomes in Envoy, and what it does. Fields that are on no list here and that the type has are stored, told of by
+` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. ` + "`TestPoliciesOnWhatIsReceived`" + ` (` + "`zone/envoy_received_test.go`" + `) shows each in a real Envoy, and that no listener
+or cluster moves.
+
+` + "`rules[].matches`" + ` may name ` + "`spiffeId`, `path` and `method`" + `; all that one match names must hold, and one match of the list is enough. The first rule counts
+whose match holds: an exact path before an expression before a prefix, the longer first, with a method before without, an exact SPIFFE ID before a
+prefix. ` + "`from`" + ` takes kind Mesh only, since identities carry no tags. A gRPC server that is its own proxy takes none of these policies, and its
+DataplaneInsight says so. A path by a regular expression does not go together with paths of another type's rules: that combination has no
+effect, and is among the proxy's problems.
+`)
+	for _, t := range policyTypes {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| field | in Envoy | seen |\n| --- | --- | --- |\n", t.Type, t.intro)
+		for _, f := range t.fields {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.field, f.envoy, f.seen)
+		}
+		if t.other != "" {
+			fmt.Fprintf(&b, "\nNot enforced on inbounds: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// TestPolicyFieldsAreThose: the page about policies has a row for each field that is enforced on inbounds, and for no other.
+func TestPolicyFieldsAreThose(t *testing.T) {
+	listed := map[resources.Type]bool{}
+	for _, p := range policyTypes {
+		listed[p.Type] = true
+		var got []string
+		for _, f := range p.fields {
+			got = append(got, strings.ReplaceAll(f.field, "[]", ""))
+			if f.envoy == "" || f.seen == "" {
+				t.Errorf("%s: %s says nothing", p.Type, f.field)
+			}
+		}
+		slices.Sort(got)
+		if want := resources.ReceivedFields(p.Type); !slices.Equal(got, want) {
+			t.Errorf("%s: the page has %q, enforced are %q", p.Type, got, want)
+		}
+	}
+	for _, d := range resources.Descriptors() {
+		if len(resources.ReceivedFields(d.Type)) > 0 && !listed[d.Type] {
+			t.Errorf("%s has fields that are enforced on inbounds, and is not on the page", d.Type)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package xds
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// receivedType is a policy type on what HTTP inbounds receive. It acts on an inbound's routes only, so that no listener moves.
+type receivedType struct {
+	resources.Type
+	// apply puts a merged conf, never empty, into the route of the requests that it is for. An error leaves the route as it was.
+	apply func(conf json.RawMessage, route *routev3.Route) error
+}
+
+// receivedTypes are all of them. A new one is a row here, its conf among the types that resources checks, and its fields among those
+// that resources calls enforced.
+var receivedTypes = []receivedType{
+	{resources.TypeMeshTimeout, applyTimeout},
+	{resources.TypeMeshFaultInjection, applyFault},
+	{resources.TypeMeshRateLimit, applyRateLimit},
+}
+
+// maxReceivedRoutes bounds the routes of one inbound: each combination of one rule of each type has one.
+const maxReceivedRoutes = 1024
+
+// choice is one rule of one type: for what it matches, the conf. The last of a type matches all.
+type choice struct {
+	typ    *receivedType
+	match  resources.PermissionMatch
+	conf   json.RawMessage
+	origin string
+}
+
+// received is what policies make of an HTTP inbound's routes; problems are the parts without effect.
+type received struct {
+	routes   []*routev3.Route
+	problems []string
+}
+
+// receive makes the routes for an inbound's requests. Of each type the first rule counts that matches; combinations are tried in the
+// order of the types' rules, so that the first route that matches has the first rule of each.
+func receive(t *target, in *inbound, policies []*matching.Policy) received {
+	var out received
+	combinations := []combination{{}}
+	for i := range receivedTypes {
+		choices := out.choices(&receivedTypes[i], matching.InboundConfs(matching.InboundInput{
+			Type: receivedTypes[i].Type, Proxy: t.match, Inbound: in.port, Policies: policies,
+		}))
+		if len(choices) == 0 {
+			continue
+		}
+		var next []combination
+		for _, c := range combinations {
+			for i := range choices {
+				joined, possible, problem := c.with(&choices[i])
+				if problem != "" {
+					out.problem(in, choices[i].origin, problem)
+				} else if possible {
+					next = append(next, joined)
+				}
+			}
+		}
+		if len(next) > maxReceivedRoutes {
+			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types make more than %d combinations, so none of it takes effect", maxReceivedRoutes))
+			continue
+		}
+		combinations = next
+	}
+	for i := range combinations {
+		out.routes = append(out.routes, out.route(in, &combinations[i]))
+	}
+	return out
+}
+
+// choices reads the rules of a type, up to the first that is for all requests.
+func (r *received) choices(typ *receivedType, rules matching.InboundRules) []choice {
+	var out []choice
+	for i := range rules.Items {
+		rule := &rules.Items[i]
+		c := choice{typ: typ, conf: rule.Conf, origin: rule.Origins[len(rule.Origins)-1].KRI().String()}
+		if rule.Match == nil {
+			return append(out, c)
+		}
+		// What a peer's match names beside these narrows it down: without that it would hold for more.
+		dec := json.NewDecoder(bytes.NewReader(rule.Match))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&c.match); err != nil || c.match.SNI != nil {
+			r.problems = append(r.problems, c.origin+": a match cannot be told by the route of a request, and is left out")
+			continue
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return append(out, choice{typ: typ})
+}
+
+func (r *received) problem(in *inbound, origin, text string) {
+	if text = fmt.Sprintf("inbound %q: %s: %s", in.section, origin, text); !slices.Contains(r.problems, text) {
+		r.problems = append(r.problems, text)
+	}
+}
+
+// route is the one for a combination, with all that its rules say.
+func (r *received) route(in *inbound, c *combination) *routev3.Route {
+	route := &routev3.Route{
+		Name:  in.name(),
+		Match: c.routeMatch(),
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.cluster()},
+			Timeout:          durationpb.New(0),
+		}},
+	}
+	for _, chosen := range c.chosen {
+		if len(chosen.conf) == 0 {
+			continue
+		}
+		if err := chosen.typ.apply(chosen.conf, route); err != nil {
+			r.problem(in, chosen.origin, err.Error())
+		}
+	}
+	return route
+}
+
+// newInboundRoutes routes everything to the inbound's cluster, without a limit of time but those of policies, and answers what has no
+// registered method.
+func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
+	refused, err := unregistered(in)
+	if err != nil {
+		return nil, err
+	}
+	return newResource(kindRoute, in.name(), &routev3.RouteConfiguration{
+		Name:             in.name(),
+		ValidateClusters: wrapperspb.Bool(false),
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name:    in.name(),
+			Domains: []string{"*"},
+			Routes:  append([]*routev3.Route{refused}, routes...),
+		}},
+	})
+}
+
+// buildRoutes makes the routes of HTTP inbounds.
+func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) error {
+	var out []*resource
+	s.unrouted = nil
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		if !in.http() {
+			continue
+		}
+		received := receive(t, in, policies)
+		routes, err := newInboundRoutes(in, received.routes)
+		if err != nil {
+			return fmt.Errorf("inbound %q: %w", in.section, err)
+		}
+		s.unrouted = append(s.unrouted, received.problems...)
+		out = append(out, routes)
+	}
+	s.receiving[kindRoute] = newSet(out...)
+	if old != nil {
+		s.receiving[kindRoute] = s.receiving[kindRoute].keepOf(old.sets[kindRoute])
+	}
+	return nil
+}
+
+// isReceived reports whether policies of a type are among receivedTypes.
+func isReceived(t resources.Type) bool {
+	return slices.ContainsFunc(receivedTypes, func(r receivedType) bool { return r.Type == t })
+}
+
+// routed reports whether one of the policies may shape routes of inbounds.
+func routed(policies []*matching.Policy) bool {
+	return slices.ContainsFunc(policies, func(p *matching.Policy) bool { return isReceived(p.Resource.Type) })
+}

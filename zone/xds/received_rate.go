@@ -1,0 +1,87 @@
+package xds
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// The filter that limits rates, and the name under which it counts.
+const (
+	limitFilter = "envoy.filters.http.local_ratelimit"
+	limitStat   = "rate_limit"
+)
+
+// applyRateLimit gives a route a bucket of its own. A bucket is full again when the routes of its inbound change.
+func applyRateLimit(raw json.RawMessage, route *routev3.Route) error {
+	var conf resources.RateLimitConf
+	if err := json.Unmarshal(raw, &conf); err != nil {
+		return err
+	}
+	if conf.Local == nil || conf.Local.HTTP == nil || conf.Local.HTTP.Disabled != nil && *conf.Local.HTTP.Disabled {
+		return nil
+	}
+	rate := conf.Local.HTTP.RequestRate
+	if rate == nil || rate.Num == nil || *rate.Num == 0 || rate.Interval == nil {
+		return errors.New("local.http has no requestRate, and limits nothing")
+	}
+	interval, err := time.ParseDuration(*rate.Interval)
+	if err != nil || interval < 50*time.Millisecond {
+		return errors.New("local.http.requestRate.interval: want a duration of at least 50ms")
+	}
+	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
+	limit := &limitv3.LocalRateLimit{
+		StatPrefix: limitStat, FilterEnabled: always, FilterEnforced: always,
+		TokenBucket: &typev3.TokenBucket{
+			MaxTokens: *rate.Num, TokensPerFill: wrapperspb.UInt32(*rate.Num), FillInterval: durationpb.New(interval),
+		},
+	}
+	onLimit(limit, conf.Local.HTTP.OnRateLimit)
+	return perRoute(route, limitFilter, limit)
+}
+
+func onLimit(limit *limitv3.LocalRateLimit, on *resources.OnRateLimit) {
+	if on == nil {
+		return
+	}
+	if on.Status != nil {
+		limit.Status = &typev3.HttpStatus{Code: typev3.StatusCode(*on.Status)}
+	}
+	if on.Headers == nil {
+		return
+	}
+	add := func(headers []resources.RateLimitHeader, how corev3.HeaderValueOption_HeaderAppendAction) {
+		for _, h := range headers {
+			limit.ResponseHeadersToAdd = append(limit.ResponseHeadersToAdd, &corev3.HeaderValueOption{
+				// A % begins a variable of Envoy's; users write text.
+				Header: &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")}, AppendAction: how, KeepEmptyValue: true,
+			})
+		}
+	}
+	add(on.Headers.Set, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+	add(on.Headers.Add, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
+}
+
+// perRoute turns a filter on for a route.
+func perRoute(route *routev3.Route, filter string, config message) error {
+	packed, err := pack(config)
+	if err != nil {
+		return err
+	}
+	if route.TypedPerFilterConfig == nil {
+		route.TypedPerFilterConfig = map[string]*anypb.Any{}
+	}
+	route.TypedPerFilterConfig[filter] = packed
+	return nil
+}
