@@ -65,6 +65,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long", fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
 		return
 	}
+	if len(r.TransferEncoding) > 0 {
+		hangUp(rec.Header()) // a length may have stood beside the chunks: where the next request begins, a proxy in front may see otherwise
+	}
 	admitted, err := s.admit(r)
 	if err != nil {
 		hangUp(rec.Header())

@@ -1,6 +1,9 @@
 package abuse
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +86,36 @@ func TestWaysAroundLoopback(t *testing.T) {
 		"PROXY, version 2":           {400, []string{"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00GET /zones HTTP/1.1", "Host: localhost"}},
 		"folded headers":             {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Forwarded-For", " : 192.0.2.1"}},
 		"a space before the colon":   {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Forwarded-For : 192.0.2.1"}},
+		"an upgrade to HTTP/2":       {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"}},
+		"an upgrade to WebSocket":    {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}},
+		"a question":                 {200, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 29", "", "{\"verb\":\"read\",\"type\":\"Zone\"}"}},
+		"a question in chunks":       {200, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Transfer-Encoding: chunked", "", "1d", "{\"verb\":\"read\",\"type\":\"Zone\"}", "0"}},
+		"two lengths":                {400, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 29", "Content-Length: 30", "", "{\"verb\":\"read\",\"type\":\"Zone\"}"}},
+		"a list of lengths":          {400, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 29, 30", "", "{\"verb\":\"read\",\"type\":\"Zone\"}"}},
+		"a length with a sign":       {400, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: +29", "", "{\"verb\":\"read\",\"type\":\"Zone\"}"}},
+		"a length beside chunks":     {200, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Content-Length: 29", "Transfer-Encoding: chunked", "", "1d", "{\"verb\":\"read\",\"type\":\"Zone\"}", "0"}},
+		"chunks twice":               {501, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Transfer-Encoding: chunked, chunked", "", "1d", "{\"verb\":\"read\",\"type\":\"Zone\"}", "0"}},
+		"chunks in two lines":        {501, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Transfer-Encoding: chunked", "Transfer-Encoding: identity", "", "1d", "{\"verb\":\"read\",\"type\":\"Zone\"}", "0"}},
+		"another transfer encoding":  {501, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Transfer-Encoding: identity", "Content-Length: 29", "", "{\"verb\":\"read\",\"type\":\"Zone\"}"}},
+		"a tab before chunked":       {400, []string{"POST /_can-i HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Transfer-Encoding: \x0bchunked", "", "0"}},
+		"gRPC":                       {415, []string{"POST /_batch HTTP/1.1", "Host: localhost", "Content-Type: application/grpc", "Content-Length: 2", "", "{}"}},
+		"gRPC-Web":                   {415, []string{"POST /_batch HTTP/1.1", "Host: localhost", "Content-Type: application/grpc-web+proto", "Content-Length: 2", "", "{}"}},
+		"gRPC-Web as text":           {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Grpc-Web: 1"}},
+		"another method by a header": {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-HTTP-Method-Override: DELETE"}},
+		"TRACE":                      {405, []string{"TRACE /zones HTTP/1.1", "Host: localhost"}},
+		"a method in lower case":     {405, []string{"get /zones HTTP/1.1", "Host: localhost"}},
+		"a Host with a point":        {403, []string{"GET /zones HTTP/1.1", "Host: localhost."}},
+		"a Host with another's tail": {403, []string{"GET /zones HTTP/1.1", "Host: 127.0.0.1.causeway.example"}},
+		"a short Host":               {403, []string{"GET /zones HTTP/1.1", "Host: 127.1"}},
+		"a list of Hosts":            {400, []string{"GET /zones HTTP/1.1", "Host: localhost, causeway.example"}},
+		"a Host with a path":         {400, []string{"GET /zones HTTP/1.1", "Host: localhost/causeway.example"}},
+		"a Host in brackets":         {403, []string{"GET /zones HTTP/1.1", "Host: [::ffff:192.0.2.1]"}},
+		"two slashes":                {307, []string{"GET //causeway.example/zones HTTP/1.1", "Host: localhost"}},
+		"a user in a whole URL":      {403, []string{"GET http://localhost@causeway.example/zones HTTP/1.1", "Host: localhost"}},
+		"a fragment":                 {307, []string{"GET /zones#/../keys HTTP/1.1", "Host: localhost"}},
+		"a Host of spaces":           {400, []string{"GET /zones HTTP/1.1", "Host: local host"}},
+		"a zero in a header":         {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "Accept: a\x00b"}},
+		"a lonely return":            {400, []string{"GET /zones HTTP/1.1", "Host: localhost", "Accept: a\rX-Forwarded-For: 192.0.2.1"}},
 		"a token in another header":  {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "X-Auth-Token: nonsense"}},
 		"a token for a proxy":        {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Proxy-Authorization: Bearer nonsense"}},
 		"a token in the URL":         {401, []string{"GET /zones?access_token=nonsense HTTP/1.1", "Host: localhost"}},
@@ -93,6 +126,35 @@ func TestWaysAroundLoopback(t *testing.T) {
 	} {
 		if got := raw(t, address, c.lines...); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestNothingIsSmuggled: of who sends a length beside chunks, so that a proxy in front and the server may see other ends of a request, nothing
+// is read after the first.
+func TestNothingIsSmuggled(t *testing.T) {
+	zone := startZone(t)
+	const question = `{"verb":"read","type":"Zone"}`
+	ask := "POST /_can-i HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	for name, c := range map[string]struct {
+		first   string
+		answers int
+	}{
+		"a length":               {ask + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(question), question), 2},
+		"a length beside chunks": {ask + fmt.Sprintf("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(question), question), 1},
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(zone.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(attemptTimeout))
+		if _, err := io.WriteString(conn, c.first+"GET /zones HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		all, err := io.ReadAll(conn)
+		if got := strings.Count(string(all), "HTTP/1.1 200"); err != nil || got != c.answers {
+			t.Errorf("%s: %d answers, want %d, %v:\n%s", name, got, c.answers, err, all)
 		}
 	}
 }
