@@ -144,3 +144,18 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestZoneCalledGlobal: a zone of that name is one as any other: what another zone refuses is not refused by it.
+func TestZoneCalledGlobal(t *testing.T) {
+	s := store.NewMemory()
+	g := startGlobal(t, s)
+	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("p") })
+	startZone(t, "global", g.address, store.NewMemory())
+	eventually(t, "both zones", func() bool { return len(g.Zones()) == 2 })
+	key, spec := permission("p")
+	put(t, s, written(t, globalHome, key, spec))
+	eventually(t, "one that refuses, and one that acknowledges", func() bool {
+		zones := g.Rollout(s.Snapshot().Get(key)).Zones
+		return len(zones.Refused) == 1 && zones.Refused[0].Zone == "zone-1" && zones.Acknowledged == 1
+	})
+}

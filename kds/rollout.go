@@ -91,7 +91,7 @@ func NewRollout(r *resources.Resource) *Rollout {
 func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []RefusedBy, key lineKey, started time.Time) {
 	z.Total++
 	for _, by := range refused {
-		if by.Zone == name || name == ReachesGlobal {
+		if by.Zone == name || by.Zone == "" { // the empty one is the global
 			z.Refused = append(z.Refused, RolloutRefused{Zone: name, Reason: by.Reason})
 			return
 		}
