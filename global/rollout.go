@@ -159,6 +159,8 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 	switch {
 	case !away:
 		return time.Time{}, ""
+	case !kds.ZoneEnabled(o.store.Snapshot(), zone):
+		return since, zone + " disabled, offline"
 	case since.IsZero():
 		return o.sync.Started(), zone + " not seen"
 	}

@@ -53,6 +53,9 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	rollout := func() *Rollout { return g.Rollout(s.Snapshot().Get(key)) }
 	eventually(t, "the zones' answers", func() bool { return len(rollout().Zones.Pending) == 0 })
 	z := rollout().Zones
+	if !slices.Equal(z.Disabled, []string{"zone-5"}) {
+		t.Errorf("disabled: %v", z.Disabled)
+	}
 	if z.Total != 4 || z.Acknowledged != 1 || !z.Has("zone-1") {
 		t.Errorf("zones: %+v", z)
 	}

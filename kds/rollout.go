@@ -32,6 +32,8 @@ type RolloutZones struct {
 	Pending      []string         `json:"pending"`
 	// Away are servers that have acknowledged the revision and are not here now: what their proxies do is not known.
 	Away []RolloutOffline `json:"away,omitempty"`
+	// Disabled are zones that it would go to if they took part. They are in no other count: their proxies go on with what they had.
+	Disabled []string `json:"disabled,omitempty"`
 
 	reached map[string]bool
 }
@@ -138,7 +140,12 @@ func (n *line) reached(revision uint64) bool {
 func (g *Global) Rollout(r *resources.Resource) *Rollout {
 	out := NewRollout(r)
 	refused := g.Refused(r.Key)
-	for _, zone := range g.Reach(r) {
+	reach := g.Reach(r)
+	for _, zone := range g.Meant(r) {
+		if !slices.Contains(reach, zone) {
+			out.Zones.Disabled = append(out.Zones.Disabled, zone)
+			continue
+		}
 		var l *ledger
 		if data := g.data(zone); data != nil {
 			l = data.ledger

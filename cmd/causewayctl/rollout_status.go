@@ -24,6 +24,8 @@ type rolloutStatus struct {
 		Pending      []string      `json:"pending"`
 		// Away are zones that acknowledged it and are not connected now.
 		Away []offlineZone `json:"away"`
+		// Disabled are zones that it does not go to because they are disabled.
+		Disabled []string `json:"disabled"`
 	} `json:"zones"`
 	Proxies struct {
 		Enforced int            `json:"enforced"`
@@ -108,7 +110,7 @@ func (s *rolloutStatus) complete() bool {
 	if !s.Stored || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
 		return false
 	}
-	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 && len(s.NotEnforced)+len(s.Zones.Away) == 0
+	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 && len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
 }
 
 // settled: waiting changes nothing.
@@ -165,6 +167,9 @@ func (s *rolloutStatus) enforcement() []string {
 	}
 	if n := s.Proxies.LeftOut; n > 0 {
 		parts = append(parts, fmt.Sprintf("unknown of %d more, which you may not read", n))
+	}
+	if disabled := s.Zones.Disabled; len(disabled) > 0 {
+		parts = append(parts, "disabled is "+firstOf(disabled, 3)+": what proxies do there now is not known")
 	}
 	if away := textsOf(s.Zones.Away); len(away) > 0 {
 		parts = append(parts, firstOf(away, 3)+": what proxies do there now is not known")

@@ -44,6 +44,11 @@ func TestRolloutSentence(t *testing.T) {
 			want: "revision 7: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known; " +
 				"a offline since 2026-01-02T03:04:05Z: what proxies do there now is not known",
 		},
+		"not for a zone that is disabled": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"disabled":["b"]},"proxies":{"enforced":1,"total":1}}`,
+			want: "revision 7: stored; acknowledged by 1 of 1 zones; enforced by 1 of 1 proxies; " +
+				"disabled is b: what proxies do there now is not known",
+		},
 		"hidden": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"proxies":{"enforced":1,"total":1,"leftOut":2}}`,
 			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 1 of 1 proxies; unknown of 2 more, which you may not read",
