@@ -7,8 +7,51 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
+
+// TestFaultsEtcdRolledBack: the same for an etcd whose folder is put back while its replica does not run.
+func TestFaultsEtcdRolledBack(t *testing.T) {
+	r := &replicated{etcd: etcdtest.Start(t, 1)}
+	r.mesh = newCluster(t)
+	member := r.etcd.Members[0]
+	var err error
+	r.global, err = r.StartGlobal(t.Context(), cluster.GlobalConfig{Args: []string{"--store", "etcd", "--etcd-endpoints", member.Endpoint}})
+	r.must(err)
+	link, err := cluster.NewLink(t.Context(), r.global.Address("kds"))
+	r.must(err)
+	t.Cleanup(func() { _ = link.Close() })
+	zone, err := r.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: r.global, Link: link})
+	r.must(err)
+	r.apply(r.global, timeout("early", "10s"))
+	r.arrives(zone, "early")
+	kept := filepath.Join(r.Dir(), "kept")
+	move := func(from, to string) {
+		member.Kill()
+		r.must(os.RemoveAll(to))
+		r.must(os.CopyFS(to, os.DirFS(from)))
+		member.Start(t)
+		member.Ready(t)
+	}
+	r.global.Kill()
+	move(member.Folder(), kept)
+	r.must(r.global.Start(t.Context()))
+	r.apply(r.global, timeout("late", "10s"))
+	r.arrives(zone, "late")
+
+	r.global.Kill()
+	link.Set(cluster.Weather{Cut: true})
+	move(kept, member.Folder())
+	r.must(r.global.Start(t.Context()))
+	for i := range 30 {
+		r.apply(r.global, timeout("early", fmt.Sprintf("%ds", 20+i)))
+	}
+	r.apply(r.global, timeout("after", "10s"))
+	link.Set(cluster.Weather{})
+	r.arrives(zone, "after")
+	r.holds(r.global, zone, "early", "late", "after")
+}
 
 // TestFaultsRolledBack: the store's file of a global is put back to what it was, in place, as by a snapshot of its disk: it keeps its name. A
 // zone that has seen more of it deletes nothing for what it lacks, although it has come further by other writes when they meet, and doctor

@@ -150,6 +150,9 @@ func (m *Member) Start(t testing.TB) {
 	}
 }
 
+// Folder is where the member keeps its data.
+func (m *Member) Folder() string { return strings.Split(m.spec, "|")[1] }
+
 // Kill ends the member at once, as a crash would.
 func (m *Member) Kill() {
 	if m.process == nil {
