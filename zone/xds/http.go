@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -36,11 +37,7 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	fault, err := pack(&faultv3.HTTPFault{})
-	if err != nil {
-		return nil, err
-	}
-	limit, err := pack(&limitv3.LocalRateLimit{StatPrefix: limitStat})
+	idle, err := idleFilters()
 	if err != nil {
 		return nil, err
 	}
@@ -56,15 +53,28 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 		StreamIdleTimeout:            durationpb.New(streamIdleTimeout),
 		HttpFilters: []*hcmv3.HttpFilter{
 			{Name: in.httpFilter(), ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(deny)}},
-			// These two do nothing but where a route says what (received.go).
-			{Name: faultFilter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: fault}},
-			{Name: limitFilter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: limit}},
+			idle[0], idle[1],
 			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.name()}},
 	}, nil
 }
+
+// idleFilters do nothing but where a route says what (received.go). They are the same for all inbounds, and made once.
+var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
+	for i, filter := range []struct {
+		name   string
+		config message
+	}{{faultFilter, &faultv3.HTTPFault{}}, {limitFilter, &limitv3.LocalRateLimit{StatPrefix: limitStat}}} {
+		packed, err := pack(filter.config)
+		if err != nil {
+			return out, err
+		}
+		out[i] = &hcmv3.HttpFilter{Name: filter.name, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed}}
+	}
+	return out, nil
+})
 
 // unregistered answers a method that is not registered, or not spelled as it is registered, with 400: Envoy passes any over
 // HTTP/2, and applications may take `delete` for DELETE. No rule is asked, so that none can let it through.

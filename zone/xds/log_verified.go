@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"sync"
+
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -16,8 +18,8 @@ import (
 // certificate is only a claim: its authority may be anybody's, and its key somebody else's.
 const verifiedClient = "causeway.client"
 
-// noteClient is the filter that keeps it.
-func noteClient() (*listenerv3.Filter, error) {
+// noteClient is the filter that keeps it, made once for all inbounds.
+var noteClient = sync.OnceValues(func() (*listenerv3.Filter, error) {
 	config, err := pack(&setv3.Config{OnDownstreamTlsHandshake: []*commonv3.FilterStateValue{{
 		Key:        &commonv3.FilterStateValue_ObjectKey{ObjectKey: verifiedClient},
 		FactoryKey: "envoy.string",
@@ -29,7 +31,7 @@ func noteClient() (*listenerv3.Filter, error) {
 		SkipIfEmpty: true,
 	}}})
 	return &listenerv3.Filter{Name: "causeway.client", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}, err
-}
+})
 
 // newRefusedLog tells of connections that ended in their handshake, of which HTTP itself never hears.
 func newRefusedLog(in *inbound, sink accesslog.Sink, kri resources.KRI) (*accesslogv3.AccessLog, error) {
