@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -151,12 +152,12 @@ func (d *diagnosis) print(w io.Writer) error {
 	slices.SortStableFunc(bad, func(a, b finding) int { return cmp.Compare(severity(b.Status), severity(a.Status)) })
 	for i := range bad {
 		f := &bad[i]
-		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Status, cmp.Or(f.About, f.Check), f.What)
+		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Status, printing.Line(cmp.Or(f.About, f.Check)), printing.Line(f.What))
 		if f.Why != "" {
-			fmt.Fprintf(w, "  why it matters: %s\n", f.Why)
+			fmt.Fprintf(w, "  why it matters: %s\n", printing.Line(f.Why))
 		}
 		if f.Do != "" {
-			fmt.Fprintf(w, "  what to do:     %s\n", f.Do)
+			fmt.Fprintf(w, "  what to do:     %s\n", printing.Line(f.Do))
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s, %s, %d not looked at\n",

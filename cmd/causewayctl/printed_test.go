@@ -16,7 +16,7 @@ import (
 )
 
 // nastyText is what a stranger, a zone or another server may have written into any field.
-const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\x7f\r\U000e0041z"
+const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\x7f\r\U000e0041z\nforged: all is well\tz"
 
 // nastyServer answers every request with text that wants to be more than text: a server that was taken over, or one that
 // believed whom it should not have.
@@ -60,6 +60,9 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 					shown = shown || strings.Contains(text, `\u202e`) && strings.Contains(text, "owned")
 					if !printing.Safe(text) {
 						t.Errorf("%s prints %q", args, text)
+					}
+					if strings.Contains(text, "\nforged") {
+						t.Errorf("%s prints a line that is not ours: %q", args, text)
 					}
 				}
 				if err == nil && format == string(formatJSON) && !json.Valid(stdout.Bytes()) {

@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -181,6 +182,12 @@ func answeredError(status int, raw []byte) error {
 		e = NewError(status, http.StatusText(status), strings.TrimSpace(string(raw)))
 	}
 	e.Status = status
+	// Others wrote it, and it is printed in lines of ours: no line of it is to look like one.
+	e.Title, e.Detail = printing.Line(e.Title), printing.Line(e.Detail)
+	for i := range e.InvalidParameters {
+		p := &e.InvalidParameters[i]
+		p.Field, p.Reason = printing.Line(p.Field), printing.Line(p.Reason)
+	}
 	return e
 }
 
