@@ -222,7 +222,7 @@ func TestFilesOfAMeshIdentity(t *testing.T) {
 		must(t, os.WriteFile(chain, joined(given, root), 0o600))
 		must(t, os.WriteFile(key, given.keyPEM(t), 0o600))
 		must(t, os.Chmod(key, 0o604))
-		problem("can be read by everybody")
+		problem("can be read by others")
 		must(t, os.Chmod(key, 0o600))
 		problem("")
 		all, err := a.All("default")
