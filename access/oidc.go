@@ -59,7 +59,7 @@ func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
 	}
 	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"), cmp.Or(s.Prefix, "oidc:")
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
-		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own, and with this prefix a name of the provider's may: choose one such as oidc:", s.Prefix, ReservedPrefix)
+		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own, and with this prefix a name of the provider's may: choose another, oidc: for example", s.Prefix, ReservedPrefix)
 	}
 	client, err := clientFor(s.CAFile)
 	if err != nil {

@@ -12,6 +12,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
+// behindOf lists the proxies that are behind, and how many streams this takes into account.
+func behindOf(proxies *xds.Proxies) (list []kds.ProxyBehind, streams uint32) {
+	streams = proxies.Streams() // first: the standings are at least of these
+	return behind(proxies.Standings()), streams
+}
+
 // behind lists the proxies that have not acknowledged everything, by the names of their Dataplanes.
 func behind(standings []xds.Standing) []kds.ProxyBehind {
 	list := []kds.ProxyBehind{}

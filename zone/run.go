@@ -171,10 +171,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
 	link, err := newLink(cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
-		proxies: func() ([]kds.ProxyBehind, uint32) {
-			streams := proxies.Streams() // first: the standings are at least of these
-			return behind(proxies.Standings()), streams
-		}})
+		proxies: func() ([]kds.ProxyBehind, uint32) { return behindOf(proxies) }})
 	if err != nil {
 		return err
 	}

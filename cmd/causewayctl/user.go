@@ -27,7 +27,7 @@ func newUserToken(c *cli) *cobra.Command {
 		Long: "Prints a token with which its holder is the user on this server, and in the groups. What they may do is said by AccessRoles\n" +
 			"and AccessRoleBindings; the group " + access.AdminGroup + " may do everything. Its id, for causewayctl user revoke, is in the\n" +
 			"audit log and in causewayctl auth whoami.",
-		Example: "  causewayctl user token --name alice --group payments-team --valid-for 720h > alice.token\n" +
+		Example: "  causewayctl user token --name alice --group payments-team --valid-for 720h > alice.token && chmod 600 alice.token\n" +
 			"  causewayctl user token --name root --group " + access.AdminGroup,
 		Args: cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {

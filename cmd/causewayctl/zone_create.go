@@ -87,7 +87,7 @@ func newZoneToken(c *cli) *cobra.Command {
 		Short: "Print a bearer token for a zone that cannot join",
 		Long: "Prints a token (JWT) by which a peer that knows no join strings may speak as the zone: it sends it in the metadata of its\n" +
 			"calls, `authorization: Bearer TOKEN`. The global takes tokens only when it was started with --kds-zone-tokens.",
-		Example: "  causewayctl zone token zone-9 --ttl 720h > token",
+		Example: "  causewayctl zone token zone-9 --ttl 720h > token && chmod 600 token",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 			offer := &tokenOffer{}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Fails when a comment has a phrase that english.txt lists, and says what to write instead.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+found=0
+while IFS=$'\t' read -r pattern better; do
+	case $pattern in '' | '#'*) continue ;; esac
+	matches=$(git grep -nE "//.*$pattern" -- '*.go' || true)
+	if [ -n "$matches" ]; then
+		echo "$matches"
+		echo "^ write instead: $better (CONTRIBUTING.md, \"How text is written\")" >&2
+		found=1
+	fi
+done <test/tools/english.txt
+exit "$found"
