@@ -25,9 +25,12 @@ func TestStrangersGarbageHasRoom(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// TestLittleIsHeldAndSeldomCollected: a server that holds little does not collect every few requests.
+// TestLittleIsHeldAndSeldomCollected: a server that holds little does not collect every few requests. One with nothing in its store holds about
+// leastHeld.
 func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
 	defer SaveMemory()()
+	held := hold(leastHeld >> 20)
+	defer runtime.KeepAlive(held)
 	runtime.GC()
 	collections := collected()
 	const times = 20
