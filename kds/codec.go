@@ -3,9 +3,10 @@ package kds
 import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that ours stands in front of
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // response is a DeltaDiscoveryResponse whose resources are encoded already, in memory that all streams share: sending one
@@ -65,10 +66,10 @@ const (
 	frameOverhead = 5 * itemOverhead
 )
 
-// codec is the protobuf codec, which also takes a response. It has the same name on the wire.
+// codec is the codec of package messages, which also takes a response. It has the same name on the wire.
 type codec struct{ encoding.CodecV2 }
 
-func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+func newCodec() encoding.CodecV2 { return codec{messages.Codec()} }
 
 // Marshal implements encoding.CodecV2. The items are shared and never freed: mem.SliceBuffer does not count references.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -1,12 +1,16 @@
 package kds
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // TestResponses: what the codec writes by hand is the message that Protobuf would have written.
@@ -49,5 +53,13 @@ func TestResponses(t *testing.T) {
 				t.Errorf("%d bytes in %d", len(rest), cap(rest))
 			}
 		})
+	}
+}
+
+// TestDenseMessagesAreRefused: five million empty resources in ten MiB are refused before they are decoded.
+func TestDenseMessagesAreRefused(t *testing.T) {
+	dense := mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x12\x00", MaxMessageSize/2))}
+	if err := newCodec().Unmarshal(dense, &discovery.DeltaDiscoveryResponse{}); !errors.Is(err, messages.ErrDense) {
+		t.Errorf("%v", err)
 	}
 }

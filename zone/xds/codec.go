@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that ours stands in front of
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // grpcBuffers is up to which size gRPC's own buffers fit. Its next are of 1 MiB, and each message clears all of one.
@@ -15,10 +16,10 @@ const grpcBuffers = 32 << 10
 // buffers are for the messages of a proxy that has many policies or listeners.
 var buffers = mem.NewTieredBufferPool(64<<10, 128<<10, 256<<10, 512<<10, 1<<20)
 
-// codec is the protobuf codec with buffers that fit. It has the same name on the wire.
+// codec is the codec of package messages with buffers that fit. It has the same name on the wire.
 type codec struct{ encoding.CodecV2 }
 
-func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+func newCodec() encoding.CodecV2 { return codec{messages.Codec()} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

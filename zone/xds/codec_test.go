@@ -2,11 +2,15 @@ package xds
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // TestCodec: messages of all sizes are what protobuf makes of them, also in buffers that others used before.
@@ -31,5 +35,13 @@ func TestCodec(t *testing.T) {
 	}
 	if _, err := c.Marshal(&discovery.DeltaDiscoveryResponse{Nonce: "\xff" + strings.Repeat("n", grpcBuffers)}); err == nil {
 		t.Error("invalid UTF-8 is encoded")
+	}
+}
+
+// TestDenseMessagesAreRefused: two million empty names in a request are refused before they are decoded.
+func TestDenseMessagesAreRefused(t *testing.T) {
+	dense := mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x1a\x00", maxRequest/2))}
+	if err := newCodec().Unmarshal(dense, &discovery.DiscoveryRequest{}); !errors.Is(err, messages.ErrDense) {
+		t.Errorf("%v", err)
 	}
 }
