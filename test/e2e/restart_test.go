@@ -125,6 +125,11 @@ func (r *restart) connect() {
 	}
 	r.all("to have all", func(_ int, p *peer.Proxy) bool { return p.Complete() })
 	r.know("of-", func(int) bool { return true })
+	// Routes are asked for by who connects again: here for the first time.
+	for _, p := range r.proxies {
+		r.must(p.Reconnect(r.t.Context()))
+	}
+	r.answered()
 }
 
 // restarted starts the zone and has the proxies come back, and returns how long after that all were answered.

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -47,8 +48,11 @@ func (p *Proxy) keep(t string, changed map[string]held, removed []string) {
 		p.came = append(p.came, "-"+name)
 	}
 	for name, one := range changed {
+		asked := t == routeType && bytes.Equal(p.have[t][name].raw, one.raw) // Reconnect asks for the same again
 		p.have[t][name] = one
-		p.came = append(p.came, name)
+		if !asked {
+			p.came = append(p.came, name)
+		}
 	}
 }
 

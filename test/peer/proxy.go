@@ -160,8 +160,7 @@ func (p *Proxy) node() *corev3.Node {
 // asker asks for resources of a type, unless the stream has asked for the same before: all where no names are given.
 type asker func(t string, names ...string) error
 
-// askFirst asks for clusters and listeners. Again: the proxy says what it has, and asks for routes last, of which there are none: the answer
-// comes after all others.
+// askFirst asks for clusters and listeners. Again: the proxy says what it has, and asks for routes last: the answer comes after all others.
 func (p *Proxy) askFirst(again bool, ask asker) error {
 	first := []string{ClusterType, ListenerType}
 	if again {
@@ -204,7 +203,10 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 		}
 		request := &discovery.DeltaDiscoveryRequest{Node: p.node(), TypeUrl: t}
 		if asked[t] == nil {
-			asked[t], request.InitialResourceVersions = map[string]bool{}, p.versionsOf(t)
+			asked[t] = map[string]bool{}
+			if t != routeType { // so that there is an answer
+				request.InitialResourceVersions = p.versionsOf(t)
+			}
 		}
 		for _, name := range names {
 			if !asked[t][name] {
