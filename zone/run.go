@@ -142,7 +142,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 
-	keeper := secrets.NewKeeper(durable, memberships.box)
+	keeper, fields := secrets.NewKeeper(durable, memberships.box), secrets.NewFields(memberships.box)
 	sinks, err := cfg.sinks()
 	if err != nil {
 		return err
@@ -154,7 +154,6 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 	held := openHoldings(cfg, memberships.box, diagnostics)
 	defer held.Close() // when nobody is given anything any more
-	fields := secrets.NewFields(memberships.box)
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
 	proxies := xds.New(xds.Config{
 		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
