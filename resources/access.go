@@ -1,62 +1,64 @@
 package resources
 
-// Verbs of an AccessRule: what may be done with the things that the rule names.
+// Verbs of an AccessRule: the actions that the rule permits on the things that it names.
 const (
 	VerbRead = "read"
-	// VerbReadSecret shows the secrets in a resource, of which others see a hash. It needs VerbRead too.
+	// VerbReadSecret shows the secrets in a resource. Without it, the caller sees a hash. It needs VerbRead too.
 	VerbReadSecret = "read-secret"
 	VerbCreate     = "create"
 	VerbUpdate     = "update"
 	VerbDelete     = "delete"
-	// VerbAssign gives a Dataplane an identity: AccessServiceAccount or AccessWorkload. Source: seed 003, "TrafficTarget".
+	// VerbAssign gives a Dataplane an identity: AccessServiceAccount or AccessWorkload. Source: seed 003,
+	// "TrafficTarget".
 	VerbAssign = "assign"
-	// VerbSign has the zone sign the identity of a Dataplane for whoever asks.
+	// VerbSign lets the caller request that the zone sign the identity of a Dataplane.
 	VerbSign = "sign"
 	// VerbIssue makes a token: AccessUserToken and AccessUserGroup, AccessDataplaneToken, AccessZoneToken.
 	VerbIssue = "issue"
 	// VerbRotate replaces and retires signing keys and authorities: AccessKey.
 	VerbRotate = "rotate"
-	// VerbRevoke takes credentials back.
+	// VerbRevoke revokes credentials.
 	VerbRevoke = "revoke"
-	// VerbEnable lets a zone take part again, VerbDisable stops it.
+	// VerbEnable lets a zone take part again. VerbDisable stops it.
 	VerbEnable  = "enable"
 	VerbDisable = "disable"
-	// VerbAcceptDeletes lets a held removal go on, VerbResync compares everything with a zone.
+	// VerbAcceptDeletes releases held deletions. VerbResync compares all resources with a zone.
 	VerbAcceptDeletes = "accept-deletes"
 	VerbResync        = "resync"
-	// VerbBackUp copies everything that the server keeps, its secrets sealed: AccessServer.
+	// VerbBackUp copies all data of the server, with secrets sealed: AccessServer.
 	VerbBackUp = "back-up"
 )
 
 // AccessAny stands for every verb, type, mesh, namespace or name.
 const AccessAny = "*"
 
-// Things that permissions are about and that are no resources.
+// Things that permissions can name and that are not resources.
 const (
 	AccessServiceAccount = "ServiceAccount"
 	AccessWorkload       = "Workload"
 	AccessUserToken      = "UserToken"
 	// AccessUserGroup is a group that an issued user token puts its user into.
 	AccessUserGroup = "UserGroup"
-	// AccessUserCertificate is a client certificate of a user; its name is its serial number.
+	// AccessUserCertificate is a client certificate of a user. Its name is its serial number.
 	AccessUserCertificate = "UserCertificate"
 	AccessDataplaneToken  = "DataplaneToken"
 	AccessZoneToken       = "ZoneToken"
 	AccessKey             = "Key"
 	AccessAuditLog        = "AuditLog"
-	// AccessSecret is a secret that resources refer to by name; it is written and listed, and never read.
+	// AccessSecret is a secret that resources refer to by name. It can be written and listed, but not read.
 	AccessSecret = "Secret"
-	// AccessServer is the server as a whole: its answers about everything.
+	// AccessServer is the server as a whole, such as its data and its state.
 	AccessServer = "Server"
 )
 
-// AccessVerbs returns all verbs. The slice is the caller's.
+// AccessVerbs returns all verbs. The caller owns the slice.
 func AccessVerbs() []string {
 	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue, VerbRotate, VerbRevoke,
 		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbBackUp}
 }
 
-// AccessThings returns what permissions can be about besides the types of the registry. The slice is the caller's.
+// AccessThings returns the things that permissions can name besides the types of the registry. The caller owns the
+// slice.
 func AccessThings() []string {
 	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessUserCertificate, AccessDataplaneToken,
 		AccessZoneToken, AccessKey, AccessAuditLog, AccessSecret, AccessServer}
@@ -67,8 +69,8 @@ type AccessRole struct {
 	Rules []AccessRule `json:"rules,omitempty"`
 }
 
-// AccessRule permits every combination of what its lists name. Meshes, namespaces and names that are absent mean all of
-// them.
+// AccessRule permits every combination of the values in its lists. If Meshes, Namespaces or Names is absent, the rule
+// permits all of them.
 type AccessRule struct {
 	Verbs []string `json:"verbs,omitempty"`
 	// Types are names of the registry or of AccessThings.
@@ -92,13 +94,13 @@ const (
 	SubjectGroup = "Group"
 )
 
-// AccessSubject is a user, or everybody in a group.
+// AccessSubject is a user, or all members of a group.
 type AccessSubject struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
 }
 
-// The built-in roles: they are there on every server and cannot be changed.
+// The built-in roles. They exist on every server and cannot be changed.
 const (
 	RoleAdmin  = "admin"
 	RoleViewer = "viewer"

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestBrokenDocuments reads each document of testdata/broken.txtar and compares the problems with the file of the same name
-// that ends in `.problems`.
+// TestBrokenDocuments reads each document of testdata/broken.txtar and compares the problems with the file of the same
+// name that ends in `.problems`.
 func TestBrokenDocuments(t *testing.T) {
 	const file = "testdata/broken.txtar"
 	archive, err := txtar.ParseFile(file)
@@ -50,7 +50,7 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 }
 
-// problems decodes and validates a body and returns what is wrong with it; it fails the test when nothing is.
+// problems decodes and validates a body and returns its problems. It fails the test if there are none.
 func problems(t *testing.T, body []byte) []string {
 	t.Helper()
 	home := resources.Home{Zone: "zone-1", Alone: true}

@@ -5,33 +5,33 @@ import (
 	"fmt"
 )
 
-// Condition is one thing that holds for a resource and that its writer should know, as servers show it in
-// `status.conditions`. Conditions are computed when a resource is read; nothing of them is stored.
+// Condition is a statement about a resource for its author. Servers show conditions in `status.conditions`. They
+// compute conditions when a resource is read and never store them.
 type Condition struct {
-	// Type names what the condition is about, in one word: a value of the constants below.
+	// Type names the subject of the condition in one word: one of the constants below.
 	Type string `json:"type"`
-	// Status is one of True, False and Unknown.
+	// Status is True, False or Unknown.
 	Status string `json:"status"`
-	// Reason is one word for programs, Message a text for people.
+	// Reason is one word for programs. Message is a text for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
 // Types of conditions.
 const (
-	// ConditionAccepted is False where a part of a resource takes no effect, as it is written.
+	// ConditionAccepted is False if a part of the resource has no effect as written.
 	ConditionAccepted = "Accepted"
-	// ConditionResolvedRefs is False where a reference means nothing, or more than one thing.
+	// ConditionResolvedRefs is False if a reference matches nothing, or is ambiguous.
 	ConditionResolvedRefs = "ResolvedRefs"
-	// ConditionSynced is False where a peer refused the resource.
+	// ConditionSynced is False if a peer refused the resource.
 	ConditionSynced = "Synced"
-	// ConditionDeletionsHeld is True for a Zone that holds removals which the global's list would bring about.
+	// ConditionDeletionsHeld is True for a Zone that holds deletions which the global's list would cause.
 	ConditionDeletionsHeld = "DeletionsHeld"
-	// ConditionReady is True for a MeshIdentity that gives identities in this zone, ConditionMeshTrustCreated where the zone
-	// publishes who signs them.
+	// ConditionReady is True for a MeshIdentity that issues identities in this zone. ConditionMeshTrustCreated is True
+	// if the zone publishes the authorities that sign them.
 	ConditionReady            = "Ready"
 	ConditionMeshTrustCreated = "MeshTrustCreated"
-	// ConditionCloned is True for a Zone as which two servers take turns.
+	// ConditionCloned is True for a Zone whose identity two servers use in turns.
 	ConditionCloned = "Cloned"
 )
 
@@ -42,8 +42,8 @@ const (
 	ConditionUnknown = "Unknown"
 )
 
-// WithConditions returns r with conditions added to those of its status; r itself when there are none. It fails when the
-// status that r has is not an object with a list of conditions.
+// WithConditions returns r with conditions appended to those in its status, or r itself if there are none. It fails if
+// the status of r is not an object with a list of conditions.
 func WithConditions(r *Resource, conditions []Condition) (*Resource, error) {
 	if len(conditions) == 0 {
 		return r, nil

@@ -2,14 +2,15 @@ package resources
 
 import "reflect"
 
-// confKey names a place for a conf: the `default` of `to`, of `from`, of `rules` ("rule"), or the `rules` of a route.
+// confKey names the place of a conf: the `default` of `to`, of `from` or of `rules` ("rule"), or the `rules` of a
+// route.
 type confKey struct {
 	policy Type
 	place  string
 }
 
-// confTypes are the confs whose fields are checked when a user writes them. The confs of other policies are opaque: any
-// JSON object.
+// confTypes lists the confs whose fields are checked when a user writes them. The confs of other policies are opaque:
+// any JSON object.
 var confTypes = map[confKey]reflect.Type{
 	{TypeMeshTrafficPermission, "rule"}: reflect.TypeFor[PermissionConf](),
 	{TypeMeshTrafficPermission, "from"}: reflect.TypeFor[PermissionAction](),
@@ -24,8 +25,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshTCPRoute, "routes"}:        reflect.TypeFor[[]TCPRouteRule](),
 }
 
-// TimeoutConf is the `default` of a MeshTimeout. Durations are Go duration strings.
-// Source: kuma-wire, section 4.
+// TimeoutConf is the `default` of a MeshTimeout, in Kuma's format. Durations are Go duration strings.
 type TimeoutConf struct {
 	ConnectionTimeout *string      `json:"connectionTimeout,omitempty"`
 	IdleTimeout       *string      `json:"idleTimeout,omitempty"`

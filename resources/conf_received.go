@@ -7,13 +7,13 @@ type RateLimitConf struct {
 	Local *LocalRateLimit `json:"local,omitempty"`
 }
 
-// LocalRateLimit is counted by each proxy for itself.
+// LocalRateLimit is a limit that each proxy counts for itself.
 type LocalRateLimit struct {
 	HTTP *HTTPRateLimit `json:"http,omitempty"`
 	TCP  *TCPRateLimit  `json:"tcp,omitempty"`
 }
 
-// HTTPRateLimit limits requests. Disabled takes back what a less specific policy limits.
+// HTTPRateLimit limits requests. Disabled removes the limit of a less specific policy.
 type HTTPRateLimit struct {
 	Disabled    *bool        `json:"disabled,omitempty"`
 	RequestRate *Rate        `json:"requestRate,omitempty"`
@@ -26,19 +26,19 @@ type TCPRateLimit struct {
 	ConnectionRate *Rate `json:"connectionRate,omitempty"`
 }
 
-// Rate is Num in each Interval, which is a Go duration string of at least 50 ms.
+// Rate allows Num per Interval. Interval is a Go duration string of at least 50 ms.
 type Rate struct {
 	Num      *uint32 `json:"num,omitempty"`
 	Interval *string `json:"interval,omitempty"`
 }
 
-// OnRateLimit says how a request over the limit is answered: by default with 429.
+// OnRateLimit configures the response to a request over the limit. The default status is 429.
 type OnRateLimit struct {
 	Status  *uint32           `json:"status,omitempty"`
 	Headers *RateLimitHeaders `json:"headers,omitempty"`
 }
 
-// RateLimitHeaders are headers of the answer to a request over the limit.
+// RateLimitHeaders are headers of the response to a request over the limit.
 type RateLimitHeaders struct {
 	Set []RateLimitHeader `json:"set,omitempty"`
 	Add []RateLimitHeader `json:"add,omitempty"`
@@ -55,26 +55,27 @@ type FaultInjectionConf struct {
 	HTTP []Fault `json:"http,omitempty"`
 }
 
-// Fault is what goes wrong. Percentages are numbers from 0 to 100, in quotes where they are not whole: 5 or "2.5".
+// Fault describes the injected fault. Percentages are numbers from 0 to 100. Fractions are quoted: 5 or "2.5".
 type Fault struct {
 	Abort             *FaultAbort     `json:"abort,omitempty"`
 	Delay             *FaultDelay     `json:"delay,omitempty"`
 	ResponseBandwidth *FaultBandwidth `json:"responseBandwidth,omitempty"`
 }
 
-// FaultAbort answers in the application's place.
+// FaultAbort responds in place of the application.
 type FaultAbort struct {
 	HTTPStatus *uint32         `json:"httpStatus,omitempty"`
 	Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`
 }
 
-// FaultDelay holds a request back for Value, a Go duration string.
+// FaultDelay delays a request by Value, a Go duration string.
 type FaultDelay struct {
 	Value      *string         `json:"value,omitempty"`
 	Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`
 }
 
-// FaultBandwidth slows the answer's body down to Limit: a number and one of bps, kbps, Mbps and Gbps, bits a second.
+// FaultBandwidth limits the bandwidth of the response body to Limit: a number and one of bps, kbps, Mbps and Gbps (bits
+// per second).
 type FaultBandwidth struct {
 	Limit      *string         `json:"limit,omitempty"`
 	Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`

@@ -14,25 +14,26 @@ import (
 type Format uint8
 
 const (
-	// AnyFormat is JSON where the text is JSON, otherwise YAML.
+	// AnyFormat is JSON if the text parses as JSON, otherwise YAML.
 	AnyFormat Format = iota
-	// FormatJSON is one or more JSON objects, one after another.
+	// FormatJSON is one or more concatenated JSON objects.
 	FormatJSON
 	// FormatYAML is one or more YAML documents.
 	FormatYAML
 )
 
-// DecodeOptions change how bodies are read; the zero value is right for files.
+// DecodeOptions controls how bodies are read. The zero value is right for files.
 type DecodeOptions struct {
 	Format Format
-	// Lists: a body that is one list stands for the documents in it.
+	// Lists allows a body that is one list. Its items are the documents.
 	Lists bool
 }
 
-// DecodeDocuments reads the resources of a body: one or more documents, each in Universal or in Kubernetes form, at most
-// MaxDocumentBytes in all. Empty documents are left out. Labels are as the user gave them; computed ones are Home's to
-// add. What servers add to resources (kri, times, status, snis) is ignored. An unknown field, a value of the wrong kind
-// and a syntax error are problems of a *DocumentsError, with their path and line; then no resource is returned.
+// DecodeDocuments reads the resources of a body: one or more documents, each in Universal or Kubernetes form, at most
+// MaxDocumentBytes in total. It skips empty documents. Labels are those that the user wrote; Home adds the computed
+// ones. Fields that servers add (kri, times, status, snis) are ignored. If a document has an unknown field, a value of
+// the wrong kind or a syntax error, DecodeDocuments returns no resources and a *DocumentsError that lists each problem
+// with its path and line.
 func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
 	docs, err := parseDocuments(data, o.Format)
 	if err != nil {
@@ -98,7 +99,7 @@ func bodyError(line int, reason string) error {
 	return &DocumentsError{Invalid: []*InvalidError{{Problems: []FieldProblem{problem}}}}
 }
 
-// decodeDocument reads one document of either form.
+// decodeDocument reads one document in either form.
 func decodeDocument(doc *node) (*Resource, *InvalidError) {
 	c := &strict{}
 	if doc.kind != objectNode {
@@ -121,7 +122,7 @@ func decodeDocument(doc *node) (*Resource, *InvalidError) {
 	return &Resource{Key: h.key, Labels: h.labels, Spec: spec}, nil
 }
 
-// decodeSpec checks the spec and brings it into the form that is stored.
+// decodeSpec checks the spec and converts it to the stored form.
 func decodeSpec(c *strict, h *header) *Spec {
 	before := len(c.problems)
 	at := (*fieldPath)(nil)

@@ -1,4 +1,4 @@
-// Package resources is Causeway's model: what a resource is, which types there are, how resources are named (KRI),
-// labelled, decoded, validated and given a role. It knows nothing of stores, servers or streams; everything in it is
-// a value or a pure function, and a Resource handed out is never changed.
+// Package resources is Causeway's model: resources, their types, and how they are named (KRI), labelled, decoded,
+// validated and assigned a role. It does not depend on stores, servers or streams. Everything in it is a value or a
+// pure function, and no code changes a Resource after it has been handed out.
 package resources

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// EditReferences calls edit for each reference by name, in `to`, to a real resource, and returns the edited spec. at is the
-// reference's place, `to[0].targetRef`, and ref its fields, which edit may change.
+// EditReferences calls edit for each reference in `to` that names a resource, and returns the edited spec. at is the
+// place of the reference, such as `to[0].targetRef`. ref holds its fields, which edit may change.
 func EditReferences(r *Resource, edit func(at string, ref map[string]any)) (*Spec, error) {
 	dec := json.NewDecoder(bytes.NewReader(r.Spec.JSON()))
 	dec.UseNumber()
@@ -35,7 +35,7 @@ func EditReferences(r *Resource, edit func(at string, ref map[string]any)) (*Spe
 	return NewSpec(r.Type, raw)
 }
 
-// eachBackend visits the backends of a route's rule, those that requests are mirrored to among them.
+// eachBackend visits the backends of a route's rule, including the backends of mirrored requests.
 func eachBackend(conf map[string]any, at string, edit func(string, map[string]any)) {
 	EachObject(conf["backendRefs"], at+".backendRefs", func(at string, ref map[string]any) {
 		if realReference(ref, true) {
@@ -53,7 +53,7 @@ func eachBackend(conf map[string]any, at string, edit func(string, map[string]an
 	})
 }
 
-// EachObject calls visit for each object of a list, with its place.
+// EachObject calls visit for each object in a list, with its place.
 func EachObject(v any, at string, visit func(at string, o map[string]any)) {
 	items, _ := v.([]any)
 	for i, item := range items {
@@ -63,8 +63,8 @@ func EachObject(v any, at string, visit func(at string, o map[string]any)) {
 	}
 }
 
-// realReference reports whether ref names a resource, rather than labels, tags or a service of the older kind: those
-// have underscores in their names, and as backends neither port, section nor namespace (kuma-wire, "Common pieces").
+// realReference reports whether ref names a resource, rather than labels, tags or a legacy service. Names of legacy
+// services contain underscores, and as backends they have no port, section or namespace, as in Kuma's KDS.
 func realReference(ref map[string]any, backend bool) bool {
 	name := text(ref["name"])
 	if name == "" || ref["labels"] != nil || strings.Contains(name, "_") {
@@ -80,8 +80,8 @@ func realReference(ref map[string]any, backend bool) bool {
 	return false
 }
 
-// AsWritten returns a policy with its references as its writer wrote them, and without the label that keeps them; r itself where
-// none was rewritten.
+// AsWritten returns a policy with its references as its author wrote them, and without the label that preserves them.
+// If no reference was rewritten, it returns r itself.
 func AsWritten(r *Resource) (*Resource, error) {
 	written, err := WrittenReferences(r)
 	if err != nil || written == nil {
@@ -102,7 +102,7 @@ func AsWritten(r *Resource) (*Resource, error) {
 	return r, nil
 }
 
-// SetNamespace sets the namespace of a reference; an empty one is left out.
+// SetNamespace sets the namespace of a reference, or removes it if namespace is empty.
 func SetNamespace(ref map[string]any, namespace string) {
 	if namespace == "" {
 		delete(ref, "namespace")

@@ -13,8 +13,8 @@ import (
 )
 
 // AppendUniversal appends r in Universal form as JSON without white space: type, mesh, name, namespace, times, labels,
-// kri, then `spec` and `status`, or the spec's fields at the top level where the type's codec is Protobuf.
-// Source: kuma-wire, section 8.1; `namespace` is an addition.
+// kri, then `spec` and `status`, or the spec's fields at the top level if the type's codec is Protobuf. This is the
+// form of Kuma's HTTP API, with `namespace` added.
 func AppendUniversal(dst []byte, r *Resource) []byte {
 	o := objectWriter{dst: AppendMeta(append(dst, '{'), r, string(r.Type))}
 	if r.Descriptor().Codec == JSON {
@@ -28,8 +28,8 @@ func AppendUniversal(dst []byte, r *Resource) []byte {
 	return append(o.dst, '}')
 }
 
-// AppendMeta appends what stands around the spec of r in Universal form, under the given type and without braces. dst must
-// end in an opening brace.
+// AppendMeta appends the fields around the spec of r in Universal form, with the given type and without braces. dst
+// must end in an opening brace.
 func AppendMeta(dst []byte, r *Resource, shownType string) []byte {
 	o := objectWriter{dst: dst}
 	o.text("type", shownType)
@@ -97,7 +97,7 @@ func (o *objectWriter) optional(name, value string) {
 	}
 }
 
-// time leaves out the zero time: what was never stored has none.
+// time omits the zero time, which a resource has before it is stored.
 func (o *objectWriter) time(name string, t time.Time) {
 	if t.IsZero() {
 		return
@@ -124,7 +124,7 @@ func (o *objectWriter) labels(name string, labels map[string]string) {
 	o.dst = append(inner.dst, '}')
 }
 
-// EncodeYAML turns JSON, for example AppendUniversal's, into one YAML document. Members keep their order.
+// EncodeYAML converts JSON, for example from AppendUniversal, to one YAML document. Members keep their order.
 func EncodeYAML(raw []byte) ([]byte, error) {
 	docs, err := parseJSON(raw)
 	if err != nil {
@@ -142,7 +142,7 @@ func EncodeYAML(raw []byte) ([]byte, error) {
 	return printing.YAML(out.Bytes()), err
 }
 
-// yamlString quotes what has characters that are not to be shown, so that they can be escaped.
+// yamlString quotes text that contains unprintable characters, so that YAML escapes them.
 func yamlString(text string) *yaml.Node {
 	y := &yaml.Node{}
 	if y.SetString(text); !printing.Safe(text) {
@@ -151,7 +151,7 @@ func yamlString(text string) *yaml.Node {
 	return y
 }
 
-// yaml returns n as a node of the YAML package, which quotes strings that would read as something else.
+// yaml returns n as a node of the YAML package, which quotes strings that YAML would otherwise read as another kind.
 func (n *node) yaml() *yaml.Node {
 	switch n.kind {
 	case nullNode:
@@ -178,7 +178,7 @@ func (n *node) yaml() *yaml.Node {
 	}
 }
 
-// Indent returns JSON as the HTTP API shows it: one space a level, and a line break at the end.
+// Indent returns JSON as the HTTP API shows it: one space per level, and a line break at the end.
 func Indent(raw []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(raw) * 2)

@@ -2,8 +2,9 @@ package resources
 
 import "fmt"
 
-// enforced says which lists of a policy configure proxies in this version; a type that is not here configures none. What a server says
-// of policies (rollout status, inspect, warnings) goes by this table; a test of zone/xds holds it against what proxies are sent.
+// enforced maps a policy type to the lists that configure proxies in this version. A type without an entry configures
+// none. Rollout status, inspect and warnings use this table. A test in zone/xds compares it with the configuration that
+// proxies receive.
 var enforced = map[Type]PolicyShape{
 	TypeMeshTrafficPermission: {From: true, Rules: true},
 	TypeMeshHTTPRoute:         {To: true},
@@ -18,8 +19,8 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
-// Unenforced says of which parts of a policy this version makes nothing, and whether those are all that it has. Of what is no policy,
-// and of what does not decode, it says nothing.
+// Unenforced returns the parts of a policy that have no effect in this version, and reports whether the policy has no
+// other parts. It returns nothing for a resource that is not a policy or does not decode.
 func Unenforced(r *Resource) (parts []string, all bool) {
 	d := r.Descriptor()
 	if d.Policy == nil {

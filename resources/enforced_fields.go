@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// confFields says of which fields of a conf this version makes something, for the types whose confs are stored with whatever fields they
-// have. A field of an object stands behind its object's and a dot, one of a list's items behind []; below a * is anything. A test of
-// zone/xds holds it against what is read there and what proxies are sent.
+// confFields lists the fields of a conf that have an effect in this version, for types whose confs are stored with all
+// fields. A dot separates the field of an object from the object, [] precedes a field of a list's items, and * stands
+// for everything below it. A test in zone/xds compares it with the fields that zone/xds reads and with the
+// configuration that proxies receive.
 var confFields = map[Type]confField{
 	TypeMeshRetry: fieldsOf("tcp.maxConnectAttempt", retryFields("http"), retryFields("grpc")),
 	TypeMeshCircuitBreaker: fieldsOf(
@@ -40,7 +41,7 @@ var confFields = map[Type]confField{
 	),
 }
 
-// retryFields are those of the requests of a protocol, in lines.
+// retryFields returns the retry fields of a protocol, one per line.
 func retryFields(protocol string) string {
 	var out []string
 	for _, name := range []string{
@@ -54,10 +55,10 @@ func retryFields(protocol string) string {
 	return strings.Join(out, "\n")
 }
 
-// confField is a tree of fields; one without any below it is taken with all that it has.
+// confField is a tree of fields. A field without children includes everything below it.
 type confField map[string]confField
 
-// fieldsOf reads lines of paths.
+// fieldsOf parses lines of paths.
 func fieldsOf(lines ...string) confField {
 	root := confField{}
 	for _, path := range strings.Split(strings.Join(lines, "\n"), "\n") {
@@ -75,8 +76,8 @@ func fieldsOf(lines ...string) confField {
 	return root
 }
 
-// ConfFields lists the fields of a type's confs that configure proxies in this version, in order: `http.numRetries`. It is empty for types
-// whose confs have no other fields.
+// ConfFields lists the fields of a type's confs that configure proxies in this version, in order, such as
+// `http.numRetries`. It is empty for types whose confs have no other fields.
 func ConfFields(t Type) []string { return confFields[t].paths("") }
 
 func (f confField) paths(at string) (out []string) {
@@ -90,13 +91,13 @@ func (f confField) paths(at string) (out []string) {
 	return out
 }
 
-// leftOut is what of a conf no proxy makes anything of, and whether it makes something of the rest.
+// leftOut holds the fields of a conf that have no effect on proxies, and whether the rest has one.
 type leftOut struct {
 	parts []string
 	taken bool
 }
 
-// look walks through a conf's JSON. Names of fields are read in any case, as by what decodes them.
+// look walks the JSON of a conf. Field names are case-insensitive, as they are in the decoder.
 func (o *leftOut) look(value any, known confField, at *fieldPath) {
 	switch v := value.(type) {
 	case []any:
@@ -132,7 +133,7 @@ func (f confField) of(name string) (confField, bool) {
 	return nil, false
 }
 
-// leftOutOfTo looks at the items of a policy's `to` of which the type is one that proxies are configured by.
+// leftOutOfTo checks the items of `to` in a policy whose type configures proxies.
 func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
 	known := confFields[t]
 	for i := range items {
@@ -146,7 +147,7 @@ func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
 		}
 		var value any
 		if known == nil || json.Unmarshal(conf, &value) != nil || isEmpty(value) {
-			out.taken = true // its shape has no other fields, or there is nothing in it
+			out.taken = true // its shape has no other fields, or it is empty
 			continue
 		}
 		out.look(value, known, at)
@@ -154,7 +155,7 @@ func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
 	return out
 }
 
-// isEmpty: there is no field that could be left out.
+// isEmpty reports whether value has no field that could be without effect.
 func isEmpty(value any) bool {
 	fields, ok := value.(map[string]any)
 	return ok && len(fields) == 0
@@ -177,7 +178,7 @@ var receivedFields = map[Type]confField{
 // ReceivedFields is ConfFields for the confs of `from`, `rules` and `default`.
 func ReceivedFields(t Type) []string { return receivedFields[t].paths("") }
 
-// leftOutOfReceived looks at the confs of one of a policy's lists for what inbounds receive.
+// leftOutOfReceived checks the confs in one of the policy's lists for inbound traffic.
 func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	known := receivedFields[t]
 	look := func(conf json.RawMessage, at *fieldPath) {

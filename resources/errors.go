@@ -6,24 +6,25 @@ import (
 	"strings"
 )
 
-// ErrUnknownType is wrapped by errors about a type that the registry does not know.
+// ErrUnknownType reports that the registry does not know a type. Other errors wrap it.
 var ErrUnknownType = errors.New("unknown resource type")
 
-// FieldProblem says what is wrong with one field and what would be right.
+// FieldProblem describes the problem of one field and how to correct it.
 type FieldProblem struct {
-	// Field is a path as in the document: `spec.rules[0].default.allow[1].spiffeId.value`.
+	// Field is the path in the document: `spec.rules[0].default.allow[1].spiffeId.value`.
 	Field string
-	// Reason is lower-case and says what would be right.
+	// Reason is lower-case and says how to correct the field.
 	Reason string
-	// Line is where the field stands in its document, or zero.
+	// Line is the line of the field in its document, or zero if it is unknown.
 	Line int
 }
 
-// InvalidError is what Decode and Validate return for a resource that must not be stored. It lists every problem found.
+// InvalidError reports that a resource must not be stored. Decoding and validation return it with every problem they
+// found.
 type InvalidError struct {
 	Key      Key
 	Problems []FieldProblem
-	// Document is the place of the resource in its body, the first being 1, or zero when it is not known.
+	// Document is the position of the resource in its body, counted from 1, or zero if it is unknown.
 	Document int
 }
 
@@ -35,7 +36,7 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s is not valid: %s", e.Subject(), strings.Join(parts, "; "))
 }
 
-// Subject names what is not valid: the resource as far as it is known, and its document where there are several.
+// Subject names the invalid resource as far as it is known, and its document if there are several.
 func (e *InvalidError) Subject() string {
 	switch key := shorten(strings.TrimSpace(e.Key.String())); {
 	case key == "":
@@ -47,10 +48,10 @@ func (e *InvalidError) Subject() string {
 	}
 }
 
-// String is `field: reason (line 7)`.
+// String returns `field: reason (line 7)`.
 func (p FieldProblem) String() string { return p.Field + ": " + p.ReasonAt() }
 
-// ReasonAt is the reason, with the line where it is known.
+// ReasonAt returns the reason, with the line if it is known.
 func (p FieldProblem) ReasonAt() string {
 	if p.Line == 0 {
 		return p.Reason
@@ -58,8 +59,7 @@ func (p FieldProblem) ReasonAt() string {
 	return fmt.Sprintf("%s (line %d)", p.Reason, p.Line)
 }
 
-// DocumentsError is what DecodeDocuments returns for a body of which nothing may be stored: one InvalidError for each
-// bad document.
+// DocumentsError reports that nothing in a body may be stored. It holds one InvalidError per invalid document.
 type DocumentsError struct {
 	Invalid []*InvalidError
 }

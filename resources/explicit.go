@@ -2,10 +2,10 @@ package resources
 
 import "encoding/json"
 
-// Explicit returns r with what its spec leaves unsaid written out, as matching reads it: `spec.default` as one item of
-// rules, empty references as Mesh or, for policies that reach their own zone and namespace only, as those proxies, and an
-// empty namespace in `to` as the policy's own. Resources that are not policies are returned as they are. The stored
-// form stays what the user wrote (design, section 2; seed 004, "Sugar").
+// Explicit returns r with the defaults of its spec written out, as matching reads it: `spec.default` becomes one item
+// of rules. An empty reference becomes Mesh or, in a policy that reaches only its own zone and namespace, those
+// proxies. An empty namespace in `to` becomes the policy's own. Resources that are not policies are returned unchanged.
+// The stored form stays as the user wrote it. Source: seed 004, "Sugar".
 func Explicit(r *Resource, systemNamespace string) (*Resource, error) {
 	shape := r.Descriptor().Policy
 	if shape == nil {
@@ -22,7 +22,7 @@ func Explicit(r *Resource, systemNamespace string) (*Resource, error) {
 		p.Rules, p.Default = p.EffectiveRules(), json.RawMessage(nil)
 	}
 	var namespaces *implied
-	if role != RoleSystem && !r.isCopy() { // a system policy's names are looked up everywhere, a copy's are settled already
+	if role != RoleSystem && !r.isCopy() { // a system policy's names match any namespace; a copy's are already resolved
 		namespaces = &implied{own: r.HomeNamespace(), system: systemNamespace}
 	}
 	p.To = explicitTo(p.To, namespaces)
@@ -54,13 +54,13 @@ func explicitTarget(ref *TargetRef, r *Resource, role Role) *TargetRef {
 	if zone := r.Zone(); zone != "" {
 		own[LabelZone] = zone
 	}
-	if ref != nil && len(ref.ProxyTypes) > 0 { // which only Mesh and MeshSubset may have
+	if ref != nil && len(ref.ProxyTypes) > 0 { // only Mesh and MeshSubset may have proxyTypes
 		return &TargetRef{Kind: KindMeshSubset, Tags: own, ProxyTypes: ref.ProxyTypes}
 	}
 	return &TargetRef{Kind: KindDataplane, Labels: own}
 }
 
-// explicitTo writes out the references of `to`; without namespaces, the names in them are left as they are.
+// explicitTo writes out the references of `to`. If namespaces is nil, it leaves their names unchanged.
 func explicitTo(stored []PolicyTo, namespaces *implied) []PolicyTo {
 	out := make([]PolicyTo, len(stored))
 	for i, to := range stored {
@@ -74,10 +74,10 @@ func explicitTo(stored []PolicyTo, namespaces *implied) []PolicyTo {
 	return out
 }
 
-// implied are the namespaces that a name without one means.
+// implied holds the namespaces that a name without a namespace refers to.
 type implied struct{ own, system string }
 
-// of gives that of a kind: a MeshExternalService lives in the system namespace only.
+// of returns the implied namespace of a kind. A MeshExternalService lives in the system namespace only.
 func (n *implied) of(kind string) string {
 	if kind == KindMeshExternalService {
 		return n.system

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ExternalTLS is how a MeshExternalService is reached by TLS. Source: kuma-wire, section 4.
+// ExternalTLS configures TLS to a MeshExternalService, in Kuma's format.
 type ExternalTLS struct {
 	Enabled            bool                 `json:"enabled"`
 	Version            TLSVersions          `json:"version"`
@@ -16,15 +16,15 @@ type ExternalTLS struct {
 	Verification       ExternalVerification `json:"verification"`
 }
 
-// TLSVersions are TLSAuto, TLS10 to TLS13; empty means TLSAuto.
+// TLSVersions bounds the TLS version. The values are TLSAuto and TLS10 to TLS13. Empty means TLSAuto.
 type TLSVersions struct {
 	Min string `json:"min"`
 	Max string `json:"max"`
 }
 
-// ExternalVerification says whom to believe, and who the proxy is.
+// ExternalVerification configures which authorities the proxy trusts, and the proxy's own certificate.
 type ExternalVerification struct {
-	// Mode is one of the Verify constants; empty means VerifySecured.
+	// Mode is one of the Verify constants. Empty means VerifySecured.
 	Mode            string        `json:"mode"`
 	ServerName      string        `json:"serverName"`
 	SubjectAltNames []ExternalSAN `json:"subjectAltNames"`
@@ -33,7 +33,7 @@ type ExternalVerification struct {
 	ClientKey       *DataSource   `json:"clientKey"`
 }
 
-// ExternalSAN is a name that the server's certificate may have; Type is Exact, which is the default, or Prefix.
+// ExternalSAN is a name that the server's certificate may have. Type is Exact (the default) or Prefix.
 type ExternalSAN struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
@@ -47,8 +47,8 @@ const (
 	VerifySkipAll = "SkipAll"
 )
 
-// DataSource is text in the resource itself, or where the zone that uses it finds it: a secret of the zone's, by name, or a file on its
-// machine.
+// DataSource is text in the resource itself, or a reference to a source in the zone that uses it: a named secret of the
+// zone or a file on its machine.
 type DataSource struct {
 	Secret       string      `json:"secret"`
 	File         *FileSource `json:"file"`
@@ -56,15 +56,15 @@ type DataSource struct {
 	InlineString string      `json:"inlineString"`
 }
 
-// Refers reports whether the text is not in the resource.
+// Refers reports whether the text is outside the resource.
 func (s *DataSource) Refers() bool { return s != nil && (s.Secret != "" || s.File != nil) }
 
-// Given reports whether the source says anything.
+// Given reports whether the source is set.
 func (s *DataSource) Given() bool {
 	return s != nil && (s.Refers() || s.Inline != "" || s.InlineString != "")
 }
 
-// check says what is wrong with how the source is written.
+// check returns an error if the source is malformed.
 func (s *DataSource) check() error {
 	if s == nil {
 		return nil
@@ -86,12 +86,13 @@ func (s *DataSource) check() error {
 	return nil
 }
 
-// IsSourceFile reports whether a DataSource may name a file like that: one of a folder, and no folder.
+// IsSourceFile reports whether a DataSource may name such a file: a file name without a folder.
 func IsSourceFile(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 253 && !strings.ContainsAny(name, "/\\\x00")
 }
 
-// Text returns what is in the source; that of a nil source is empty. The error of one that refers says so; that of a sealed one too.
+// Text returns the text of the source. It is empty for a nil source. A source that refers elsewhere, or is sealed, is
+// an error.
 func (s *DataSource) Text() (string, error) {
 	switch {
 	case s == nil:
@@ -112,7 +113,7 @@ func (s *DataSource) Text() (string, error) {
 	return s.InlineString, nil
 }
 
-// ChecksAuthority reports whether the server's certificate must be of one of the authorities.
+// ChecksAuthority reports whether one of the authorities must have signed the server's certificate.
 func (v *ExternalVerification) ChecksAuthority() bool { return v.Mode != VerifySkipAll }
 
 // ChecksName reports whether the server's certificate must have a certain name.
@@ -120,15 +121,16 @@ func (v *ExternalVerification) ChecksName() bool {
 	return v.Mode != VerifySkipSAN && v.Mode != VerifySkipAll
 }
 
-// ReadTLS returns how the service is reached by TLS, nil where it is reached in the clear. The error, which names the field, says why
-// no proxy can: then nobody sends to the service, rather than less safely than was asked for.
+// ReadTLS returns the TLS configuration of the service, or nil if it is reached in plain text. An error names the field
+// and the reason why no proxy can reach the service. Then no proxy sends to the service, because a connection would be
+// less secure than the resource demands.
 func (s *MeshExternalService) ReadTLS() (*ExternalTLS, error) {
 	if len(s.TLS) == 0 {
 		return nil, nil
 	}
 	out := &ExternalTLS{}
 	dec := json.NewDecoder(strings.NewReader(string(s.TLS)))
-	dec.DisallowUnknownFields() // what is not understood may ask for more
+	dec.DisallowUnknownFields() // an unknown field may demand more
 	if err := dec.Decode(out); err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
@@ -172,7 +174,8 @@ func (t *ExternalTLS) check() error {
 	return nil
 }
 
-// checkSources returns the authorities. Those have to be in the resource; the client's certificate and key can be elsewhere, or sealed.
+// checkSources returns the authorities, which must be in the resource. The client's certificate and key may be
+// elsewhere, or sealed.
 func (v *ExternalVerification) checkSources() (authority string, err error) {
 	for _, source := range []struct {
 		name string
@@ -193,7 +196,7 @@ func (v *ExternalVerification) checkSources() (authority string, err error) {
 	return authority, nil
 }
 
-// Unreachable says why no proxy can send to the service, or returns nil.
+// Unreachable returns the reason why no proxy can send to the service, or nil.
 func (s *MeshExternalService) Unreachable() error {
 	if len(s.Endpoints) == 0 {
 		return fmt.Errorf("has no endpoints")
@@ -202,10 +205,11 @@ func (s *MeshExternalService) Unreachable() error {
 	return err
 }
 
-// RefersToSources reports whether r is a MeshExternalService that names secrets or files, which can change without it.
+// RefersToSources reports whether r is a MeshExternalService that names secrets or files, which can change
+// independently of it.
 func RefersToSources(r *Resource) bool { return len(SourcesOf(r)) > 0 }
 
-// SourcesOf are the sources of a MeshExternalService that name secrets or files.
+// SourcesOf returns the sources of a MeshExternalService that name secrets or files.
 func SourcesOf(r *Resource) []*DataSource {
 	if r.Type != TypeMeshExternalService {
 		return nil

@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// Field describes one field of a type's spec, for a reference that people read.
+// Field describes one field of a type's spec, for reference documentation.
 type Field struct {
-	// Path is where the field stands in the spec: to[].targetRef.kind. [] is an item of a list, {} a value of an object whose
-	// keys are free.
+	// Path is the path of the field in the spec: to[].targetRef.kind. [] is an item of a list, {} a value of an object
+	// with free keys.
 	Path string
-	// Kind is what its value is, in words: text, true or false, a list of objects.
+	// Kind describes the kind of the value in words: text, true or false, a list of objects.
 	Kind string
-	// Limits are what else is asked of the value before it is looked at more closely: the names of an enumeration, the
-	// range of a number. Empty where there are none.
+	// Limits describes further constraints on the value, such as the names of an enumeration or the range of a number.
+	// It is empty if there are none.
 	Limits string
-	// Origin is the Go type and the field that it becomes, or the protobuf message and the field: MeshService.Ports.
+	// Origin is the Go type and field, or the protobuf message and field, that the value decodes into:
+	// MeshService.Ports.
 	Origin string
 }
 
-// Fields lists the fields of a type's spec, sorted by path at each level, parents before children; none for a type that
-// the registry does not know. They are those that a document is held against when it is decoded.
+// Fields lists the fields of a type's spec, sorted by path at each level, parents before children. It returns none for
+// a type that the registry does not know. The decoder checks documents against the same fields.
 func Fields(t Type) []Field {
 	s, ok := schemas[t]
 	if !ok {
@@ -46,7 +47,7 @@ func (s *schema) list(out []Field, path string) []Field {
 	return out
 }
 
-// kind says in words what a value of the schema is.
+// kind describes a value of the schema in words.
 func (s *schema) kind() string {
 	switch s.shape {
 	case objectShape:

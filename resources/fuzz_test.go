@@ -10,8 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// FuzzDecodeDocuments: no body makes the decoder fail in another way than by naming fields, and what it takes survives
-// encoding.
+// FuzzDecodeDocuments checks that the decoder reports every error by field, and that what it accepts survives encoding.
 func FuzzDecodeDocuments(f *testing.F) {
 	_, documents, _ := validDocuments(f)
 	for _, body := range documents {
@@ -44,7 +43,7 @@ func FuzzDecodeDocuments(f *testing.F) {
 	})
 }
 
-// FuzzParseKRI: what parses is written as it was read.
+// FuzzParseKRI checks that a parsed KRI formats to the original text.
 func FuzzParseKRI(f *testing.F) {
 	f.Add("kri_mtp_default_zone-1_team_p_http")
 	f.Add("kri_m____default_")
@@ -57,7 +56,7 @@ func FuzzParseKRI(f *testing.F) {
 	})
 }
 
-// TestKRI: names without underscores survive writing and reading.
+// TestKRI checks that names without underscores survive formatting and parsing.
 func TestKRI(t *testing.T) {
 	var shorts []string
 	for _, d := range resources.Descriptors() {

@@ -2,31 +2,31 @@ package resources
 
 import "slices"
 
-// header is what stands around a spec.
+// header holds the fields around a spec.
 type header struct {
 	key        Key
 	labels     map[string]string
 	descriptor *Descriptor
-	// spec holds the spec's fields; nested says whether they stand under "spec" or at the top level.
+	// spec holds the spec's fields. nested reports whether they are under "spec" or at the top level.
 	spec   *node
 	nested bool
 }
 
-// apiVersion is the only group and version of the Kubernetes form.
+// apiVersion is the group and version of the Kubernetes form, except for types of the Service Mesh Interface.
 const apiVersion = "kuma.io/v1alpha1"
 
-// defaultMesh is the mesh of resources in Kubernetes form that carry no label for it.
+// defaultMesh is the mesh of resources in Kubernetes form that have no mesh label.
 const defaultMesh = "default"
 
-// Fields of both forms that servers add and that clients send back. They are accepted and ignored.
+// Fields of both forms that servers add and clients send back. They are accepted and ignored.
 var (
 	ignoredUniversal = []string{"status", "creationTime", "modificationTime", "kri", "snis"}
 	ignoredMetadata  = []string{"annotations", "creationTimestamp", "resourceVersion", "uid", "generation", "managedFields",
 		"ownerReferences", "finalizers", "selfLink", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds"}
 )
 
-// universalHeader reads `type`, `mesh`, `namespace`, `name` and `labels`; what is left is the spec of a type whose fields
-// stand at the top level.
+// universalHeader reads `type`, `mesh`, `namespace`, `name` and `labels`. If the fields of the type are at the top
+// level, the remaining ones are the spec.
 func universalHeader(c *strict, doc *node) header {
 	h := header{spec: &node{kind: objectNode, line: doc.line}}
 	h.readType(c, doc.get("type"), "type", doc)
@@ -43,7 +43,7 @@ func universalHeader(c *strict, doc *node) header {
 			h.key.Name = c.text(f.value, at)
 		case f.name == "labels":
 			h.labels = c.labels(f.value, at)
-		case h.descriptor == nil: // the type says what else may be here
+		case h.descriptor == nil: // only the type decides which other fields are allowed
 		case !h.nested && f.name == "spec":
 			c.failLine(f.line, at, "the fields of a %s stand at the top level, without spec", h.key.Type)
 		case !h.nested:
@@ -58,7 +58,7 @@ func universalHeader(c *strict, doc *node) header {
 	return h
 }
 
-// kubernetesHeader reads `apiVersion`, `kind` and `metadata`; the mesh comes from the label LabelMesh.
+// kubernetesHeader reads `apiVersion`, `kind` and `metadata`. The mesh comes from the label LabelMesh.
 func kubernetesHeader(c *strict, doc *node) header {
 	h := header{spec: &node{kind: objectNode, line: doc.line}, nested: true}
 	h.readType(c, doc.get("kind"), "kind", doc)
@@ -70,7 +70,7 @@ func kubernetesHeader(c *strict, doc *node) header {
 		case "kind", "status":
 		case "apiVersion":
 			version = c.text(f.value, at)
-		case "mesh": // types with a protobuf spec carry it here
+		case "mesh": // types with a protobuf spec have their mesh here
 			h.key.Mesh = c.text(f.value, at)
 		case "metadata":
 			h.readMetadata(c, f.value, at)
@@ -102,7 +102,7 @@ func kubernetesHeader(c *strict, doc *node) header {
 	return h
 }
 
-// addTopLevel makes fields beside metadata the spec, which a document then has not.
+// addTopLevel makes the fields beside metadata the spec of a document that has no spec.
 func (h *header) addTopLevel(c *strict, doc *node, fields []nodeField) {
 	switch {
 	case len(fields) == 0:
@@ -158,7 +158,7 @@ func (h *header) readMetadata(c *strict, n *node, at *fieldPath) {
 	}
 }
 
-// text reads a string; null is the same as absent.
+// text reads a string. null is the same as absent.
 func (c *strict) text(n *node, at *fieldPath) string {
 	if n.kind == nullNode || !c.want(n, stringNode, at) {
 		return ""

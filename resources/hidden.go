@@ -2,9 +2,9 @@ package resources
 
 import "fmt"
 
-// KeepShown returns r with what people see of a secret replaced by the secret that old, which is there now, has for it: so a document that was
-// read, edited and applied keeps what it does not change. It fails with an *InvalidError that names the fields in which something is
-// shown that old does not have.
+// KeepShown returns r with each shown hash of a secret replaced by the corresponding secret of old, the stored
+// resource. A document that was read, edited and applied thus keeps the secrets that it does not change. KeepShown
+// fails with an *InvalidError that names the fields whose hash matches no secret of old.
 func KeepShown(r, old *Resource) (*Resource, error) {
 	var there map[string]string
 	var problems []FieldProblem
@@ -30,13 +30,13 @@ func KeepShown(r, old *Resource) (*Resource, error) {
 	return r.WithSpec(spec), nil
 }
 
-// shownIn are the sealed and hidden values of r by what people see of them.
+// shownIn maps the shown form of each sealed or hidden value of r to the value.
 func shownIn(r *Resource) map[string]string {
 	out := map[string]string{}
 	if r == nil {
 		return out
 	}
-	_, _ = EditSecrets(r, func(_, value string) (string, error) { // what does not decode has none
+	_, _ = EditSecrets(r, func(_, value string) (string, error) { // a spec that does not decode has no secrets
 		if IsHidden(value) {
 			out[ShownText(value)] = value
 		}
@@ -45,7 +45,7 @@ func shownIn(r *Resource) map[string]string {
 	return out
 }
 
-// inlineWarnings name the secrets that stand in a resource where the name of a secret, or of a file, could.
+// inlineWarnings warns of secrets that are in the resource instead of being referred to by name or file.
 func inlineWarnings(r *Resource) []string {
 	if r.Type != TypeMeshExternalService {
 		return nil

@@ -8,27 +8,28 @@ import (
 	templates "text/template/parse"
 )
 
-// maxTemplateBytes bounds a template, and a SPIFFE ID made of it is bounded anyway.
+// maxTemplateBytes bounds a template. The SPIFFE ID that it renders to has its own bound.
 const maxTemplateBytes = 1024
 
-// TrustDomainVariables are what the template of a trust domain may hold; the slice is the caller's.
+// TrustDomainVariables returns the variables of a trust domain template. The caller owns the slice.
 func TrustDomainVariables() []string { return []string{"Mesh", "Zone"} }
 
-// PathVariables are what the template of a path may hold, besides labels; the slice is the caller's.
+// PathVariables returns the variables of a path template, besides labels. The caller owns the slice.
 func PathVariables() []string {
 	return []string{"TrustDomain", "Namespace", "ServiceAccount", "Workload"}
 }
 
-// IdentityTemplate is a text with places for what is known of a Dataplane: `{{ .Variable }}`, and `{{ label "key" }}` in paths. It has
-// the form of a Go template without anything that computes. It is immutable.
+// IdentityTemplate is a text with placeholders for properties of a Dataplane: `{{ .Variable }}`, and in paths `{{ label
+// "key" }}`. It has the form of a Go template without computation. It is immutable.
 type IdentityTemplate struct {
 	parts []templatePart
 }
 
-// templatePart is one of text, variable and label.
+// templatePart is a text, a variable or a label.
 type templatePart struct{ text, variable, label string }
 
-// ParseIdentityTemplate reads a template that may name the given variables; labels only where one of them is a Dataplane's.
+// ParseIdentityTemplate parses a template that may name the given variables. Labels are allowed only if one of the
+// variables is a Dataplane's.
 func ParseIdentityTemplate(text string, variables []string) (*IdentityTemplate, error) {
 	labels := slices.Contains(variables, "Workload")
 	want := "want text with {{ ." + strings.Join(variables, " }}, {{ .") + " }}"
@@ -82,11 +83,11 @@ func readPart(node templates.Node) (templatePart, bool) {
 	return templatePart{}, false
 }
 
-// templateValue is what may stand in a segment of a SPIFFE ID: nothing that begins another segment.
+// templateValue matches a value that can be in a segment of a SPIFFE ID. It cannot begin another segment.
 var templateValue = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// Render fills in the places. A value that is empty, or could change the meaning of what is around it, is an error that names it; label
-// may be nil where no labels are in the template.
+// Render fills in the placeholders. A value that is empty, or could change the meaning of the text around it, is an
+// error that names it. label may be nil if the template contains no labels.
 func (t *IdentityTemplate) Render(variable, label func(name string) string) (string, error) {
 	var out strings.Builder
 	for _, part := range t.parts {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// KRI is the name by which people refer to a resource, or to a section of one, anywhere in the system:
+// KRI identifies a resource, or a section of a resource, on all servers:
 // `kri_<short>_<mesh>_<zone>_<namespace>_<name>_<section>`. Parts that do not apply are empty.
 type KRI struct {
 	Short, Mesh, Zone, Namespace, Name, Section string
@@ -13,7 +13,8 @@ type KRI struct {
 
 const kriPrefix = "kri"
 
-// KRIOf returns the KRI of r, which is the same wherever r is read, hashed or not. It is zero for types without one.
+// KRIOf returns the KRI of r, which is the same on every server, even if the name is hashed. It is zero for types
+// without a KRI.
 func KRIOf(r *Resource) KRI {
 	d := r.Descriptor()
 	if d.Short == "" {
@@ -22,16 +23,16 @@ func KRIOf(r *Resource) KRI {
 	return KRI{Short: d.Short, Mesh: r.Mesh, Zone: r.Zone(), Namespace: r.HomeNamespace(), Name: r.DisplayName()}
 }
 
-// WithSection returns k for one section: an inbound's or a port's name, or its number.
+// WithSection returns k with a section: the name or number of an inbound or port.
 func (k KRI) WithSection(section string) KRI {
 	k.Section = section
 	return k
 }
 
-// IsZero reports whether k names nothing.
+// IsZero reports whether k is empty.
 func (k KRI) IsZero() bool { return k == KRI{} }
 
-// String returns the KRI as people write it, or "" when it is zero.
+// String returns the KRI in text form, or "" if it is zero.
 func (k KRI) String() string {
 	if k.IsZero() {
 		return ""
@@ -39,7 +40,7 @@ func (k KRI) String() string {
 	return strings.Join([]string{kriPrefix, k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, k.Section}, "_")
 }
 
-// ParseKRI reads a KRI. Its error says what is wrong and shows the form.
+// ParseKRI parses a KRI. The error names the problem and shows the form.
 func ParseKRI(s string) (KRI, error) {
 	parts := strings.Split(s, "_")
 	if len(parts) != 7 || parts[0] != kriPrefix {

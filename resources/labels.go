@@ -2,8 +2,8 @@ package resources
 
 import "maps"
 
-// Labels that Causeway computes. A user who sets one to another value gets an error that names it.
-// Source: design, section 2; kuma-wire, "Labels".
+// Labels that Causeway computes. If a user sets one to another value, validation fails with an error that names it.
+// Source: Kuma's KDS labels.
 const (
 	LabelMesh        = "kuma.io/mesh"
 	LabelOrigin      = "kuma.io/origin"
@@ -23,9 +23,8 @@ const (
 	LabelServiceAccount = "k8s.kuma.io/service-account"
 )
 
-// carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and that come with
-// what is exported from them. Nothing here reads them, so users may bring them along.
-// Source: kuma-wire, "Labels".
+// carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and export.
+// Causeway does not read them, so users may keep them. Source: Kuma's KDS labels.
 var carriedLabels = []string{
 	"kuma.io/managed-by", "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress", "kuma.io/listener-zoneegress",
 	"k8s.kuma.io/service-name", "k8s.kuma.io/is-headless-service",
@@ -41,20 +40,21 @@ const (
 	EnvUniversal = "universal"
 )
 
-// DefaultSystemNamespace is where the system's own resources live unless a server is configured otherwise.
+// DefaultSystemNamespace is the namespace of the system's own resources, unless a server is configured otherwise.
 const DefaultSystemNamespace = "kuma-system"
 
 // Home is the server that a resource is written on.
 type Home struct {
-	// Zone is the zone's name, empty on the global.
+	// Zone is the zone's name, or empty on the global.
 	Zone string
-	// Alone: a zone without a global, which may also write what otherwise only the global writes.
+	// Alone reports whether the zone has no global. Such a zone may also write resources that otherwise only the global
+	// writes.
 	Alone bool
 	// SystemNamespace is DefaultSystemNamespace unless configured.
 	SystemNamespace string
 }
 
-// Origin is the value of LabelOrigin for resources written here.
+// Origin returns the value of LabelOrigin for resources written here.
 func (h Home) Origin() string {
 	if h.Zone == "" {
 		return OriginGlobal
@@ -62,14 +62,15 @@ func (h Home) Origin() string {
 	return OriginZone
 }
 
-// Owns reports whether r was written here, rather than being a copy of what was written elsewhere.
+// Owns reports whether r was written here, rather than copied from another server.
 func (h Home) Owns(r *Resource) bool {
 	origin, zone := h.originOf(r.Descriptor())
 	return r.Zone() == zone && r.Labels[LabelOrigin] == origin
 }
 
-// originOf is the origin and zone of resources of the type that are written here. What only the global writes is the
-// global's, also where a zone that runs alone writes it in its place: the day it joins, the global's word holds.
+// originOf returns the origin and zone of resources of the type that are written here. Types that only the global
+// writes have the global as their origin, even if a standalone zone writes them: once the zone joins, the global's
+// resources apply.
 func (h Home) originOf(d *Descriptor) (origin, zone string) {
 	if h.Alone && d.WrittenOn == OnGlobal {
 		return OriginGlobal, ""
@@ -77,7 +78,7 @@ func (h Home) originOf(d *Descriptor) (origin, zone string) {
 	return h.Origin(), h.Zone
 }
 
-// ComputedLabels returns the labels that a resource written at home must carry. The role is among them for policies.
+// ComputedLabels returns the labels that a resource written at home must have. For policies they include the role.
 func (h Home) ComputedLabels(r *Resource) map[string]string {
 	origin, zone := h.originOf(r.Descriptor())
 	labels := map[string]string{
@@ -95,7 +96,7 @@ func (h Home) ComputedLabels(r *Resource) map[string]string {
 		labels[LabelNamespace] = r.Namespace
 	}
 	if r.Descriptor().Policy != nil {
-		own := *r // the role follows from the computed labels, never from those that the user gave
+		own := *r // the role depends on the computed labels, never on the user's
 		own.Labels = labels
 		labels[LabelPolicyRole] = string(RoleOf(&own, h.systemNamespace()))
 	}
@@ -109,7 +110,7 @@ func (h Home) systemNamespace() string {
 	return h.SystemNamespace
 }
 
-// Labelled returns a copy of r with the computed labels in place, as it is stored at home.
+// Labelled returns a copy of r with its computed labels, as home stores it.
 func (h Home) Labelled(r *Resource) *Resource {
 	c := r.Clone()
 	maps.Copy(c.Labels, h.ComputedLabels(r))

@@ -1,7 +1,6 @@
 package resources
 
-// Limits of what a document may hold. Each has an error that names it.
-// Source: design, section 6.
+// Limits of a document. The error for each names the limit.
 const (
 	// MaxDocumentBytes bounds the body of a request and a file.
 	MaxDocumentBytes = 4 << 20
@@ -9,7 +8,7 @@ const (
 	MaxDocuments = 1000
 	// MaxDepth bounds how deep objects and lists may nest.
 	MaxDepth = 64
-	// MaxValues bounds the values (strings, lists, ...) of one body, and with that the memory that reading it takes.
+	// MaxValues bounds the values (strings, lists, ...) of one body, and with them the memory for reading it.
 	MaxValues = 500_000
 	// MaxAliasedNodes bounds the values that YAML aliases and merges may add to one body.
 	MaxAliasedNodes = 100_000

@@ -2,7 +2,8 @@ package resources
 
 import "strings"
 
-// MeshIdentity says who the Dataplanes that it selects are, and who gives them their certificates. Source: kuma-wire, section 4.
+// MeshIdentity says who the Dataplanes that it selects are, and who gives them their certificates.
+// Source: the MeshIdentity of Kuma.
 type MeshIdentity struct {
 	// Selector is absent in one that selects nothing.
 	Selector *MeshIdentitySelector `json:"selector,omitempty"`
@@ -10,7 +11,7 @@ type MeshIdentity struct {
 	Provider IdentityProvider      `json:"provider"`
 }
 
-// MeshIdentitySelector selects Dataplanes; without Dataplane it selects none.
+// MeshIdentitySelector selects Dataplanes. Without Dataplane it selects none.
 type MeshIdentitySelector struct {
 	Dataplane *LabelSelector `json:"dataplane,omitempty"`
 }
@@ -23,26 +24,26 @@ type SpiffeIDTemplates struct {
 
 // Types of IdentityProvider.
 const (
-	// ProviderBundled is the zone itself.
+	// ProviderBundled issues certificates from the zone itself.
 	ProviderBundled = "Bundled"
-	// ProviderSpire is the SPIRE agent beside each proxy.
+	// ProviderSpire issues certificates from the SPIRE agent next to each proxy.
 	ProviderSpire = "Spire"
 )
 
-// IdentityProvider is who makes the certificates.
+// IdentityProvider configures the issuer of the certificates.
 type IdentityProvider struct {
 	Type    string           `json:"type"`
 	Bundled *BundledProvider `json:"bundled,omitempty"`
 	Spire   *SpireProvider   `json:"spire,omitempty"`
 }
 
-// Values of BundledProvider.MeshTrustCreation; absent means the first.
+// Values of BundledProvider.MeshTrustCreation. Absent means MeshTrustEnabled.
 const (
 	MeshTrustEnabled  = "Enabled"
 	MeshTrustDisabled = "Disabled"
 )
 
-// BundledProvider has each zone sign with an authority of its own: one that it makes, or CA.
+// BundledProvider makes each zone sign with an authority of its own: a generated one, or CA.
 type BundledProvider struct {
 	// MeshTrustCreation says whether zones publish their authorities by themselves.
 	MeshTrustCreation string `json:"meshTrustCreation,omitempty"`
@@ -53,12 +54,12 @@ type BundledProvider struct {
 	CertificateParameters   *CertificateParameters `json:"certificateParameters,omitempty"`
 }
 
-// IdentityAutogenerate says whether the zone makes its authority.
+// IdentityAutogenerate configures whether the zone generates its authority.
 type IdentityAutogenerate struct {
 	Enabled bool `json:"enabled"`
 }
 
-// ProvidedCA is an authority that the operator gives: where its chain and its key are.
+// ProvidedCA is an authority from the operator: the sources of its chain and its key.
 type ProvidedCA struct {
 	Certificate *SecureDataSource `json:"certificate"`
 	PrivateKey  *SecureDataSource `json:"privateKey"`
@@ -70,7 +71,7 @@ const (
 	DataSourceInline = "InsecureInline"
 )
 
-// SecureDataSource is where a value comes from.
+// SecureDataSource is the source of a value.
 type SecureDataSource struct {
 	Type           string           `json:"type"`
 	File           *FileSource      `json:"file,omitempty"`
@@ -79,17 +80,17 @@ type SecureDataSource struct {
 	SecretRef      *SecretReference `json:"secretRef,omitempty"`
 }
 
-// FileSource is a file of the zone's machine.
+// FileSource is a file on the zone's machine.
 type FileSource struct {
 	Path string `json:"path"`
 }
 
-// InlineSource is a value in the open.
+// InlineSource is a value in plain text.
 type InlineSource struct {
 	Value string `json:"value"`
 }
 
-// EnvVarSource is a variable of the zone's environment.
+// EnvVarSource is an environment variable of the zone.
 type EnvVarSource struct {
 	Name string `json:"name"`
 }
@@ -100,29 +101,30 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// CertificateParameters shape the certificates. Expiry is a duration.
+// CertificateParameters configure the certificates. Expiry is a duration.
 type CertificateParameters struct {
 	Expiry string `json:"expiry,omitempty"`
 }
 
-// SpireProvider says how proxies ask their agent.
+// SpireProvider configures how proxies reach their agent.
 type SpireProvider struct {
 	Agent *SpireAgent `json:"agent,omitempty"`
 }
 
-// SpireAgent is the agent. Timeout is a duration: how long a proxy waits for its first certificate.
+// SpireAgent configures the agent. Timeout is a duration: how long a proxy waits for its first certificate.
 type SpireAgent struct {
 	Timeout string `json:"timeout,omitempty"`
 }
 
-// Defaults of SpiffeIDTemplates. There are two of paths: the first where the Dataplane has a namespace and a service account.
+// Defaults of SpiffeIDTemplates. There are two path defaults. The first applies if the Dataplane has a namespace and a
+// service account.
 const (
 	DefaultTrustDomainTemplate  = "{{ .Mesh }}.{{ .Zone }}" + TrustDomainSuffix
 	DefaultAccountPathTemplate  = "/ns/{{ .Namespace }}/sa/{{ .ServiceAccount }}"
 	DefaultWorkloadPathTemplate = "/workload/{{ .Workload }}"
 )
 
-// Dataplanes returns what a MeshIdentity selects Dataplanes by; ok is false where it selects none.
+// Dataplanes returns the labels by which the MeshIdentity selects Dataplanes. ok is false if it selects none.
 func (m *MeshIdentity) Dataplanes() (labels map[string]string, ok bool) {
 	if m.Selector == nil || m.Selector.Dataplane == nil {
 		return nil, false
@@ -130,7 +132,7 @@ func (m *MeshIdentity) Dataplanes() (labels map[string]string, ok bool) {
 	return m.Selector.Dataplane.MatchLabels, true
 }
 
-// TrustDomainIn is the trust domain of what it selects in a zone. Errors name the template.
+// TrustDomainIn returns the trust domain of the selected Dataplanes in a zone. Errors name the template.
 func (m *MeshIdentity) TrustDomainIn(mesh, zone string) (string, error) {
 	if m.SpiffeID == nil || m.SpiffeID.TrustDomain == "" {
 		return ZoneTrustDomain(mesh, zone), nil
@@ -142,7 +144,7 @@ func (m *MeshIdentity) TrustDomainIn(mesh, zone string) (string, error) {
 	return template.Render(func(variable string) string { return map[string]string{"Mesh": mesh, "Zone": zone}[variable] }, nil)
 }
 
-// PathTemplate is the text of the template of its paths, of which there are two by default.
+// PathTemplate returns the text of the path template. account selects between the two defaults.
 func (m *MeshIdentity) PathTemplate(account bool) string {
 	switch {
 	case m.SpiffeID != nil && m.SpiffeID.Path != "":
@@ -153,8 +155,9 @@ func (m *MeshIdentity) PathTemplate(account bool) string {
 	return DefaultWorkloadPathTemplate
 }
 
-// IdentityLabels are the labels by which MeshIdentities tell who a Dataplane is: those that select, and those in paths, but for what a
-// writer cannot choose. LabelWorkload stands for the Dataplane's name too, where it has no such label.
+// IdentityLabels returns the labels that determine the identity of a Dataplane: those in selectors and in paths,
+// without those that an author cannot choose. LabelWorkload also stands for the name of a Dataplane that has no such
+// label.
 func IdentityLabels(list []*MeshIdentity) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range list {
@@ -166,11 +169,11 @@ func IdentityLabels(list []*MeshIdentity) map[string]bool {
 			out[key] = true
 		}
 		if m.SpiffeID == nil || m.SpiffeID.Path == "" {
-			continue // as without it
+			continue // the default templates contain no labels
 		}
 		template, err := ParseIdentityTemplate(m.SpiffeID.Path, PathVariables())
 		if err != nil {
-			continue // it gives nobody an identity
+			continue // it issues no identities
 		}
 		for _, part := range template.parts {
 			switch {
@@ -190,8 +193,8 @@ func IdentityLabels(list []*MeshIdentity) map[string]bool {
 	return out
 }
 
-// ServiceAccountPath is the path of a service account's identities, where the path that m gives depends on its namespace and its name
-// and on nothing else, each being a whole segment: otherwise it may be that of others too.
+// ServiceAccountPath returns the path of a service account's identities. ok is true only if the path depends on nothing
+// but the account's namespace and name, each a whole segment. Otherwise other workloads may share the path.
 func (m *MeshIdentity) ServiceAccountPath(namespace, account string) (path string, ok bool) {
 	if _, selects := m.Dataplanes(); !selects {
 		return "", false

@@ -13,7 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestNamespaces runs testdata/namespace.txtar: for each document its role and explicit form, or why it is refused.
+// TestNamespaces runs testdata/namespace.txtar. For each document it checks the role and the explicit form, or the
+// reason why it is refused.
 func TestNamespaces(t *testing.T) {
 	const file = "testdata/namespace.txtar"
 	archive, err := txtar.ParseFile(file)
@@ -78,7 +79,7 @@ func namespaceText(t *testing.T, f txtar.File) string {
 	return text
 }
 
-// checkExplicit: the explicit form is valid, has the role of the stored one, and is its own explicit form.
+// checkExplicit checks that the explicit form is valid, has the role of the stored form, and is its own explicit form.
 func checkExplicit(t testing.TB, stored, explicit *resources.Resource, home resources.Home) {
 	t.Helper()
 	if err := resources.Validate(explicit, home); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// nodeKind is what a node of a document is, in JSON's terms.
+// nodeKind is the kind of a node, in JSON's terms.
 type nodeKind uint8
 
 const (
@@ -23,17 +23,17 @@ func (k nodeKind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "a list", "an object"}[k]
 }
 
-// node is one value of a document, YAML or JSON, with the line it stands on.
+// node is one value of a YAML or JSON document, with its line.
 type node struct {
 	kind nodeKind
 	line int
-	// text is the value of a string, the literal of a number, or "true" or "false".
+	// text is the value of a string, the literal of a number, or "true" or "false" for a boolean.
 	text   string
 	fields []nodeField
 	items  []*node
 }
 
-// nodeField is one member of an object, in the order of the document.
+// nodeField is one member of an object. Members keep the order of the document.
 type nodeField struct {
 	name  string
 	line  int
@@ -50,8 +50,8 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// appendJSON appends n as canonical JSON: sorted keys, no white space, numbers as they were written. It must write
-// what canonicalObject writes.
+// appendJSON appends n as canonical JSON: sorted keys, no white space, numbers as they were written. The output must
+// match that of canonicalObject.
 func (n *node) appendJSON(dst []byte) []byte {
 	switch n.kind {
 	case nullNode:
@@ -92,7 +92,7 @@ func (n *node) appendObject(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends s as a JSON string, HTML characters unescaped.
+// appendString appends s as a JSON string, without escaping HTML characters.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {

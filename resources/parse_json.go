@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// syntaxError says where a body stops being YAML or JSON.
+// syntaxError reports the line at which a body is not valid YAML or JSON.
 type syntaxError struct {
 	line   int
 	reason string
@@ -16,18 +16,18 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
 
-// jsonParser turns JSON text into nodes, by the tokens of encoding/json. On top of that it refuses repeated keys, knows
-// lines and bounds what it makes.
+// jsonParser converts JSON text to nodes, using the tokens of encoding/json. In addition it refuses repeated keys,
+// tracks lines and limits the number of nodes.
 type jsonParser struct {
 	data []byte
 	dec  *json.Decoder
 	// counted is the offset up to which line counts line breaks.
 	counted, line int
-	// values counts the nodes made.
+	// values counts the created nodes.
 	values int
 }
 
-// parseJSON reads the values of data, one after another. data must be UTF-8.
+// parseJSON reads the concatenated values of data. data must be UTF-8.
 func parseJSON(data []byte) ([]*node, error) {
 	p := &jsonParser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	p.dec.UseNumber()
@@ -46,7 +46,8 @@ func parseJSON(data []byte) ([]*node, error) {
 	}
 }
 
-// value reads one value. It returns io.EOF when nothing is left, which only the outermost call may pass on.
+// value reads one value. It returns io.EOF at the end of the data. Only the outermost call may return io.EOF to its
+// caller.
 func (p *jsonParser) value(depth int) (*node, error) {
 	tok, err := p.token()
 	if err != nil {
@@ -139,7 +140,7 @@ func (p *jsonParser) errorf(format string, args ...any) error {
 	return &syntaxError{line: p.line, reason: fmt.Sprintf(format, args...)}
 }
 
-// repeatedKey finds a name that two fields share, and the line of the second.
+// repeatedKey returns a name that two fields share, and the line of the second.
 func repeatedKey(fields []nodeField) (name string, line int, twice bool) {
 	if len(fields) > 16 {
 		seen := make(map[string]bool, len(fields))

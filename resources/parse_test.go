@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParseJSON: the parser takes what encoding/json takes, but for repeated keys and what is over a limit, and both
-// read the same.
+// FuzzParseJSON checks that the parser accepts what encoding/json accepts, except for repeated keys and exceeded
+// limits, and that both read the same values.
 func FuzzParseJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-2.5e+3,"x\u0041\n\ud83d\ude00",true,false,null,{}],"b":{}}`, `{"a":1}{"b":2}`, `{"a":[1,]}`, `{"a":1,}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":"\x"}`,
@@ -19,11 +19,11 @@ func FuzzParseJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if !utf8.Valid(data) {
-			return // refused before
+			return // refused before parsing
 		}
 		want, objects, wantErr := reference(data)
 		if !objects {
-			return // never a document; encoding/json takes "01" for two of them
+			return // never a document; encoding/json reads "01" as two numbers
 		}
 		docs, err := parseJSON(data)
 		if err != nil {
@@ -46,7 +46,8 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// reference reads data with encoding/json and writes it in canonical form. objects says whether all of its values are.
+// reference reads data with encoding/json and returns it in canonical form. objects reports whether all of its values
+// are objects.
 func reference(data []byte) (canonical []byte, objects bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

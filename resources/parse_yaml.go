@@ -13,17 +13,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlParser turns YAML text into nodes. It follows aliases and merge keys itself, so that it can bound what they add.
+// yamlParser converts YAML text to nodes. It resolves aliases and merge keys itself, so that it can limit what they
+// add.
 type yamlParser struct {
-	// values counts the nodes made.
+	// values counts the created nodes.
 	values int
-	// aliased counts the values that stand in the result because of an alias.
+	// aliased counts the values in the result that come from an alias.
 	aliased int
-	// inAlias is the number of aliases around the value that is being read.
+	// inAlias is the number of aliases around the current value.
 	inAlias int
 }
 
-// parseYAML reads the documents of data; empty ones are left out.
+// parseYAML reads the documents of data and skips empty ones.
 func parseYAML(data []byte) ([]*node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	p := &yamlParser{}
@@ -139,7 +140,7 @@ func (p *yamlParser) mapping(y *yaml.Node, depth int) (*node, error) {
 	return n, nil
 }
 
-// merge adds the members of m, an object or a list of objects, that n does not have: YAML's `<<`.
+// merge implements YAML's `<<`: it adds the members of m, an object or a list of objects, that n does not have.
 func (n *node) merge(m *node) error {
 	switch m.kind {
 	case objectNode:
@@ -167,7 +168,7 @@ func (n *node) merge(m *node) error {
 	return nil
 }
 
-// scalar reads a scalar as YAML 1.2 does: "yes" and dates are strings.
+// scalar reads a scalar by the rules of YAML 1.2: "yes" and dates are strings.
 func scalar(y *yaml.Node) (*node, error) {
 	n := &node{line: y.Line, kind: stringNode, text: y.Value}
 	switch y.ShortTag() {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// maxProgramSize bounds the steps that an expression compiles to, repetitions written out. Envoy refuses a whole
-	// configuration for an expression that is too big for its RE2, far above this.
+	// maxProgramSize limits the number of steps in the compiled expression, with repetitions expanded. Envoy rejects
+	// the whole configuration if an expression is too big for its RE2; that limit is far above this one.
 	maxProgramSize = 20_000
-	// maxRespelledSize bounds the same with all other spellings in it, which a deny matches too.
+	// maxRespelledSize limits the same number for a deny, which also matches all other spellings.
 	maxRespelledSize = 10 * maxProgramSize
 	maxASCII         = 0x7f
 	maxByte          = 0xff
@@ -26,12 +26,14 @@ var (
 	errLength   = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
 )
 
-// PathExpression rewrites an RE2 expression for whole paths so that it cannot reach into the query that follows the path in
-// Envoy's `:path`: nothing in it matches a question mark any more, and its anchors, which would stand before the
-// query, are gone. Expressions that would not mean the same then, or are too big for Envoy, are errors.
+// PathExpression rewrites an RE2 expression for whole paths so that it cannot match into the query that follows the
+// path in Envoy's `:path`. No part of the result matches a question mark, and the result has no anchors, because an end
+// anchor would refer to the end of the query. It returns an error if the rewritten expression would have another
+// meaning, or is too big for Envoy.
 func PathExpression(expr string) (string, error) { return pathExpression(expr, false) }
 
-// DeniedPathExpression is PathExpression for a deny: it matches a path also in its other spellings (RespelledExpression).
+// DeniedPathExpression is PathExpression for a deny. The result also matches the other spellings of a path
+// (RespelledExpression).
 func DeniedPathExpression(expr string) (string, error) { return pathExpression(expr, true) }
 
 func pathExpression(expr string, respelled bool) (string, error) {
@@ -61,7 +63,8 @@ func pathExpression(expr string, respelled bool) (string, error) {
 	return strings.ReplaceAll(re.String(), string(rune(maxByte)), `\xff`), nil
 }
 
-// stripAnchors replaces anchors at the ends of re by nothing; first and last say whether re stands at those ends.
+// stripAnchors removes the anchors at the ends of re. first and last report whether re is at the start and at the end
+// of the expression.
 func stripAnchors(re *syntax.Regexp, first, last bool) (*syntax.Regexp, error) {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpBeginLine:
@@ -94,8 +97,9 @@ func stripAnchors(re *syntax.Regexp, first, last bool) (*syntax.Regexp, error) {
 	return &out, nil
 }
 
-// onlyPathRunes takes the question mark out of all that re can match, and brings it into what Envoy's RE2 reads: bytes,
-// not runes. Characters other than ASCII are refused: Envoy answers 400 to a path that has one unencoded.
+// onlyPathRunes removes the question mark from everything that re can match, and converts re to the form that Envoy's
+// RE2 reads: bytes, not runes. It refuses characters outside ASCII: Envoy responds with 400 to a path that contains one
+// unencoded.
 func onlyPathRunes(re *syntax.Regexp) (*syntax.Regexp, error) {
 	out := *re
 	switch re.Op {
@@ -126,10 +130,11 @@ func onlyPathRunes(re *syntax.Regexp) (*syntax.Regexp, error) {
 	return &out, nil
 }
 
-// nothing matches no path: a byte that no header has, since Envoy does not read Go's way to write an empty class.
+// nothing matches no path. It is a byte that no header contains, because Envoy does not read Go's notation for an empty
+// class.
 func nothing() *syntax.Regexp { return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{0}} }
 
-// pathClass is a class of those runes among ranges, pairs of low and high, that a path may have. A range without an
+// pathClass returns a class of the runes in ranges, pairs of low and high, that a path may contain. A range without an
 // upper bound ("anything but") includes every byte; maxByte stands for the last one.
 func pathClass(ranges []rune) *syntax.Regexp {
 	var out []rune
@@ -155,7 +160,7 @@ func pathClass(ranges []rune) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpCharClass, Rune: out}
 }
 
-// programSize estimates from above the steps that re compiles to.
+// programSize returns an upper bound of the number of steps that re compiles to.
 func programSize(re *syntax.Regexp) int {
 	own := 1
 	switch re.Op {

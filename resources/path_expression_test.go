@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestRespelledExpression: every spelling of a denied path is denied, and no other path.
+// TestRespelledExpression checks that an expression for denied paths matches every spelling of a path, and no other
+// path.
 func TestRespelledExpression(t *testing.T) {
 	for _, c := range []struct{ expression, path, want string }{
 		{"/a:b", "/a:b /a%3ab /a%3Ab", "yes"},
@@ -37,7 +38,8 @@ func TestRespelledExpression(t *testing.T) {
 	}
 }
 
-// FuzzPathExpression: what is accepted compiles, and a deny matches what an allow by the same expression would.
+// FuzzPathExpression checks that accepted expressions compile, and that a deny matches everything that an allow with
+// the same expression matches.
 func FuzzPathExpression(f *testing.F) {
 	for _, seed := range []string{"/a", "/a:b", "^/a.*$", "/[^x]{1,3}", `/\w+\b`, "(?i)/A%3a", "/a|b?", "(", "/x{1000}", "[?]"} {
 		f.Add(seed, "/a:b")

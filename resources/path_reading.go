@@ -7,41 +7,44 @@ import (
 	"unicode"
 )
 
-// What applications drop from a path, as RE2 expressions for paths as Envoy forwards them. They are for `(?i)`.
+// RE2 expressions for the parts of a path that applications drop. They match paths as Envoy forwards them, and need
+// `(?i)`.
 const (
-	// PathBlanks stand around a segment: blanks, escaped.
+	// PathBlanks matches blanks around a segment, escaped.
 	PathBlanks = `(?:%20|%c2%a0|%e3%80%80)*`
-	// PathTrail stands behind a segment: dots and blanks, which Windows cuts off.
+	// PathTrail matches dots and blanks after a segment, which Windows cuts off.
 	PathTrail = `(?:\.|%20|%c2%a0|%e3%80%80)*`
-	// pathParameter is a parameter of a segment, whose semicolon may be escaped, or wide.
-	// Its characters are written out: the class of all but a few is slow to print.
+	// pathParameter matches a parameter of a segment. Its semicolon may be escaped, or full-width. The expression lists
+	// the characters, because a class that excludes a few characters is slow to print.
 	pathParameter = `(?:(?:;|%3b|%ef%bc%9b)(?-i:[!-.0->@-~]*))?`
-	// pathEmpty is a segment in which nothing stands, with the slash behind it.
+	// pathEmpty matches an empty segment, with the slash after it.
 	pathEmpty = PathTrail + pathParameter + `/`
-	// PathRoot is the slash that a path begins with, and empty segments.
+	// PathRoot matches the slash at the start of a path, and empty segments.
 	PathRoot = `/(?:` + pathEmpty + `)*` + PathBlanks
-	// PathSeparator stands between two segments, or for the slash that a path begins with.
+	// PathSeparator matches the slashes between two segments, or at the start of a path.
 	PathSeparator = `(?:` + pathEmpty + `)+` + PathBlanks
-	// pathEnds are where an application may take a path to be over.
+	// pathEnds matches characters at which an application may consider the path to end.
 	pathEnds = `[?;#]|%3[bf]|%23|%ef%bc%(?:9[bf]|83)`
-	// PathExtension is that of a file, `.json`; one that begins with a digit is more likely a version, `/v1.1`.
+	// PathExtension matches the extension of a file, such as `.json`. An extension that begins with a digit is more
+	// likely a version, such as `/v1.1`, and does not match.
 	PathExtension = `(?:\.[^0-9/?][^/?]*)?`
-	// PathNothing is what may follow a path that is still the same.
+	// PathNothing matches the text that may follow a path without making it another path.
 	PathNothing = PathTrail + PathExtension + `(?:/` + PathTrail + pathParameter + `)*(?:(?:` + pathEnds + `)(?s:.*))?`
-	// PathOnlyRoot is the root, with empty segments.
+	// PathOnlyRoot matches the root, with empty segments.
 	PathOnlyRoot = `/(?:` + pathEmpty + `)*` + PathTrail + `(?:(?:` + pathEnds + `)(?s:.*))?`
-	// PathAnything is what may follow a path prefix.
+	// PathAnything matches the text that may follow a path prefix.
 	PathAnything = PathTrail + PathExtension + `(?:(?:/|` + pathEnds + `)(?s:.*))?`
 )
 
-// Full-width forms of ASCII stand in Unicode in ASCII's order, and normalisation makes ASCII of them.
+// The full-width forms of ASCII characters. Unicode has them in ASCII's order, and normalisation converts them to
+// ASCII.
 const (
 	fullWidthFirst  = 0xff01
 	fullWidthLast   = 0xff5e
 	fullWidthOffset = 0xff01 - '!'
 )
 
-// FoldPathRune gives one character for all those that applications that do not care about case or width take for one another.
+// FoldPathRune returns one character for all those that an application treats as equal if it ignores case and width.
 func FoldPathRune(r rune) rune {
 	switch {
 	case fullWidthFirst <= r && r <= fullWidthLast:
@@ -56,7 +59,8 @@ func FoldPathRune(r rune) rune {
 	return least
 }
 
-// PathRuneSpellings is an expression, for `(?i)`, for the spellings in a path of a character and of those that fold to the same.
+// PathRuneSpellings returns an expression, for `(?i)`, that matches all spellings in a path of a character and of those
+// that fold to the same character.
 func PathRuneSpellings(r rune) string {
 	var out []string
 	least := FoldPathRune(r)
@@ -68,7 +72,7 @@ func PathRuneSpellings(r rune) string {
 		orbit = append(orbit, 'ı', 'İ')
 	}
 	for i, c := range orbit {
-		if c < 0x80 && i == 0 { // its other case is for (?i)
+		if c < 0x80 && i == 0 { // (?i) matches its other case
 			out = append(out, regexp.QuoteMeta(strings.ToLower(string(c))))
 		}
 		out = append(out, escaped(c))
@@ -79,7 +83,7 @@ func PathRuneSpellings(r rune) string {
 	return "(?:" + strings.Join(out, "|") + ")"
 }
 
-// escaped is the percent-encoding of a character, in small letters.
+// escaped returns the percent-encoding of a character, in lower case.
 func escaped(r rune) string {
 	var out strings.Builder
 	for _, b := range []byte(string(r)) {

@@ -10,7 +10,7 @@ type PermissionConf struct {
 	Allow               []PermissionMatch `json:"allow,omitempty"`
 }
 
-// PermissionMatch is one entry of a list; all that it names must match, and it names at least one thing.
+// PermissionMatch is one entry of a list. All of its fields must match, and it has at least one field.
 type PermissionMatch struct {
 	// SpiffeID also decodes from "spiffeID", the spelling of existing control planes.
 	SpiffeID *SpiffeIDMatch `json:"spiffeId,omitempty" alias:"spiffeID"`
@@ -20,26 +20,27 @@ type PermissionMatch struct {
 	Method Methods `json:"method,omitempty"`
 }
 
-// Kinds of matching. Prefix is a string prefix in a SpiffeIDMatch and a prefix by segment in a PathMatch.
+// Match types. Prefix is a string prefix in a SpiffeIDMatch and a prefix by segment in a PathMatch.
 const (
 	MatchExact             = "Exact"
 	MatchPrefix            = "Prefix"
 	MatchRegularExpression = "RegularExpression"
 )
 
-// SpiffeIDMatch compares the client's SPIFFE ID: Exact or Prefix.
+// SpiffeIDMatch compares the client's SPIFFE ID. Type is Exact or Prefix.
 type SpiffeIDMatch struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// SNIMatch compares the server name of the TLS handshake: Exact only.
+// SNIMatch compares the server name of the TLS handshake. Type is Exact.
 type SNIMatch struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// PathMatch compares the path of a request, without its query: Exact, Prefix or RegularExpression (RE2, whole path).
+// PathMatch compares the path of a request, without its query. Type is Exact, Prefix or RegularExpression (RE2, whole
+// path).
 type PathMatch struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
@@ -70,5 +71,5 @@ const (
 	ActionAllowWithShadowDeny = "AllowWithShadowDeny"
 )
 
-// NeedsHTTP reports whether the entry can only be judged on an HTTP request.
+// NeedsHTTP reports whether the entry can be evaluated only on an HTTP request.
 func (m *PermissionMatch) NeedsHTTP() bool { return m.Path != nil || len(m.Method) > 0 }

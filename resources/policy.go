@@ -2,8 +2,8 @@ package resources
 
 import "encoding/json"
 
-// Policy is the frame that all policy types share. Confs stay JSON here: matching merges them as JSON, and only the
-// code that turns a conf into Envoy config decodes it.
+// Policy is the common structure of all policy types. Confs stay JSON here: matching merges them as JSON, and only the
+// code that generates Envoy configuration decodes them.
 type Policy struct {
 	// TargetRef selects proxies; nil means all that the policy's role lets it reach.
 	TargetRef *TargetRef   `json:"targetRef,omitempty"`
@@ -23,7 +23,7 @@ type PolicyTo struct {
 	Rules     json.RawMessage `json:"rules,omitempty" shape:"routes"`
 }
 
-// PolicyFrom is a conf for traffic from a group of clients; an empty TargetRef means Mesh.
+// PolicyFrom is a conf for traffic from a group of clients. An empty TargetRef means Mesh.
 type PolicyFrom struct {
 	TargetRef TargetRef       `json:"targetRef,omitzero"`
 	Default   json.RawMessage `json:"default,omitempty" shape:"from"`
@@ -35,8 +35,8 @@ type PolicyRule struct {
 	Default json.RawMessage   `json:"default,omitempty" shape:"rule"`
 }
 
-// EffectiveRules returns the rules with the sugar `spec.default` written out as one rule without matches
-// (seed 000, "Schema"). Single-item policies have no rules.
+// EffectiveRules returns the rules, with the shorthand `spec.default` written out as one rule without matches (seed
+// 000, "Schema"). Single-item policies have no rules.
 func (p *Policy) EffectiveRules() []PolicyRule {
 	if len(p.Rules) == 0 && len(p.Default) > 0 {
 		return []PolicyRule{{Default: p.Default}}

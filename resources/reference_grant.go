@@ -8,15 +8,17 @@ type MeshReferenceGrant struct {
 	To   []GrantTo   `json:"to"`
 }
 
-// GrantFrom is whose routes may send there: those of a kind in a namespace of a zone. Without Zone it is the zone of the grant.
+// GrantFrom names the routes that may send: those of one kind in a namespace of a zone. If Zone is absent, it is the
+// grant's zone.
 type GrantFrom struct {
 	Kind      string `json:"kind"`
 	Zone      string `json:"zone,omitempty"`
 	Namespace string `json:"namespace"`
 }
 
-// GrantTo is where they may send: services of a kind, all of them, one by its name at home, or those with labels. Zone and Namespace
-// are the grant's own where they are absent; only operators may say others.
+// GrantTo names the services that the routes may send to: services of one kind, which are all of them, one by its
+// display name, or those with given labels. Zone and Namespace default to the grant's own. Only operators may give
+// other values.
 type GrantTo struct {
 	Kind      string            `json:"kind"`
 	Zone      string            `json:"zone,omitempty"`
@@ -25,10 +27,12 @@ type GrantTo struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
-// Owner is whose a resource is: a zone, empty for the global, and a namespace, empty for what belongs to the operator of that place.
+// Owner identifies the owner of a resource: a zone, empty for the global, and a namespace, empty for resources of that
+// server's operator.
 type Owner struct{ Zone, Namespace string }
 
-// OwnerOf reads it from the labels. What is in the system namespace is the operator's, and so is what may live nowhere else.
+// OwnerOf returns the owner of r, from its labels. The operator owns resources in the system namespace, and resources
+// of types that can be in no other namespace.
 func OwnerOf(r *Resource, systemNamespace string) Owner {
 	o := Owner{Zone: r.Zone(), Namespace: r.HomeNamespace()}
 	if o.Namespace == systemNamespaceOf(r, systemNamespace) || systemOnly(r.Descriptor()) {
@@ -37,13 +41,14 @@ func OwnerOf(r *Resource, systemNamespace string) Owner {
 	return o
 }
 
-// IsOperator reports whether the owner is the operator of a zone or of the mesh, and speaks for all its namespaces.
+// IsOperator reports whether the owner is the operator of a zone or of the mesh. An operator acts for all its
+// namespaces.
 func (o Owner) IsOperator() bool { return o.Namespace == "" }
 
 // IsGlobal reports whether the owner is the operator of the mesh.
 func (o Owner) IsGlobal() bool { return o.Zone == "" }
 
-// Covers reports whether the item, in a grant of the given owner, means the routes of a kind and owner.
+// Covers reports whether the item, in a grant of the given owner, includes the routes of a kind and owner.
 func (f *GrantFrom) Covers(grant Owner, kind string, route Owner) bool {
 	zone := f.Zone
 	if zone == "" {
@@ -52,8 +57,8 @@ func (f *GrantFrom) Covers(grant Owner, kind string, route Owner) bool {
 	return zone != "" && f.Kind == kind && zone == route.Zone && f.Namespace == route.Namespace && f.Namespace != ""
 }
 
-// Covers reports whether the item, in a grant of the given owner, means a service of that kind. An item that says more than the
-// grant's owner has means nothing, however it came to be stored.
+// Covers reports whether the item, in a grant of the given owner, includes service. An item that exceeds the authority
+// of the grant's owner includes nothing, even if it was stored.
 func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string) bool {
 	home := t.Home(grant, systemNamespace)
 	if home.Zone != grant.Zone && !grant.IsGlobal() || !grant.IsOperator() && home != grant || grant.IsGlobal() && !grant.IsOperator() {
@@ -73,7 +78,7 @@ func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string)
 	return true
 }
 
-// Home is the owner of the services that the item means.
+// Home returns the owner of the services that the item includes.
 func (t *GrantTo) Home(grant Owner, systemNamespace string) Owner {
 	home := grant
 	if t.Zone != "" {

@@ -5,18 +5,19 @@ import (
 	"fmt"
 )
 
-// LabelReferences keeps the references of a policy as its writer wrote them: a JSON object from the reference's place
-// (`to[0].targetRef`) to a WrittenReference. The global computes it when it gives references the names that copies have; no
-// peer's word is taken for it on the way up. Source: seed 004, "Cross-resource references".
+// LabelReferences preserves the references of a policy as its author wrote them: a JSON object from the reference's
+// place (`to[0].targetRef`) to a WrittenReference. The global computes it when it replaces references by the names that
+// copies have. It ignores a value that a peer sends up. Source: seed 004, "Cross-resource references".
 const LabelReferences = "causeway.io/original-references"
 
-// WrittenReference is the name of a reference as it was written.
+// WrittenReference is the name of a reference as its author wrote it.
 type WrittenReference struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// WrittenReferences reads LabelReferences; nil where r does not have it. It fails when the label is not what it should be.
+// WrittenReferences decodes LabelReferences. It returns nil if r does not have the label, and an error if the label is
+// malformed.
 func WrittenReferences(r *Resource) (map[string]WrittenReference, error) {
 	label, ok := r.Labels[LabelReferences]
 	if !ok {

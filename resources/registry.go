@@ -8,7 +8,7 @@ import (
 // Scope says whether a type's resources belong to a mesh.
 type Scope string
 
-// The scopes, spelled as the HTTP API spells them.
+// The scopes, in the spelling of the HTTP API.
 const (
 	ScopeMesh   Scope = "Mesh"
 	ScopeGlobal Scope = "Global"
@@ -17,7 +17,7 @@ const (
 // Side is a set of servers.
 type Side uint8
 
-// The servers a user may write a type on. Neither: the type is read-only for users.
+// The servers that users may write a type on. Nowhere makes the type read-only for users.
 const (
 	OnGlobal Side = 1 << iota
 	OnZone
@@ -25,54 +25,55 @@ const (
 	Anywhere      = OnGlobal | OnZone
 )
 
-// Codec says how a type's spec travels in KumaResource.spec.
+// Codec is the encoding of a type's spec in KumaResource.spec.
 type Codec uint8
 
 const (
-	// JSON is the spec's JSON text in an Any whose type URL is empty; in the HTTP API the spec is nested under "spec".
+	// JSON encodes the spec as JSON text in an Any with an empty type URL. In the HTTP API the spec is under "spec".
 	JSON Codec = iota
-	// Protobuf is a message in an Any with its own type URL; in the HTTP API the fields are at the top level.
+	// Protobuf encodes the spec as a message in an Any with its own type URL. In the HTTP API the fields are at the top
+	// level.
 	Protobuf
 )
 
-// PolicyShape says which lists a policy type has.
+// PolicyShape describes the lists of a policy type.
 type PolicyShape struct {
 	To, From, Rules bool
-	// FromAsRules: entries of `from` mean the same as entries of `rules`.
+	// FromAsRules means that entries of `from` have the same meaning as entries of `rules`.
 	FromAsRules bool
-	// Single: one `default` for the whole proxy, no lists.
+	// Single means one `default` for the whole proxy, and no lists.
 	Single bool
-	// Route: `to` items carry `rules` (matches and backends) instead of a `default`.
+	// Route means that `to` items have `rules` (matches and backends) instead of a `default`.
 	Route bool
 }
 
-// Descriptor is one row of the registry. Nobody changes a Descriptor.
+// Descriptor is one row of the registry. It must not be changed.
 type Descriptor struct {
 	Type Type
-	// Path is the plural in URLs; AltPath another spelling of it, or empty.
+	// Path is the plural in URLs. AltPath is another spelling, or empty.
 	Path, AltPath string
-	// Short is the type's part of a KRI; empty where resources of the type have no KRI.
+	// Short is the type's part of a KRI. It is empty if resources of the type have no KRI.
 	Short string
 	Scope Scope
-	// GlobalToZone, ZoneToGlobal and AcrossZones say which ways resources of the type may travel; AcrossZones is
-	// global to zone for resources that another zone wrote.
+	// GlobalToZone, ZoneToGlobal and AcrossZones are the directions in which resources of the type may travel.
+	// AcrossZones is from the global to a zone, for resources that another zone wrote.
 	GlobalToZone, ZoneToGlobal, AcrossZones bool
 	WrittenOn                               Side
 	Codec                                   Codec
 	HasStatus                               bool
-	// KeepName: the name is not hashed on its way to a zone.
+	// KeepName means that the name is not hashed on its way to a zone.
 	KeepName bool
 	// Policy is nil for types that are not policies.
 	Policy *PolicyShape
-	// Sensitive says where specs of the type hold secrets; nil for types that have no place for one. See Sensitive.
+	// Sensitive describes the secrets in specs of the type. It is nil for types whose specs cannot hold a secret.
 	Sensitive *Sensitive
 
 	newSpec func() any
 }
 
-// table is the registry, in order of dependency: what others refer to comes first, and types are sent in this order.
-// Policies stand in the order in which they are evaluated and shown.
-// Source: kuma-wire, "Resource types"; seed 003; MeshTrust crosses zones here (design, section 4, "What crosses").
+// table is the registry, in order of dependency: a type comes after the types that it refers to, and types are sent in
+// this order. Policies are in the order in which they are evaluated and shown. Source: the resource types of Kuma's
+// KDS; seed 003. Unlike in Kuma, a MeshTrust crosses zones (docs/concepts.md, "Identities").
 var table = []Descriptor{
 	{Type: TypeMesh, Path: "meshes", Short: "m", Scope: ScopeGlobal, GlobalToZone: true, WrittenOn: OnGlobal, Codec: Protobuf, KeepName: true, Sensitive: anywhere(), newSpec: specOf[meshpb.Mesh]},
 	{Type: TypeZone, Path: "zones", Short: "z", Scope: ScopeGlobal, WrittenOn: OnGlobal, Codec: Protobuf, newSpec: specOf[systempb.Zone]},
@@ -111,7 +112,7 @@ var table = []Descriptor{
 	policy(TypeMeshProxyPatch, "meshproxypatches", "mpp", PolicyShape{Single: true}),
 }
 
-// private are the types that only stores know: no user and no peer can name them.
+// private are the types that only stores know. Neither users nor peers can name them.
 var private = []Descriptor{
 	{Type: TypeSecret, Scope: ScopeGlobal, newSpec: specOf[Secret]},
 	{Type: TypeZoneClaim, Scope: ScopeGlobal, newSpec: specOf[ZoneClaim]},
@@ -126,7 +127,7 @@ func policy(t Type, path, short string, shape PolicyShape) Descriptor {
 	}
 }
 
-// withoutSecrets is for policies all of whose fields are known, and none is a secret.
+// withoutSecrets marks a policy whose fields are all known and hold no secrets.
 func withoutSecrets(d Descriptor) Descriptor {
 	d.Sensitive = nil
 	return d
@@ -155,7 +156,7 @@ func index(keys func(*Descriptor) []string) map[string]*Descriptor {
 	return m
 }
 
-// Descriptors returns all types, in order of dependency. The caller must not change the slice's elements.
+// Descriptors returns all types, in order of dependency. The caller must not change the elements.
 func Descriptors() []*Descriptor {
 	out := make([]*Descriptor, len(table))
 	for i := range table {
@@ -164,7 +165,7 @@ func Descriptors() []*Descriptor {
 	return out
 }
 
-// Stored returns the descriptors of all types that a store may hold: those of Descriptors, and the private ones.
+// Stored returns the descriptors of all types that a store may hold: those of Descriptors and the private ones.
 func Stored() []*Descriptor {
 	out := Descriptors()
 	for i := range private {
@@ -173,7 +174,8 @@ func Stored() []*Descriptor {
 	return out
 }
 
-// LookupStored is Lookup among all types that a store may hold. It is for stores: what a user or a peer names is for Lookup.
+// LookupStored is Lookup among all types that a store may hold. Only stores use it. For a type that a user or a peer
+// names, use Lookup.
 func LookupStored(t Type) (*Descriptor, bool) {
 	for i := range private {
 		if private[i].Type == t {
@@ -189,13 +191,13 @@ func Lookup(t Type) (*Descriptor, bool) {
 	return d, ok
 }
 
-// LookupPath finds a type by its plural path in a URL.
+// LookupPath returns the type with a plural path in URLs.
 func LookupPath(path string) (*Descriptor, bool) {
 	d, ok := byPath[path]
 	return d, ok
 }
 
-// LookupShort finds a type by the short name that KRIs carry.
+// LookupShort returns the type with a short name in KRIs.
 func LookupShort(short string) (*Descriptor, bool) {
 	d, ok := byShort[short]
 	return d, ok

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Key identifies a resource in one store. Mesh is empty for types of global scope, Namespace for resources that
-// have none (all of Universal, unless a user sets one). On the wire there is no namespace: kds derives it.
+// Key identifies a resource in one store. Mesh is empty for types of global scope. Namespace is empty for resources
+// without one (all of Universal, unless a user sets one). The wire format has no namespace: kds derives it.
 type Key struct {
 	Type      Type
 	Mesh      string
@@ -16,7 +16,7 @@ type Key struct {
 	Name      string
 }
 
-// String is for errors and logs: `MeshTimeout default/backend-ns/slow`.
+// String returns a form for errors and logs: `MeshTimeout default/backend-ns/slow`.
 func (k Key) String() string {
 	s := string(k.Type) + " "
 	if k.Mesh != "" {
@@ -28,25 +28,26 @@ func (k Key) String() string {
 	return s + k.Name
 }
 
-// Resource is one stored thing. It is immutable once a store or a decoder has handed it out: to change one, Clone it
+// Resource is one stored resource. It is immutable once a store or a decoder has handed it out: to change one, Clone it
 // and apply the clone.
 type Resource struct {
 	Key
-	// Labels are all labels, computed ones included.
+	// Labels holds all labels, including computed ones.
 	Labels map[string]string
-	// Spec is what the user wrote, never nil.
+	// Spec is the spec that the user wrote. It is never nil.
 	Spec *Spec
 	// Status is canonical JSON, or nil.
 	Status json.RawMessage
-	// Revision is the store's revision of the last write that changed the resource; zero before it is stored.
+	// Revision is the store's revision of the last write that changed the resource. It is zero until the resource is
+	// stored.
 	Revision                       uint64
 	CreationTime, ModificationTime time.Time
-	// Version is the version on the wire that a copy came in, so that every server with the store can say what it has of a peer;
-	// empty for what was written here.
+	// Version is the wire version in which a copy arrived. Every server with the store can thus report which resources
+	// it has from a peer. It is empty for resources written here.
 	Version string
 }
 
-// Clone returns a copy whose labels may be changed. Spec and Status are shared: replace them, never write into them.
+// Clone returns a copy whose labels may be changed. Spec and Status are shared: replace them, but never modify them.
 func (r *Resource) Clone() *Resource {
 	c := *r
 	c.Labels = maps.Clone(r.Labels)
@@ -56,7 +57,7 @@ func (r *Resource) Clone() *Resource {
 	return &c
 }
 
-// WithSpec returns r with another spec: r itself where it is the one that r has.
+// WithSpec returns r with another spec. If spec is r's own, it returns r itself.
 func (r *Resource) WithSpec(spec *Spec) *Resource {
 	if spec == r.Spec {
 		return r
@@ -66,8 +67,8 @@ func (r *Resource) WithSpec(spec *Spec) *Resource {
 	return c
 }
 
-// Descriptor returns the registry's row for the resource. It panics for an unknown type: decoders refuse those, so
-// no Resource with one exists.
+// Descriptor returns the registry's row for the resource. It panics for an unknown type. Decoders refuse unknown types,
+// so no Resource has one.
 func (r *Resource) Descriptor() *Descriptor {
 	d, ok := LookupStored(r.Type)
 	if !ok {
@@ -76,12 +77,12 @@ func (r *Resource) Descriptor() *Descriptor {
 	return d
 }
 
-// SameContent reports whether labels, spec and status are equal; revision, version and times do not count.
+// SameContent reports whether labels, spec and status are equal. It ignores revision, version and times.
 func (r *Resource) SameContent(o *Resource) bool {
 	return r.Spec.Equal(o.Spec) && maps.Equal(r.Labels, o.Labels) && string(r.Status) == string(o.Status)
 }
 
-// DisplayName is the name that the resource has at home.
+// DisplayName returns the name that the resource has at home.
 func (r *Resource) DisplayName() string {
 	if n := r.Labels[LabelDisplayName]; n != "" {
 		return n
@@ -89,14 +90,14 @@ func (r *Resource) DisplayName() string {
 	return r.Name
 }
 
-// Zone is the zone that the resource was written in, empty for resources of the global.
+// Zone returns the zone that the resource was written in, or "" for resources of the global.
 func (r *Resource) Zone() string { return r.Labels[LabelZone] }
 
 // isCopy reports whether r has another name here than at home.
 func (r *Resource) isCopy() bool { return r.Name != r.DisplayName() }
 
-// HomeNamespace is the namespace that the resource has at home; a copy's own Namespace is its receiver's, so that a copy
-// without the label has none.
+// HomeNamespace returns the namespace that the resource has at home. The Namespace of a copy is its receiver's, so a
+// copy without the label has no home namespace.
 func (r *Resource) HomeNamespace() string {
 	if ns, ok := r.Labels[LabelNamespace]; ok {
 		return ns

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// ReservedPathCharacters are those that Envoy leaves as a client wrote them, plain or percent-encoded, when it normalises a
-// path: many applications read `/a:b` and `/a%3Ab` as one.
+// ReservedPathCharacters are the characters that Envoy leaves plain or percent-encoded, as the client wrote them, when
+// it normalises a path. Many applications treat `/a:b` and `/a%3Ab` as equal.
 const ReservedPathCharacters = "!$&'()*+,:;=@[]#"
 
-// RespelledExpression matches every path that expr matches, and every other spelling of it: letters in either case and full width, a
-// reserved character plain or escaped, digits of escapes in either case, and slashes with what applications drop around them:
-// parameters, empty segments, blanks, dots at the end of a segment. It fails where expr is no expression.
+// RespelledExpression returns an expression that matches every path that expr matches, in every spelling: letters in
+// either case and in full width, reserved characters plain or escaped, hexadecimal digits in either case, and slashes
+// with the parts that applications drop around them (parameters, empty segments, blanks, dots at the end of a segment).
+// It fails if expr is not a valid expression.
 func RespelledExpression(expr string) (string, error) {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -41,7 +42,7 @@ func respell(re *syntax.Regexp) *syntax.Regexp {
 	return &out
 }
 
-// respellLiteral takes a literal apart into slashes, escapes, and the rest.
+// respellLiteral splits a literal into slashes, escapes and the rest, and respells each part.
 func respellLiteral(re *syntax.Regexp) *syntax.Regexp {
 	var out strings.Builder
 	for i := 0; i < len(re.Rune); i++ {
@@ -63,7 +64,7 @@ func respellLiteral(re *syntax.Regexp) *syntax.Regexp {
 	return mustParse("(?i:" + out.String() + ")")
 }
 
-// respellClass adds the other case of letters, and the escapes of the reserved characters in a class.
+// respellClass adds the other case of letters and the escapes of reserved characters to a class.
 func respellClass(re *syntax.Regexp) *syntax.Regexp {
 	var spellings []string
 	for _, c := range ReservedPathCharacters {
@@ -81,13 +82,13 @@ func respellClass(re *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpAlternate, Sub: []*syntax.Regexp{folded, mustParse(strings.Join(spellings, "|"))}}
 }
 
-// foldClass is re, which is the class or repeats it, with the other case of all ASCII letters of the class. A flag would
-// take letters out of a class that is written as what it does not have.
+// foldClass returns re, which is the class or repeats it, with the other case of all ASCII letters of the class. The
+// case-insensitive flag does not work here: it would remove letters from a negated class.
 func foldClass(class, re *syntax.Regexp) *syntax.Regexp {
 	folded := *class
 	if class.Op == syntax.OpCharClass {
 		folded.Rune = slices.Clone(class.Rune)
-		for i, high := range folded.Rune { // no path has more, and large classes are slow to print
+		for i, high := range folded.Rune { // no path has higher bytes, and large classes are slow to print
 			folded.Rune[i] = min(high, maxByte)
 		}
 		for lower := 'a'; lower <= 'z'; lower++ {
@@ -107,7 +108,7 @@ func foldClass(class, re *syntax.Regexp) *syntax.Regexp {
 	return &out
 }
 
-// sortedRanges sorts pairs of low and high by low, and joins those that touch.
+// sortedRanges sorts pairs of low and high by low, and joins adjacent ones.
 func sortedRanges(ranges []rune) []rune {
 	pairs := make([][2]rune, 0, len(ranges)/2)
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -129,7 +130,7 @@ func isClass(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpCharClass || re.Op == syntax.OpAnyChar || re.Op == syntax.OpAnyCharNotNL
 }
 
-// spansEscapes: a repetition of such a class matches any escape already.
+// spansEscapes reports whether a repetition of the class already matches any escape.
 func spansEscapes(class *syntax.Regexp) bool {
 	for _, c := range "%0123456789abcdefABCDEF" {
 		if !inClass(class, c) {
@@ -139,7 +140,7 @@ func spansEscapes(class *syntax.Regexp) bool {
 	return true
 }
 
-// inClass: `.` has every character that a path can have.
+// inClass reports whether the class contains c. The class `.` contains every character that a path can have.
 func inClass(class *syntax.Regexp, c rune) bool {
 	if class.Op != syntax.OpCharClass {
 		return true
@@ -154,7 +155,7 @@ func inClass(class *syntax.Regexp, c rune) bool {
 
 func isHexRune(c rune) bool { return strings.ContainsRune("0123456789abcdefABCDEF", c) }
 
-// EscapeExpression matches the percent-encoding of a byte, with digits of either case.
+// EscapeExpression returns an expression that matches the percent-encoding of a byte, with digits of either case.
 func EscapeExpression(c byte) string {
 	out := "%"
 	for _, digit := range fmt.Sprintf("%02x", c) {
@@ -167,7 +168,7 @@ func EscapeExpression(c byte) string {
 	return out
 }
 
-// mustParse is for expressions that this file writes.
+// mustParse parses an expression that this file builds.
 func mustParse(expr string) *syntax.Regexp {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {

@@ -1,9 +1,9 @@
 package resources
 
-// Role says whose intent a policy is, and with that how far it reaches.
+// Role identifies whose intent a policy expresses, and thereby how far the policy reaches.
 type Role string
 
-// The roles of seed 004, "Producers and consumers", ascending in specificity.
+// The roles of seed 004, "Producers and consumers", in ascending order of specificity.
 const (
 	RoleSystem        Role = "system"
 	RoleProducer      Role = "producer"
@@ -11,14 +11,15 @@ const (
 	RoleWorkloadOwner Role = "workload-owner"
 )
 
-// RoleOf computes the role of a policy from its spec and its home namespace. At home its label is never believed. A copy's
-// references are rewritten to names in the namespace of copies and no longer say whose they are, so its label counts
-// there: the receiver computes it on arrival, before it rewrites (design, section 2).
-// Which namespace is the system's is a matter of each server: a copy's role is never judged by the receiver's.
-// A policy without a namespace, in the system namespace of its home, or of the global is a system policy. Each item of `to` counts by
-// the namespace it refers to (its own where it names none; the label LabelNamespace for references by labels); Mesh and
-// MeshExternalService are consumer references, always. Mixed items, which validation refuses, read as consumer: the role
-// that reaches less.
+// RoleOf computes the role of a policy from its spec and its home namespace. At home it ignores the role label. In a
+// copy, references are rewritten to names in the namespace of copies and no longer identify the owner, so the copy's
+// label counts: the receiver computes it on arrival, before it rewrites the references. Each server chooses its own
+// system namespace, so RoleOf never applies the receiver's to a copy.
+//
+// A policy is a system policy if it has no namespace, is in the system namespace of its home, or comes from the global.
+// Otherwise each item of `to` counts by the namespace that it refers to: the policy's own if it names none, or
+// LabelNamespace for references by labels. Mesh and MeshExternalService are always consumer references. If items
+// differ, which validation refuses, the role is consumer, the one that reaches less.
 func RoleOf(r *Resource, systemNamespace string) Role {
 	ns := r.HomeNamespace()
 	if ns == "" || r.Labels[LabelOrigin] == OriginGlobal && r.Zone() == "" {
@@ -45,11 +46,12 @@ func RoleOf(r *Resource, systemNamespace string) Role {
 	return RoleProducer
 }
 
-// noNamespace is the system namespace of a server that has another one, which is not known, than all that are named.
+// noNamespace stands for the system namespace of a server that uses another name than the known ones. The name itself
+// is unknown.
 const noNamespace = "the system namespace"
 
-// systemNamespaceOf is by which name r's home calls the system's namespace, as far as it matters for reading r: own, unless r is a copy whose
-// role says something else.
+// systemNamespaceOf returns the name of the system namespace at r's home, as far as it matters for reading r. It is
+// own, unless r is a copy whose role contradicts that.
 func systemNamespaceOf(r *Resource, own string) string {
 	if !r.isCopy() || r.Zone() == "" {
 		return own

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// policyIn is a policy as it is stored at home.
+// policyIn returns a policy as home stores it.
 func policyIn(t testing.TB, home resources.Home, typ resources.Type, namespace, spec string) *resources.Resource {
 	t.Helper()
 	body, err := resources.NewSpec(typ, []byte(spec))
@@ -69,7 +69,7 @@ func TestRoleOf(t *testing.T) {
 	}
 }
 
-// TestRoleIgnoresUsersLabels: what a user writes into the labels that home computes does not change the role.
+// TestRoleIgnoresUsersLabels checks that a user's values for labels that home computes do not change the role.
 func TestRoleIgnoresUsersLabels(t *testing.T) {
 	r := policyIn(t, resources.Home{Zone: "zone-1"}, resources.TypeMeshTimeout, "team", `{"default":{}}`)
 	r.Labels[resources.LabelNamespace] = "kuma-system"
@@ -96,7 +96,8 @@ func TestComputedLabels(t *testing.T) {
 	}
 }
 
-// TestAloneZone: what only the global writes looks like the global's in a zone that runs alone, and may be changed there.
+// TestAloneZone checks that a resource that only the global writes has the global as its origin in a zone that runs
+// alone, and that users may change it there.
 func TestAloneZone(t *testing.T) {
 	spec, err := resources.NewSpec(resources.TypeMesh, []byte("{}"))
 	if err != nil {
@@ -117,7 +118,7 @@ func TestAloneZone(t *testing.T) {
 	}
 }
 
-// TestExplicit has a row for each sugar of seed 004.
+// TestExplicit has a row for each shorthand of seed 004.
 func TestExplicit(t *testing.T) {
 	zone := resources.Home{Zone: "zone-1"}
 	for name, c := range map[string]struct {
@@ -160,7 +161,7 @@ func TestExplicit(t *testing.T) {
 	}
 }
 
-// typed is the typed form of a policy's spec, which everybody shares.
+// typed returns the typed form of a policy's spec, which all readers share.
 func typed(t *testing.T, r *resources.Resource) string {
 	t.Helper()
 	p, err := resources.SpecAs[resources.Policy](r)
@@ -174,7 +175,7 @@ func typed(t *testing.T, r *resources.Resource) string {
 	return string(out)
 }
 
-// TestPeers has a row for each difference between what users and what peers may send.
+// TestPeers has a row for each difference between the rules for users and for peers.
 func TestPeers(t *testing.T) {
 	for name, c := range map[string]struct {
 		typ  resources.Type
@@ -211,7 +212,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestExternalWarnings: a MeshExternalService that no proxy can dial says so when it is written.
+// TestExternalWarnings checks the warning for a MeshExternalService that no proxy can dial.
 func TestExternalWarnings(t *testing.T) {
 	const endpoints = `"match": {"port": 443}, "endpoints": [{"address": "example.com", "port": 443}]`
 	for spec, want := range map[string]string{
@@ -242,7 +243,7 @@ func TestExternalWarnings(t *testing.T) {
 	}
 }
 
-// TestTrustWarnings: a MeshTrust that claims what is another zone's.
+// TestTrustWarnings checks the warning for a MeshTrust with the trust domain of another zone.
 func TestTrustWarnings(t *testing.T) {
 	for _, c := range []struct {
 		zone, domain, want string
@@ -260,7 +261,7 @@ func TestTrustWarnings(t *testing.T) {
 	}
 }
 
-// TestWarnings: only allowed prefixes that end inside a segment, or before a trust domain, are warned about.
+// TestWarnings checks that only allowed prefixes that end inside a segment, or before a trust domain, cause warnings.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]int{
 		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/observability"}}]}}`:               1,
@@ -279,7 +280,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestRoleOfCopy: a copy's references are rewritten, so its role is what the receiver computed from them before.
+// TestRoleOfCopy checks that a copy has the role that the receiver computed before it rewrote the references.
 func TestRoleOfCopy(t *testing.T) {
 	zone := resources.Home{Zone: "zone-1"}
 	r := policyIn(t, zone, resources.TypeMeshTimeout, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b-0123456789abcdef","namespace":"kuma-system"}}]}`)

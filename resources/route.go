@@ -2,13 +2,13 @@ package resources
 
 import "encoding/json"
 
-// HTTPRouteRule is an item of a MeshHTTPRoute's `to[].rules`. Source: kuma-wire, section 4.
+// HTTPRouteRule is an item of a MeshHTTPRoute's `to[].rules`, in Kuma's format.
 type HTTPRouteRule struct {
 	Matches []HTTPRouteMatch `json:"matches,omitempty"`
 	Default HTTPRouteConf    `json:"default,omitzero"`
 }
 
-// HTTPRouteMatch selects requests; all that it names must match.
+// HTTPRouteMatch selects requests. All of its fields must match.
 type HTTPRouteMatch struct {
 	Path        *RoutePathMatch   `json:"path,omitempty"`
 	Method      string            `json:"method,omitempty"`
@@ -16,26 +16,26 @@ type HTTPRouteMatch struct {
 	Headers     []RouteValueMatch `json:"headers,omitempty"`
 }
 
-// RoutePathMatch compares the path: Exact, PathPrefix or RegularExpression.
+// RoutePathMatch compares the path. Type is Exact, PathPrefix or RegularExpression.
 type RoutePathMatch struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// RouteValueMatch compares a header or a query parameter; a missing type means Exact.
+// RouteValueMatch compares a header or a query parameter. An absent Type means Exact.
 type RouteValueMatch struct {
 	Type  string `json:"type,omitempty"`
 	Name  string `json:"name"`
 	Value string `json:"value,omitempty"`
 }
 
-// HTTPRouteConf says what happens to the requests of a rule.
+// HTTPRouteConf configures the handling of the requests of a rule.
 type HTTPRouteConf struct {
 	Filters     []HTTPRouteFilter `json:"filters,omitempty"`
 	BackendRefs []BackendRef      `json:"backendRefs,omitempty"`
 }
 
-// HTTPRouteFilter changes a request or a response on its way; the field of the same name as Type is set.
+// HTTPRouteFilter changes a request or a response. The field with the same name as Type is set.
 type HTTPRouteFilter struct {
 	Type                   string          `json:"type"`
 	RequestHeaderModifier  json.RawMessage `json:"requestHeaderModifier,omitempty" shape:"object"`
@@ -50,7 +50,7 @@ type TCPRouteRule struct {
 	Default TCPRouteConf `json:"default,omitzero"`
 }
 
-// TCPRouteConf says where connections go.
+// TCPRouteConf configures the destinations of connections.
 type TCPRouteConf struct {
 	BackendRefs []BackendRef `json:"backendRefs,omitempty"`
 }

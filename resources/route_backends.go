@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/hashing"
 )
 
-// backendsOf calls visit for each place that a route sends requests, connections or copies of requests to; at is the path below
-// `spec`. It reports whether all of the route was read.
+// backendsOf calls visit for each backend to which a route sends requests, connections or mirrored requests. at is its
+// path, which includes `spec`. It reports whether it could read the whole route.
 func backendsOf(p *Policy, visit func(ref *BackendRef, at *fieldPath)) bool {
 	whole := true
 	for i := range p.To {
@@ -53,8 +53,8 @@ func mirrorBackend(f *HTTPRouteFilter) *BackendRef {
 	return mirror.BackendRef
 }
 
-// SendsElsewhere reports whether a route that another zone wrote, with its references resolved, may send to services outside of that
-// zone and of its namespace, so that a MeshReferenceGrant has to permit it. What cannot be read may.
+// SendsElsewhere reports whether a route from another zone, with its references resolved, may send to services outside
+// that zone and namespace. A MeshReferenceGrant must permit such a route. If a part is unreadable, the result is true.
 func SendsElsewhere(r *Resource) bool {
 	if p := r.Descriptor().Policy; p == nil || !p.Route {
 		return false
@@ -75,8 +75,9 @@ func SendsElsewhere(r *Resource) bool {
 	return elsewhere || !whole
 }
 
-// ownService reports whether ref can mean only MeshServices of r's own zone and namespace: a reference by labels that say so, or by a
-// name that was resolved to that of the copy of such a service. A name that was that of a copy already may be anybody's.
+// ownService reports whether ref can only refer to MeshServices of r's own zone and namespace. It is either a reference
+// by labels that require both, or a name that was resolved to the name of such a service's copy. A name that already
+// was a copy's name when it was written may refer to any service.
 func ownService(r *Resource, ref *BackendRef, written WrittenReference, resolved bool) bool {
 	zone, ns := r.Zone(), r.HomeNamespace()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// shape is what a schema wants a value to be.
+// shape is the form that a schema requires of a value.
 type shape uint8
 
 const (
@@ -29,25 +29,28 @@ const (
 	intOrStringShape
 )
 
-// schema says what a value of a document may be. Schemas are compiled once from the Go types and protobuf messages that
-// the registry names, so that they cannot drift from what is decoded, and never change after.
+// schema describes the valid values at one place of a document. Schemas are compiled once from the Go types and
+// protobuf messages that the registry names, so they always match the decoders. They never change.
 type schema struct {
 	shape shape
-	// fields of a fieldsShape, by the name in the document; other spellings lead to the same field.
+	// fields holds the fields of a fieldsShape by their name in the document. Alternative spellings map to the same
+	// field.
 	fields map[string]schemaField
-	// elem is what a map or list holds.
+	// elem is the schema of the elements of a map or list.
 	elem     *schema
 	min, max float64
 	// enum holds the names of an enumShape.
 	enum []string
-	// noNull: null is an error for a field here, and not the same as absent, because absent means more than nothing.
+	// noNull makes null an error for a field here. Elsewhere null means absent, but here an absent field has a meaning
+	// of its own.
 	noNull bool
 }
 
 type schemaField struct {
 	// name is the field's first spelling.
 	name string
-	// origin is the Go type and field that the document's field becomes: MeshService.Ports.
+	// origin is the Go type and field, or the protobuf message and field, that the value decodes into:
+	// MeshService.Ports.
 	origin string
 	*schema
 }
@@ -79,18 +82,20 @@ func compileSchemas() map[Type]*schema {
 	return out
 }
 
-// Tags on fields that hold JSON: what the field may be. Confs depend on the type of the policy.
+// Tag of fields that hold raw JSON. It names the shape of the value. The shape of a conf depends on the type of the
+// policy.
 const shapeTag = "shape"
 
 var rawMessage = reflect.TypeFor[json.RawMessage]()
 
-// goSchema compiles the Go type t, part of the spec of type owner; tag is the shape tag of the field that holds it.
+// goSchema compiles the Go type t, which is part of the spec of type owner. tag is the shape tag of the field that
+// holds it.
 func goSchema(t reflect.Type, owner Type, tag string) *schema {
 	switch {
 	case t == rawMessage:
 		return rawSchema(owner, tag)
 	case t == reflect.TypeFor[HeaderExpressions]():
-		return &schema{shape: anyShape} // an object or a list of objects: its decoder says what is wrong
+		return &schema{shape: anyShape} // an object or a list of objects: its decoder reports errors
 	case t == reflect.TypeFor[Methods]():
 		return &schema{shape: stringsShape}
 	}
@@ -150,7 +155,7 @@ func rawSchema(owner Type, tag string) *schema {
 	}
 }
 
-// messageSchema compiles a protobuf message; both its JSON names and its proto names lead to a field.
+// messageSchema compiles a protobuf message. A field is found by its JSON name and by its proto name.
 func messageSchema(d protoreflect.MessageDescriptor) *schema {
 	switch d.FullName() {
 	case "google.protobuf.Struct":

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// The forms that a secret of a spec has instead of its text. Both are base64 as a whole, so that they can stand wherever a value can.
+// The forms of a secret in a spec instead of its plain text. The sealed and hidden forms consist of base64 characters,
+// so they can replace any value.
 const (
 	// sealedMark begins a value that is sealed under the key of the server that keeps it.
 	sealedMark = "causewaySealedV1"
 	// hiddenMark begins the hash of a value that another server keeps.
 	hiddenMark = "causewayHiddenV1"
-	// shownMark begins what people see instead of either.
+	// shownMark begins the form of either that people see.
 	shownMark = "sha256:"
 )
 
-// SealedText is how sealed bytes stand in a spec.
+// SealedText returns the form of sealed bytes in a spec.
 func SealedText(sealed []byte) string { return sealedMark + base64.StdEncoding.EncodeToString(sealed) }
 
-// SealedBytes is the inverse of SealedText; ok is false for a text of another form.
+// SealedBytes is the inverse of SealedText. ok is false if the text has another form.
 func SealedBytes(text string) (sealed []byte, ok bool) {
 	rest, ok := strings.CutPrefix(text, sealedMark)
 	if !ok {
@@ -33,26 +34,26 @@ func SealedBytes(text string) (sealed []byte, ok bool) {
 
 func isSealedText(text string) bool { return strings.HasPrefix(text, sealedMark) }
 
-// HiddenText is what another server is told of a value that only this one uses.
+// HiddenText returns the form in which another server receives a value that only this server uses.
 func HiddenText(sealed string) string {
 	sum := sha256.Sum256([]byte(sealed))
 	return hiddenMark + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// IsHidden reports whether a text stands for a secret and is none: sealed, hidden or shown.
+// IsHidden reports whether a text represents a secret without being one: sealed, hidden or shown.
 func IsHidden(text string) bool {
 	return isSealedText(text) || strings.HasPrefix(text, hiddenMark) || IsShown(text)
 }
 
-// IsShown reports whether a text is what people see of a secret.
+// IsShown reports whether a text is the shown form of a secret.
 func IsShown(text string) bool {
 	digest, ok := strings.CutPrefix(text, shownMark)
 	raw, err := hex.DecodeString(digest)
 	return ok && err == nil && len(raw) == sha256.Size
 }
 
-// ShownText is what people see of a sealed or hidden value. It is a hash of the sealed form, which is random: nothing of the value,
-// however short, can be found by trying. It stays the same until the value changes.
+// ShownText returns the form of a sealed or hidden value that people see. It is a hash of the sealed form, which is
+// random, so that even a short value cannot be found by trial. It stays the same until the value changes.
 func ShownText(text string) string {
 	if rest, ok := strings.CutPrefix(text, hiddenMark); ok {
 		if sum, err := base64.StdEncoding.DecodeString(rest); err == nil {
@@ -63,8 +64,8 @@ func ShownText(text string) string {
 	return shownMark + hex.EncodeToString(sum[:])
 }
 
-// Redact returns text in which every sealed or hidden value is replaced by what people see of it: raw itself where there is none. It
-// knows them by their form, so that text of any kind can be given: JSON, a log line, JSON in JSON.
+// Redact returns raw with every sealed or hidden value replaced by its shown form, or raw itself if there is none. It
+// recognises the values by their form, so it works on any text: JSON, a log line, JSON in JSON.
 func Redact(raw []byte) []byte {
 	at := nextMark(raw)
 	if at < 0 {

@@ -1,7 +1,7 @@
 package resources
 
-// Secret is a secret of the servers in sealed form. It lives in the stores of one server and its replicas and goes nowhere
-// else: Lookup, LookupPath and Descriptors do not know the type, so that neither a user nor a peer can name it.
+// Secret is a secret of the servers in sealed form. It exists only in the stores of one server and its replicas:
+// Lookup, LookupPath and Descriptors do not know the type, so neither users nor peers can name it.
 type Secret struct {
 	Sealed []byte `json:"sealed"`
 }

@@ -8,31 +8,32 @@ import (
 	"strings"
 )
 
-// Sensitive says where specs of a type hold secrets. Every server treats all of them by one rule: sealed at rest, shown as a hash,
-// opened only for whoever has to use them.
+// Sensitive describes which values in specs of a type are secrets. Every server applies the same rule to them: sealed
+// at rest, shown as a hash, opened only for their users.
 type Sensitive struct {
-	// Sources are paths of objects that say where a value comes from, written as Field.Path is: each text in them is a secret,
-	// but for those that name a place instead of holding a value (sourceNames).
+	// Sources are the paths, as in Field.Path, of objects that give the source of a value. Each text in them is a
+	// secret, except for texts that name a place instead of holding a value (sourceNames).
 	Sources []string
 }
 
-// anywhere is the rule of a type that has places for secrets: sources are those that only their place gives away. Besides, a secret is
-// what stands under one of secretNames, what a header of secretHeaders is set to, and what holds a private key in PEM form.
+// anywhere returns the rule of a type whose specs can hold secrets. sources are the paths that only their place
+// identifies. In addition, these values are secrets: the values of fields in secretNames, the values of headers in
+// secretHeaders, and texts that contain a private key in PEM form.
 func anywhere(sources ...string) *Sensitive { return &Sensitive{Sources: sources} }
 
-// secretNames are the names, in lower case and without dashes and underscores, of fields whose value is a secret wherever they stand.
+// secretNames are the names of fields whose value is always a secret, in lower case and without dashes and underscores.
 var secretNames = []string{
 	"password", "passphrase", "privatekey", "clientkey", "secretkey", "sharedkey", "signingkey", "apikey", "accesskey", "tlskey",
 	"token", "apitoken", "accesstoken", "authtoken", "bearertoken", "clientsecret", "sharedsecret", "credential", "credentials",
 }
 
-// sourceNames are fields of a source that name a place.
+// sourceNames are the fields of a source that name a place.
 var sourceNames = []string{"secret", "secretref", "file", "path", "envvar", "name", "kind", "type"}
 
-// inlineNames are fields of a source that hold the value itself.
+// inlineNames are the fields of a source that hold the value itself.
 var inlineNames = []string{"inline", "inlineString", "insecureInline"}
 
-// secretHeaders are parts of the names of headers that carry credentials.
+// secretHeaders are substrings of the names of headers that carry credentials.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "credential"}
 
 const (
@@ -40,16 +41,17 @@ const (
 	headerModifier = "eaderModifier"
 )
 
-// hints are parts of every text that has a secret in it. Most policies have none of them, and are not looked at further.
+// hints are substrings, of which every text with a secret contains at least one. Most policies contain none and need no
+// further check.
 var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN", "SECRET", "CREDENTIAL", headerModifier, sealedMark, hiddenMark, shownMark}
 
 func (s *Sensitive) hinted(raw []byte) bool {
 	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) })
 }
 
-// EditSecrets returns r's spec with each secret in it replaced by what f returns for it; the same spec where f changes nothing, which
-// costs next to nothing where there are none. path says where the value stands, as an index would. Errors are f's, and those of
-// a spec that is no JSON object.
+// EditSecrets returns r's spec with each secret replaced by the result of f. If f changes nothing, it returns the same
+// spec; for a spec without secrets this costs almost nothing. path is the path of the value, with indexes. Errors come
+// from f, or report a spec that is not a JSON object.
 func EditSecrets(r *Resource, f func(path, value string) (string, error)) (*Spec, error) {
 	d, ok := LookupStored(r.Type)
 	if !ok || d.Sensitive == nil || !d.Sensitive.hinted(r.Spec.JSON()) {
@@ -88,7 +90,7 @@ type secretEditor struct {
 	changed bool
 }
 
-// place is where a value stands: path with indexes, pattern without.
+// place is the place of a value: path with indexes, pattern without.
 type place struct{ path, pattern string }
 
 func (p place) member(name string) place {
@@ -97,7 +99,7 @@ func (p place) member(name string) place {
 
 func (p place) item(i int) place { return place{fmt.Sprintf("%s[%d]", p.path, i), p.pattern + "[]"} }
 
-// object walks the members of an object; secret: it is a source, or has a secret's name.
+// object walks the members of an object. secret means that the object is a source, or has the name of a secret.
 func (e *secretEditor) object(at place, o map[string]any, secret bool) error {
 	header, _ := o["name"].(string)
 	for name, v := range o {
@@ -141,7 +143,8 @@ func (e *secretEditor) value(at place, v any, secret bool) (any, error) {
 
 var withoutDashes = strings.NewReplacer("-", "", "_", "")
 
-// named reports whether a field's name says that it holds a secret. Of `key`, which is the name of much, it does where it is a source.
+// named reports whether the name of a field identifies a secret. A field named `key`, a common name, holds one only if
+// its value is a source.
 func named(name string, v any) bool {
 	plain := withoutDashes.Replace(strings.ToLower(name))
 	if plain != "key" {
@@ -151,7 +154,7 @@ func named(name string, v any) bool {
 	return slices.ContainsFunc(inlineNames, func(inline string) bool { return source[inline] != nil })
 }
 
-// inHeaders: an item of the lists that set and add headers.
+// inHeaders reports whether pattern is an item of a list that sets or adds headers.
 func inHeaders(pattern string) bool {
 	return strings.HasSuffix(pattern, headerModifier+".set[]") || strings.HasSuffix(pattern, headerModifier+".add[]")
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 )
 
-// knownWithoutSecrets are types all of whose fields were looked at: none is a secret, or it belongs to no peer and no user.
+// knownWithoutSecrets lists types whose fields have been reviewed: none is a secret, or the type belongs to neither
+// peers nor users.
 var knownWithoutSecrets = []Type{
 	TypeZone, TypeZoneInsight, TypeAccessRole, TypeAccessRoleBinding, TypeMeshTrust, TypeDataplane, TypeDataplaneInsight, TypeZoneIngress,
 	TypeMeshService, TypeMeshMultiZoneService, TypeHTTPRouteGroup, TypeTCPRoute, TypeTrafficTarget, TypeMeshReferenceGrant, TypeMeshTimeout, TypeMeshTrafficPermission,
 }
 
-// TestEveryTypeSaysWhereItsSecretsAre: a new type has a rule, or stands in the list above with somebody's word for it.
+// TestEveryTypeSaysWhereItsSecretsAre checks that each type has a rule, or is in the list above after a review.
 func TestEveryTypeSaysWhereItsSecretsAre(t *testing.T) {
 	for _, d := range Descriptors() {
 		if without := slices.Contains(knownWithoutSecrets, d.Type); without == (d.Sensitive != nil) {

@@ -15,7 +15,7 @@ type MeshService struct {
 	Identities []ServiceIdentity   `json:"identities,omitempty"`
 }
 
-// MeshServiceSelector picks Dataplanes by at most one of its fields.
+// MeshServiceSelector selects Dataplanes by at most one of its fields.
 type MeshServiceSelector struct {
 	DataplaneTags   map[string]string `json:"dataplaneTags,omitempty"`
 	DataplaneRef    *DataplaneRef     `json:"dataplaneRef,omitempty"`
@@ -32,7 +32,8 @@ type LabelSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
-// MeshServicePort is a port of a MeshService. TargetPort is a number or an inbound's name; absent means Port.
+// MeshServicePort is a port of a MeshService. TargetPort is a number or the name of an inbound. If it is absent, it
+// equals Port.
 type MeshServicePort struct {
 	Name        string          `json:"name,omitempty"`
 	Port        uint32          `json:"port"`
@@ -40,7 +41,7 @@ type MeshServicePort struct {
 	AppProtocol string          `json:"appProtocol,omitempty"`
 }
 
-// ServiceIdentity is what a destination's certificate may say: type ServiceTag or SpiffeID.
+// ServiceIdentity is an identity that the certificate of a destination may have. Type is ServiceTag or SpiffeID.
 type ServiceIdentity struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
@@ -52,19 +53,19 @@ type MeshMultiZoneService struct {
 	Ports    []MultiZonePort   `json:"ports"`
 }
 
-// MultiZoneSelector picks MeshServices.
+// MultiZoneSelector selects MeshServices.
 type MultiZoneSelector struct {
 	MeshService MultiZoneMatch `json:"meshService"`
 }
 
-// MultiZoneMatch matches MeshServices that carry all of the labels. Labels are their owners' to give, so any zone can join; Zones, where
-// it is not empty, lists those that may.
+// MultiZoneMatch matches MeshServices that carry all of the labels. The owners of MeshServices choose the labels, so
+// any zone can join. If Zones is not empty, only the zones that it lists can.
 type MultiZoneMatch struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 	Zones       []string          `json:"zones,omitempty"`
 }
 
-// Selects reports whether a MeshService stands behind it.
+// Selects reports whether service is one of the MeshServices behind s.
 func (s *MeshMultiZoneService) Selects(service *Resource) bool {
 	match := &s.Selector.MeshService
 	if len(match.MatchLabels) == 0 || len(match.Zones) > 0 && !slices.Contains(match.Zones, service.Zone()) {
@@ -93,7 +94,7 @@ type MeshExternalService struct {
 	TLS       json.RawMessage    `json:"tls,omitempty" shape:"object"`
 }
 
-// ExternalMatch is the traffic that a MeshExternalService takes.
+// ExternalMatch is the traffic that a MeshExternalService accepts.
 type ExternalMatch struct {
 	Type     string `json:"type,omitempty"`
 	Port     uint32 `json:"port"`
@@ -114,19 +115,20 @@ type MeshTrust struct {
 	CABundles   []CABundle      `json:"caBundles"`
 }
 
-// ZoneTrustName is the name of the MeshTrust that a zone publishes in each of its meshes, as long as the mesh is there.
+// ZoneTrustName returns the name of the MeshTrust that a zone publishes in each of its meshes, as long as the mesh
+// exists.
 func ZoneTrustName(zone string) string { return "identity-" + zone }
 
 var otherDomain = regexp.MustCompile(`^-[0-9a-f]{8}$`)
 
-// IsZoneTrustName reports whether a zone publishes a MeshTrust by that name: ZoneTrustName, or that and a mark of the trust domain
-// where a MeshIdentity names another than the zone's own.
+// IsZoneTrustName reports whether a zone may publish a MeshTrust by that name: ZoneTrustName, or ZoneTrustName with a
+// suffix for the trust domain if a MeshIdentity names another one than the zone's own.
 func IsZoneTrustName(name, zone string) bool {
 	rest, ok := strings.CutPrefix(name, ZoneTrustName(zone))
 	return ok && (rest == "" || otherDomain.MatchString(rest))
 }
 
-// CABundle is a set of CA certificates; Type is always CABundlePEM.
+// CABundle is a set of CA certificates. Type is always CABundlePEM.
 type CABundle struct {
 	Type string  `json:"type"`
 	PEM  *PEMRef `json:"pem,omitempty"`

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Kinds that the resources of the Service Mesh Interface refer to.
+// Kinds that resources of the Service Mesh Interface refer to.
 const (
 	KindServiceAccount = "ServiceAccount"
 	KindHTTPRouteGroup = "HTTPRouteGroup"
 	KindTCPRoute       = "TCPRoute"
 )
 
-// API groups of the Service Mesh Interface, as documents carry them in apiVersion.
+// API groups of the Service Mesh Interface, in the form of apiVersion in documents.
 const (
 	groupTrafficAccess = "access.smi-spec.io"
 	groupTrafficSpecs  = "specs.smi-spec.io"
@@ -30,7 +30,7 @@ type TrafficTarget struct {
 	Rules []TrafficRule `json:"rules,omitempty"`
 }
 
-// TrafficSubject is a service account. Namespace is that of the resource where none is given.
+// TrafficSubject is a service account. Namespace defaults to that of the resource.
 type TrafficSubject struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
@@ -39,14 +39,15 @@ type TrafficSubject struct {
 	Port *uint32 `json:"port,omitempty"`
 }
 
-// TrafficRule refers to an HTTPRouteGroup or a TCPRoute. Matches are names of matches of a group; none means all of them.
+// TrafficRule refers to an HTTPRouteGroup or a TCPRoute. Matches are names of matches of a group. If there are none,
+// the rule refers to all of them.
 type TrafficRule struct {
 	Kind    string   `json:"kind"`
 	Name    string   `json:"name"`
 	Matches []string `json:"matches,omitempty"`
 }
 
-// EffectiveRules are the rules, whichever way they are spelled.
+// EffectiveRules returns the rules, in either spelling.
 func (t *TrafficTarget) EffectiveRules() []TrafficRule { return slices.Concat(t.Specs, t.Rules) }
 
 // HTTPRouteGroup describes kinds of requests.
@@ -54,7 +55,7 @@ type HTTPRouteGroup struct {
 	Matches []HTTPRouteGroupMatch `json:"matches,omitempty"`
 }
 
-// HTTPRouteGroupMatch is one kind of requests: all that it names must hold.
+// HTTPRouteGroupMatch is one kind of request. All of its fields must match.
 type HTTPRouteGroupMatch struct {
 	Name string `json:"name"`
 	// PathRegex is an RE2 expression for the whole path; absent means any.
@@ -65,10 +66,10 @@ type HTTPRouteGroupMatch struct {
 	Headers HeaderExpressions `json:"headers,omitempty"`
 }
 
-// HeaderExpressions are expressions by header, decoded from an object, or from a list of objects as in v1alpha2.
+// HeaderExpressions maps headers to expressions. It decodes from an object, or from a list of objects as in v1alpha2.
 type HeaderExpressions map[string]string
 
-// UnmarshalJSON accepts both shapes.
+// UnmarshalJSON accepts an object and a list of objects.
 func (h *HeaderExpressions) UnmarshalJSON(raw []byte) error {
 	var list []map[string]string
 	if json.Unmarshal(raw, &list) != nil {
@@ -91,17 +92,17 @@ type TCPRoute struct {
 	Matches *TCPRouteMatches `json:"matches,omitempty"`
 }
 
-// TCPRouteMatches limit a TCPRoute to ports; none means all.
+// TCPRouteMatches limit a TCPRoute to ports. None means all ports.
 type TCPRouteMatches struct {
 	Name  string   `json:"name,omitempty"`
 	Ports []uint32 `json:"ports,omitempty"`
 }
 
-// isSMI reports whether the type is of the Service Mesh Interface. Those may have a namespace on the global too: it is where
-// the service accounts live that they name.
+// isSMI reports whether the type belongs to the Service Mesh Interface. Resources of these types may have a namespace
+// on the global too: it is the namespace of the service accounts that they name.
 func isSMI(t Type) bool { return smiGroup(t) != "" }
 
-// smiGroup is the API group of the type, or "".
+// smiGroup returns the API group of the type, or "".
 func smiGroup(t Type) string {
 	switch t {
 	case TypeTrafficTarget:
@@ -112,7 +113,8 @@ func smiGroup(t Type) string {
 	return ""
 }
 
-// apiVersionOf is the group and version of the Kubernetes form: for the Service Mesh Interface the last that was published.
+// apiVersionOf returns the group and version of the Kubernetes form. For the Service Mesh Interface it is the last
+// published version.
 func apiVersionOf(t Type) string {
 	switch smiGroup(t) {
 	case groupTrafficAccess:
@@ -123,7 +125,8 @@ func apiVersionOf(t Type) string {
 	return apiVersion
 }
 
-// isSMIVersion reports whether version is one in which the group was published. A bare version is what seed 003 has.
+// isSMIVersion reports whether version is a published version of the group. seed 003 uses a bare version without the
+// group.
 func isSMIVersion(t Type, version string) bool {
 	group, name, qualified := strings.Cut(version, "/")
 	if !qualified {

@@ -11,21 +11,21 @@ import (
 )
 
 // Spec is the body of a resource: an immutable JSON object in canonical form (keys sorted, no white space), and its
-// typed form, decoded at most once. Safe for concurrent use.
+// typed form, decoded at most once. It is safe for concurrent use.
 type Spec struct {
 	raw   []byte
 	once  sync.Once
 	typed any
 	err   error
 	make  func() any
-	// strict: the document was compared with the type's schema, so nothing in it is unknown.
+	// strict means that the document was checked against the type's schema, so it has no unknown fields.
 	strict bool
-	// sealed: some of its values are in sealed form.
+	// sealed means that some values are in sealed form.
 	sealed bool
 }
 
-// NewSpec takes the JSON object raw as the spec of type t. It keeps what it does not know: strictness towards users
-// is Decode's, towards peers Validate's. It fails with ErrUnknownType, or when raw is not one JSON object.
+// NewSpec returns the JSON object raw as the spec of type t. It keeps unknown fields: decoding refuses those of users,
+// and ValidatePeer those of peers where they matter. It fails with ErrUnknownType, or if raw is not one JSON object.
 func NewSpec(t Type, raw []byte) (*Spec, error) {
 	d, ok := LookupStored(t)
 	if !ok {
@@ -38,7 +38,7 @@ func NewSpec(t Type, raw []byte) (*Spec, error) {
 	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil && bytes.Contains(canonical, []byte(sealedMark))}, nil
 }
 
-// NewSpecOf is NewSpec for a typed value: one of this package's spec types or a generated message.
+// NewSpecOf is NewSpec for a typed value: one of this package's spec types, or a generated message.
 func NewSpecOf(t Type, v any) (*Spec, error) {
 	var raw []byte
 	var err error
@@ -56,13 +56,13 @@ func NewSpecOf(t Type, v any) (*Spec, error) {
 // JSON returns the canonical bytes. The caller must not change them.
 func (s *Spec) JSON() []byte { return s.raw }
 
-// Sealed reports whether some of its values are in sealed form; see SealedText.
+// Sealed reports whether some values are in sealed form; see SealedText.
 func (s *Spec) Sealed() bool { return s.sealed }
 
 // Equal reports whether both are the same JSON value.
 func (s *Spec) Equal(o *Spec) bool { return bytes.Equal(s.raw, o.raw) }
 
-// decode returns the typed form: a pointer to what the registry names for the type. Nobody may change it.
+// decode returns the typed form: a pointer to the registry's Go type. No one may change it.
 func (s *Spec) decode() (any, error) {
 	s.once.Do(func() {
 		v := s.make()
@@ -77,7 +77,7 @@ func (s *Spec) decode() (any, error) {
 }
 
 // SpecAs returns the typed spec of r, for example *meshpb.Dataplane or *Policy. The result is shared and must not be
-// changed. It fails when the stored JSON does not fit the type, or when T is not the type's spec.
+// changed. It fails if the stored JSON does not fit the type, or if T is not the type's spec.
 func SpecAs[T any](r *Resource) (*T, error) {
 	v, err := r.Spec.decode()
 	if err != nil {
@@ -90,7 +90,7 @@ func SpecAs[T any](r *Resource) (*T, error) {
 	return typed, nil
 }
 
-// canonicalObject re-encodes one JSON object with sorted keys, numbers as they were written.
+// canonicalObject re-encodes one JSON object with sorted keys and with numbers as they were written.
 func canonicalObject(raw []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fieldPath is where a value stands in its document; it becomes text only when something is wrong there.
+// fieldPath is the path of a value in its document. It becomes text only if there is a problem at that path.
 type fieldPath struct {
 	parent *fieldPath
 	name   string
@@ -19,7 +19,7 @@ func (p *fieldPath) field(name string) *fieldPath {
 }
 func (p *fieldPath) item(i int) *fieldPath { return &fieldPath{parent: p, index: i} }
 
-// String is the path as people write it: `spec.rules[0].default`.
+// String returns the path as people write it: `spec.rules[0].default`.
 func (p *fieldPath) String() string {
 	if p == nil {
 		return ""
@@ -37,8 +37,8 @@ func (p *fieldPath) String() string {
 	}
 }
 
-// strict compares a document with a schema: every field is known, every value of the kind that is wanted. It drops members
-// that are null, which means absent; fields keep the spelling that the user chose.
+// strict checks a document against a schema: every field must be known, and every value of the required kind. It
+// removes members that are null, because null means absent. Fields keep the user's spelling.
 type strict struct {
 	problems []FieldProblem
 }
@@ -95,7 +95,7 @@ func (c *strict) check(n *node, s *schema, at *fieldPath) {
 	}
 }
 
-// want reports whether n is of the kind, and notes a problem when it is not.
+// want reports whether n is of the kind. If it is not, want records a problem.
 func (c *strict) want(n *node, kind nodeKind, at *fieldPath) bool {
 	if n.kind == kind {
 		return true
@@ -113,7 +113,7 @@ func (c *strict) object(n *node, s *schema, at *fieldPath) {
 		return
 	}
 	kept := n.fields[:0:0]
-	var respelled []string // what fields in another spelling are called
+	var respelled []string // canonical names of fields in another spelling
 	for _, f := range n.fields {
 		known, ok := s.fields[f.name]
 		if !ok {
@@ -157,7 +157,7 @@ func (c *strict) integer(n *node, s *schema, at *fieldPath) {
 }
 
 func (c *strict) enum(n *node, s *schema, at *fieldPath) {
-	if n.kind == numberNode { // peers' tools write numbers too
+	if n.kind == numberNode { // tools of peers also write numbers
 		if i, err := strconv.Atoi(n.text); err == nil && i >= 0 && i < len(s.enum) {
 			return
 		}

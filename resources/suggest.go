@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// suggestion returns ", did you mean X?" for the known name nearest to name, or what is known when none is near.
+// suggestion returns ", did you mean X?" for the known name nearest to name, or a list of the known names if none is
+// near.
 func suggestion(name string, known []string) string {
 	best, distance := "", len(name)/3+2
 	for _, k := range known {
@@ -25,12 +26,13 @@ func suggestion(name string, known []string) string {
 	}
 }
 
-// EditDistance counts the insertions, deletions and replacements that turn a into b, whatever their case; it may stop at limit.
+// EditDistance returns the number of insertions, deletions and replacements that turn a into b, ignoring case. It may
+// stop at limit.
 func EditDistance(a, b string, limit int) int {
 	return editDistance(strings.ToLower(a), strings.ToLower(b), limit)
 }
 
-// editDistance counts the insertions, deletions and replacements that turn a into b; it may stop at limit.
+// editDistance returns the number of insertions, deletions and replacements that turn a into b. It may stop at limit.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > MaxNameBytes || len(b) > MaxNameBytes {
 		return limit

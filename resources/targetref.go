@@ -1,6 +1,6 @@
 package resources
 
-// Kinds that a TargetRef may name.
+// Kinds of a TargetRef.
 const (
 	KindMesh                 = "Mesh"
 	KindMeshSubset           = "MeshSubset"
@@ -14,7 +14,7 @@ const (
 	KindDataplane            = "Dataplane"
 )
 
-// TargetRef refers to resources by name (and namespace) or by labels. A missing kind means Mesh.
+// TargetRef refers to resources by name (and namespace) or by labels. An absent kind means Mesh.
 type TargetRef struct {
 	Kind        string            `json:"kind,omitempty"`
 	Name        string            `json:"name,omitempty"`
@@ -26,7 +26,7 @@ type TargetRef struct {
 	SectionName string            `json:"sectionName,omitempty"`
 }
 
-// KindOrMesh returns the kind; that of a nil or empty reference is Mesh.
+// KindOrMesh returns the kind. The kind of a nil or empty reference is Mesh.
 func (t *TargetRef) KindOrMesh() string {
 	if t == nil || t.Kind == "" {
 		return KindMesh
@@ -34,7 +34,7 @@ func (t *TargetRef) KindOrMesh() string {
 	return t.Kind
 }
 
-// BackendRef is where a route sends requests to.
+// BackendRef is a destination of a route.
 type BackendRef struct {
 	TargetRef
 	// Weight is relative to the other references of the rule; absent means 1.

@@ -1,9 +1,9 @@
 package resources
 
-// Type names a kind of resource, as users and the wire spell it.
+// Type names a kind of resource, in the spelling of users and of the wire format.
 type Type string
 
-// The types that Causeway knows; the registry says the rest about each.
+// The types that Causeway knows. The registry describes each.
 const (
 	TypeMesh                 Type = "Mesh"
 	TypeZone                 Type = "Zone"
@@ -19,15 +19,15 @@ const (
 	TypeMeshGateway          Type = "MeshGateway"
 	TypeMeshReferenceGrant   Type = "MeshReferenceGrant"
 
-	// TypeSecret and TypeZoneClaim are known to stores only; see Secret and ZoneClaim.
+	// TypeSecret and TypeZoneClaim are known only to stores; see Secret and ZoneClaim.
 	TypeSecret    Type = "Secret"
 	TypeZoneClaim Type = "ZoneClaim"
 
-	// Who may do what on one server; access reads them.
+	// Access control of one server. Package access reads them.
 	TypeAccessRole        Type = "AccessRole"
 	TypeAccessRoleBinding Type = "AccessRoleBinding"
 
-	// Of the Service Mesh Interface (seed 003).
+	// Types of the Service Mesh Interface (seed 003).
 	TypeTrafficTarget  Type = "TrafficTarget"
 	TypeHTTPRouteGroup Type = "HTTPRouteGroup"
 	TypeTCPRoute       Type = "TCPRoute"

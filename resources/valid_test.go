@@ -15,7 +15,7 @@ import (
 
 var aloneHome = resources.Home{Zone: "zone-1", Alone: true}
 
-// validDocuments are the documents of testdata/valid.txtar by name, and their golden files.
+// validDocuments returns the documents of testdata/valid.txtar by name, and their golden files.
 func validDocuments(t testing.TB) (*txtar.Archive, map[string][]byte, map[string]string) {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/valid.txtar")
@@ -79,7 +79,7 @@ func TestValidDocuments(t *testing.T) {
 	}
 }
 
-// TestEncodeDecode: what is encoded, in any form, reads as the same resource.
+// TestEncodeDecode checks that a resource encoded in any form decodes to the same resource.
 func TestEncodeDecode(t *testing.T) {
 	_, documents, _ := validDocuments(t)
 	for name, body := range documents {
@@ -115,7 +115,8 @@ func checkEncodeDecode(t testing.TB, r *resources.Resource) {
 	}
 }
 
-// TestCanonical: what DecodeDocuments stores is what NewSpec would make of it, byte by byte, so that a copy equals it.
+// TestCanonical checks that DecodeDocuments stores exactly the bytes that NewSpec produces, so that a copy equals its
+// original.
 func TestCanonical(t *testing.T) {
 	_, documents, _ := validDocuments(t)
 	for name, body := range documents {

@@ -6,8 +6,8 @@ import (
 )
 
 // Validate checks a resource that a user writes at home: its names, its labels and its spec. Labels that home computes
-// may be absent or right. It returns an *InvalidError with all problems found, fields named as in the Universal form.
-// Whether the mesh exists is the writer's to check.
+// must be absent or correct. Validate returns an *InvalidError with all problems, whose fields are named as in the
+// Universal form. The caller checks whether the mesh exists.
 func Validate(r *Resource, home Home) error {
 	v := &validation{resource: r, home: home}
 	v.names()
@@ -16,17 +16,18 @@ func Validate(r *Resource, home Home) error {
 	return v.result()
 }
 
-// ValidateSpec is ValidatePeer where the system namespace is not configured.
+// ValidateSpec is ValidatePeer with the default system namespace.
 func ValidateSpec(r *Resource) error { return ValidatePeer(r, DefaultSystemNamespace) }
 
-// PeerValidation is ValidatePeer for a receiver in a zone whose system namespace is the given one.
+// PeerValidation returns ValidatePeer for a receiver in a zone with the given system namespace.
 func PeerValidation(systemNamespace string) func(*Resource) error {
 	return func(r *Resource) error { return ValidatePeer(r, systemNamespace) }
 }
 
-// ValidatePeer checks a resource that a peer sends, with its labels pinned and its role computed: all of Validate, in the role that
-// its owner has, but for how things are written, where peers may say more than users (see validation.peer). A permission with
-// fields that are unknown here is refused, because it might be read as more permissive than it is (design, section 4).
+// ValidatePeer checks a resource that a peer sends, with its labels pinned and its role computed. It applies the rules
+// of Validate in the role of the resource's owner. Only the rules on form are looser for peers (see validation.peer).
+// It refuses a permission with unknown fields, because without them the permission might allow more than its author
+// meant.
 func ValidatePeer(r *Resource, systemNamespace string) error {
 	written, err := AsWritten(r)
 	if err != nil {
@@ -42,11 +43,12 @@ func ValidatePeer(r *Resource, systemNamespace string) error {
 // validation collects the problems of one resource.
 type validation struct {
 	resource *Resource
-	// home is where the resource was written: this server for a user's, the zone that it is pinned to, or the global, for a peer's.
+	// home is where the resource was written. For a user's resource it is this server. For a peer's resource it is the
+	// zone that the resource is pinned to, or the global.
 	home Home
-	// peer: the resource was written elsewhere. Its form may be that of another implementation or another version, and what is wrong
-	// with the form alone was its writer's to hear. How far it reaches is judged all the same: no rule on whose namespace, zone, service or
-	// identity a resource may speak of asks this.
+	// peer means that the resource was written elsewhere. Its form may be that of another implementation or version,
+	// and only its author's server reports problems of form. The reach of the resource is checked all the same: no rule
+	// on which namespace, zone, service or identity a resource may claim depends on this field.
 	peer     bool
 	problems []FieldProblem
 }
@@ -64,7 +66,8 @@ func (v *validation) result() error {
 	return &InvalidError{Key: v.resource.Key, Problems: v.problems}
 }
 
-// top is the path of a field at the top level; specPath that of the spec's fields, wherever the codec puts them.
+// top returns the path of a field at the top level. specPath returns the path of the spec's fields, which depends on
+// the codec.
 func top(name string) *fieldPath { return (*fieldPath)(nil).field(name) }
 
 func (v *validation) specPath() *fieldPath {
@@ -77,7 +80,7 @@ func (v *validation) specPath() *fieldPath {
 var (
 	dnsLabel     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 	dnsSubdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	// peerMesh: existing control planes let the mesh of a resource contain underscores and dots.
+	// peerMesh allows underscores and dots, because existing control planes allow them in the mesh of a resource.
 	peerMesh = regexp.MustCompile(`^[a-z0-9]([-_.a-z0-9]*[a-z0-9])?$`)
 )
 
@@ -86,7 +89,7 @@ const (
 	wantSubdomain = "lower-case letters, digits, '-' and '.', each part beginning and ending with a letter or digit"
 )
 
-// isSubdomain is DNS-1123's.
+// isSubdomain reports whether s is a DNS-1123 subdomain.
 func isSubdomain(s string) bool { return len(s) <= MaxNameBytes && dnsSubdomain.MatchString(s) }
 
 func (v *validation) names() {
@@ -115,7 +118,7 @@ func (v *validation) names() {
 	v.label(top("namespace"), r.Namespace)
 }
 
-// name checks the name, and for destinations, meshes and zones that it can be part of a host name.
+// name checks the name. For destinations, meshes and zones, the name must also be valid as a part of a host name.
 func (v *validation) name() {
 	r := v.resource
 	switch r.Type {
@@ -155,14 +158,14 @@ func (v *validation) label(at *fieldPath, s string) {
 	}
 }
 
-// spec checks the body by type.
+// spec checks the body, depending on the type.
 func (v *validation) spec() {
 	r := v.resource
 	if r.Descriptor().Policy != nil {
 		v.policy()
 		return
 	}
-	if (isSMI(r.Type) || r.Type == TypeMeshReferenceGrant) && !r.Spec.strict { // what is unknown may narrow the access
+	if (isSMI(r.Type) || r.Type == TypeMeshReferenceGrant) && !r.Spec.strict { // an unknown field may narrow the access
 		if v.strictly(); len(v.problems) > 0 {
 			return
 		}
@@ -203,7 +206,7 @@ func (v *validation) spec() {
 	}
 }
 
-// checkTyped runs check on the typed spec, or reports why there is none.
+// checkTyped runs check on the typed spec, or reports why the spec does not decode.
 func checkTyped[T any](v *validation, check func(*validation, *T)) {
 	typed, err := SpecAs[T](v.resource)
 	if err != nil {
@@ -213,7 +216,7 @@ func checkTyped[T any](v *validation, check func(*validation, *T)) {
 	check(v, typed)
 }
 
-// shorten keeps what goes into an error text readable.
+// shorten limits the length of s for an error message.
 func shorten(s string) string {
 	if len(s) <= 100 {
 		return s

@@ -2,7 +2,7 @@ package resources
 
 import "slices"
 
-// Limits of what roles and bindings may hold: they are looked at with every request.
+// Limits of the contents of roles and bindings, because every request evaluates them.
 const (
 	maxAccessRules  = 100
 	maxAccessValues = 200
@@ -34,7 +34,7 @@ func (v *validation) accessRole(role *AccessRole) {
 	}
 }
 
-// accessWords are names out of a fixed set, or AccessAny.
+// accessWords checks that words are known, or AccessAny.
 func (v *validation) accessWords(at *fieldPath, words, known []string) {
 	if len(words) == 0 {
 		v.fail(at, "is required; %q means all", AccessAny)
@@ -63,7 +63,7 @@ func (v *validation) accessNames(at *fieldPath, names []string, emptyToo bool) {
 	}
 }
 
-// accessForm refuses what can be the name of nothing: the list would reach less than it says.
+// accessForm refuses values that cannot be the name of anything, because the list would reach less than it seems to.
 func (v *validation) accessForm(at *fieldPath, names []string, is func(string) bool) {
 	for i, name := range names {
 		if name != "" && name != AccessAny && !is(name) {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxPeerLabelBytes bounds a label in the reserved name spaces that a peer computes and nothing here reads.
+// maxPeerLabelBytes bounds a label in a reserved name space that a peer computes and that nothing here reads.
 const maxPeerLabelBytes = 2048
 
-// claims checks the labels of what a peer sends. They say who it is about, and become parts of names, KRIs, server names and SPIFFE
-// IDs, so each has the form that a user's would have.
+// claims checks the labels that a peer sends. They identify the owner of the resource and become parts of names, KRIs,
+// server names and SPIFFE IDs, so each must have the form that a user's label would have.
 func (v *validation) claims() {
 	r := v.resource
 	if len(r.Labels) > MaxLabels {
@@ -39,7 +39,7 @@ func (v *validation) claims() {
 	}
 }
 
-// displayName is the name at home; meshes of existing control planes may have underscores.
+// displayName checks the name at home. In meshes of existing control planes it may contain underscores.
 func (v *validation) displayName(at *fieldPath, value string) {
 	if v.resource.Type == TypeMesh {
 		if len(value) > MaxShortNameBytes || !peerMesh.MatchString(value) {

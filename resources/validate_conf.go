@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// timeout: durations parse; the connection timeout is positive, the others may be 0, which turns them off.
+// timeout checks that durations parse and that the connection timeout is positive. The others may be 0, which disables
+// them.
 func (v *validation) timeout(c *TimeoutConf, at *fieldPath) {
 	v.duration(c.ConnectionTimeout, at.field("connectionTimeout"), true)
 	v.duration(c.IdleTimeout, at.field("idleTimeout"), false)
@@ -39,7 +40,7 @@ func (v *validation) duration(s *string, at *fieldPath, positive bool) {
 	}
 }
 
-// routes checks the `rules` of a route as far as they are known here. A peer's may hold more.
+// routes checks the known parts of the `rules` of a route. A peer's rules may contain more.
 func (v *validation) routes(raw json.RawMessage, at *fieldPath) {
 	if v.peer || len(raw) == 0 {
 		return

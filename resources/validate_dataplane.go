@@ -13,14 +13,15 @@ import (
 
 const maxPort = 65535
 
-// tagProtocol is the tag of an inbound that names its protocol where the field does not.
+// tagProtocol is the inbound tag that names the protocol if the field does not.
 const tagProtocol = "kuma.io/protocol"
 
-// TagServerFirst is the tag of a TCP inbound whose application speaks before its client does, as mail and database servers do. Its
-// values are "true" and "false". It is a tag and not a field, so that it passes through peers that know nothing of it.
+// TagServerFirst is the tag of a TCP inbound whose application sends data before its client does, as mail and database
+// servers do. Its values are "true" and "false". It is a tag and not a field so that peers that do not know it preserve
+// it.
 const TagServerFirst = "causeway.io/server-first"
 
-// protocols that an inbound or a port may name.
+// protocols are the valid protocols of an inbound or a port.
 var protocols = []string{"tcp", "http", "http2", "grpc", "kafka"}
 
 func (v *validation) dataplane(dp *meshpb.Dataplane) {
@@ -51,7 +52,7 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	}
 }
 
-// inbounds: each has a port of its own on its address and, if any, a name of its own.
+// inbounds checks that each inbound has a unique port on its address, and a unique name if it has one.
 func (v *validation) inbounds(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	names, places := map[string]*fieldPath{}, map[string]*fieldPath{}
 	for i, in := range n.GetInbound() {
@@ -89,8 +90,8 @@ func (v *validation) serverFirst(in *meshpb.Dataplane_Networking_Inbound, at *fi
 	}
 }
 
-// unique notes value as the one at this path, or that another path has it. Peers repeat the port of a pod for each service
-// that selects it; that is theirs to decide.
+// unique records value at this path, or a problem if another path already has it. Peers may repeat values: they list
+// the port of a pod once for each service that selects it.
 func (v *validation) unique(taken map[string]*fieldPath, value string, at *fieldPath) {
 	if first, twice := taken[value]; twice && !v.peer {
 		v.fail(at, "%s is already taken by %s", value, first)
@@ -115,7 +116,7 @@ func (v *validation) outboundRef(ref *meshpb.Dataplane_Networking_Outbound_Backe
 	}
 }
 
-// address is an IP address or a DNS name; a proxy's own cannot be the unspecified one.
+// address checks that s is an IP address or a DNS name. A proxy's own address cannot be the unspecified one.
 func (v *validation) address(s string, at *fieldPath, own bool) {
 	if s == "" {
 		v.fail(at, "is required: an IP address or a DNS name")
@@ -136,7 +137,8 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 	}
 }
 
-// looksNumeric: a broken IPv4 address, such as 300.1.2.3, has the form of a DNS name.
+// looksNumeric reports whether s consists of digits and dots. A malformed IPv4 address, such as 300.1.2.3, has the form
+// of a DNS name.
 func looksNumeric(s string) bool { return strings.Trim(s, "0123456789.") == "" }
 
 func (v *validation) port(p uint32, at *fieldPath) {

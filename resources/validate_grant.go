@@ -10,7 +10,7 @@ var (
 	grantedKinds   = []string{KindMeshService, KindMeshMultiZoneService, KindMeshExternalService}
 )
 
-// referenceGrant: nobody grants what belongs to somebody else.
+// referenceGrant checks that a grant gives access only to what its owner owns.
 func (v *validation) referenceGrant(g *MeshReferenceGrant) {
 	at, own := v.specPath(), v.owner()
 	v.grantItems(len(g.From), at.field("from"))
@@ -45,7 +45,7 @@ func (v *validation) grantFrom(f *GrantFrom, own Owner, at *fieldPath) {
 	}
 }
 
-// grantedBy refuses an item that opens nothing, because services of the kind belong to operators.
+// grantedBy refuses an item without effect, because services of the kind belong to operators.
 func (v *validation) grantedBy(kind Type, own Owner, at *fieldPath) {
 	d, ok := Lookup(kind)
 	switch {

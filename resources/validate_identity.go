@@ -8,8 +8,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Bounds of how long the certificates of a MeshIdentity are good. An authority that no longer signs is believed for as long as the
-// longest of them.
+// Bounds of the lifetime of a MeshIdentity's certificates. Proxies trust an authority that no longer signs for the
+// longest of these lifetimes.
 const (
 	minIdentityExpiry = time.Minute
 	maxIdentityExpiry = 24 * time.Hour
@@ -43,7 +43,8 @@ func (v *validation) meshIdentity(m *MeshIdentity) {
 	}
 }
 
-// trustDomainTemplate: a zone's own MeshIdentity speaks for that zone's trust domains only, as its MeshTrusts do.
+// trustDomainTemplate checks that a zone's own MeshIdentity names only trust domains of that zone, as for its
+// MeshTrusts.
 func (v *validation) trustDomainTemplate(m *MeshIdentity, at *fieldPath) {
 	zone, sample := v.home.Zone, v.home.Zone
 	if sample == "" {
@@ -62,7 +63,7 @@ func (v *validation) trustDomainTemplate(m *MeshIdentity, at *fieldPath) {
 	}
 }
 
-// pathTemplate is tried with values that any Dataplane may have.
+// pathTemplate renders the template with values that any Dataplane may have, and checks the result.
 func (v *validation) pathTemplate(text string, at *fieldPath) {
 	if text == "" {
 		return
@@ -101,7 +102,8 @@ func (v *validation) bundledProvider(b *BundledProvider, at *fieldPath) {
 	}
 }
 
-// providedSource: resources are synced, shown and backed up in the clear, so keys are never in them.
+// providedSource checks the source of a CA. It refuses inline text, because a resource, with the key in it, would be
+// synced and backed up.
 func (v *validation) providedSource(s *SecureDataSource, at *fieldPath) {
 	switch {
 	case s == nil:
@@ -115,7 +117,8 @@ func (v *validation) providedSource(s *SecureDataSource, at *fieldPath) {
 	}
 }
 
-// durationWithin accepts an absent duration, or one within bounds; what a peer accepted is cut to them where it is used.
+// durationWithin accepts an absent duration, or one within bounds. A duration from a peer may exceed them and is
+// clamped where it is used.
 func (v *validation) durationWithin(text string, least, most time.Duration, at *fieldPath) {
 	if text == "" {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// zoneIngress: proxies of other zones dial the address as it stands here, so it is an IP address. One of a peer may be a DNS name;
-// it is kept, and proxies are not told of it.
+// zoneIngress checks that the address is an IP address, because proxies of other zones dial it directly. A peer's
+// address may be a DNS name; it is stored, but not sent to proxies.
 func (v *validation) zoneIngress(z *meshpb.ZoneIngress) {
 	at := top("networking")
 	n := z.GetNetworking()

@@ -12,8 +12,8 @@ var reservedPrefixes = []string{"kuma.io/", "k8s.kuma.io/"}
 
 var qualifiedPart = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)
 
-// labels checks syntax, and that the labels in the reserved name spaces are those that users may set (design, section 2)
-// or what home computes, or what other control planes compute and export.
+// labels checks the syntax of labels. A label in a reserved name space must be one that users may set, one that home
+// computes, or one that other control planes compute and export.
 func (v *validation) labels() {
 	if len(v.resource.Labels) > MaxLabels {
 		v.fail(top("labels"), "has %d labels, more than %d", len(v.resource.Labels), MaxLabels)
@@ -46,7 +46,7 @@ func isReserved(key string) bool {
 	return slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// reservedLabel checks a label in a reserved name space that is not computed for this resource.
+// reservedLabel checks a label in a reserved name space that home does not compute for this resource.
 func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 	onDataplane := v.resource.Type == TypeDataplane
 	switch key {
@@ -77,7 +77,7 @@ func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 	}
 }
 
-// labelSyntax is Kubernetes' of a qualified name and a label value.
+// labelSyntax checks a key and value by the rules of Kubernetes for qualified names and label values.
 func (v *validation) labelSyntax(at *fieldPath, key, value string) {
 	prefix, name, qualified := strings.Cut(key, "/")
 	if !qualified {

@@ -2,10 +2,10 @@ package resources
 
 import "slices"
 
-// What a namespace that is not the system's may hold, and what a policy in one may say, whoever sends it.
+// The rules for resources in a namespace other than the system namespace, and for policies in one, whoever sends them.
 // Source: seed 004, "Validation", "Namespace-scoped policies and multizone" and "Referencing MeshGateway".
 
-// customNamespace is the resource's namespace at home, or "" where it has none or lives with the system.
+// customNamespace returns the resource's namespace at home, or "" if it has none or is in the system namespace.
 func (v *validation) customNamespace() string {
 	ns := v.resource.Namespace
 	if v.peer {
@@ -17,7 +17,7 @@ func (v *validation) customNamespace() string {
 	return ""
 }
 
-// owner is whose the resource is.
+// owner returns the owner of the resource.
 func (v *validation) owner() Owner { return Owner{Zone: v.home.Zone, Namespace: v.customNamespace()} }
 
 // namespaceHolds checks that resources of the type may be in the resource's namespace on this server.
@@ -36,8 +36,9 @@ func (v *validation) namespaceHolds() {
 	}
 }
 
-// systemOnly reports whether resources of the type are of all of the mesh, or of all of the zone, and so the operator's: who owns one
-// namespace says nothing about whom everybody believes, who Dataplanes are, what enters the mesh or what lies outside of it.
+// systemOnly reports whether resources of the type affect the whole mesh or the whole zone, and so belong to the
+// operator. The owner of one namespace may not decide which authorities everyone trusts, the identities of Dataplanes,
+// what traffic enters the mesh, or what services are outside it.
 func systemOnly(d *Descriptor) bool {
 	switch d.Type {
 	case TypeMeshExternalService, TypeMeshGateway, TypeMeshIdentity, TypeMeshTrust:
@@ -46,13 +47,14 @@ func systemOnly(d *Descriptor) bool {
 	return d.WrittenOn == OnGlobal
 }
 
-// judgedByGlobal: a MeshTrust of one zone comes to another through the global, which knows what that zone calls its system namespace; here
-// that is not known. No other type that lives with the system crosses zones, and no policy does without its role.
+// judgedByGlobal reports whether the global has already checked the namespace. A MeshTrust of one zone reaches another
+// through the global, which knows the name of that zone's system namespace; this server does not. No other type of the
+// system namespace crosses zones, except for policies, which carry their role.
 func (v *validation) judgedByGlobal() bool {
 	return v.resource.Type == TypeMeshTrust && v.resource.isCopy() && v.resource.Zone() != "" && v.resource.Labels[LabelOrigin] == OriginGlobal
 }
 
-// namespacedPolicy checks what a policy in a custom namespace says.
+// namespacedPolicy checks the contents of a policy in a custom namespace.
 func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
 	ns := v.customNamespace()
 	if ns == "" {
@@ -67,7 +69,8 @@ func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
 	}
 }
 
-// oneSideOnly: `to` is all in the policy's own namespace or not at all, so that the policy has one role.
+// oneSideOnly checks that either all items of `to` refer to the policy's own namespace, or none do, so that the policy
+// has one role.
 func (v *validation) oneSideOnly(items []PolicyTo, ns string, spec *fieldPath) {
 	if len(items) == 0 {
 		return
@@ -89,7 +92,7 @@ func (v *validation) oneSideOnly(items []PolicyTo, ns string, spec *fieldPath) {
 	}
 }
 
-// sideField is the field that decides whether a reference is in the policy's own namespace.
+// sideField returns the field that decides whether a reference is in the policy's own namespace.
 func sideField(ref *TargetRef, at *fieldPath) *fieldPath {
 	switch kind := ref.KindOrMesh(); {
 	case kind == KindMesh || kind == KindMeshExternalService:
@@ -100,11 +103,11 @@ func sideField(ref *TargetRef, at *fieldPath) *fieldPath {
 	return at.field("namespace")
 }
 
-// clusterPolicies configure nothing but clusters by their `to`.
+// clusterPolicies are the policy types whose `to` configures only clusters.
 var clusterPolicies = []Type{TypeMeshCircuitBreaker, TypeMeshHealthCheck}
 
-// namespacedGateway: a MeshGateway belongs to no namespace, so a policy in one may only say how the gateway reaches
-// services of that namespace.
+// namespacedGateway checks a policy for a MeshGateway. A MeshGateway belongs to no namespace, so a policy in a
+// namespace may only configure how the gateway reaches services of that namespace.
 func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 	at, system := spec.field("targetRef").field("kind"), v.home.systemNamespace()
 	if v.resource.Descriptor().Policy.Route {
@@ -120,7 +123,7 @@ func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 	}
 }
 
-// namespacedBackends: a route of a namespace leads nowhere else, wherever it is let in.
+// namespacedBackends checks that a route in a namespace leads only to that namespace.
 func (v *validation) namespacedBackends(p *Policy, ns string) {
 	backendsOf(p, func(ref *BackendRef, at *fieldPath) { v.ownBackend(ref, ns, at) })
 }

@@ -8,16 +8,17 @@ import (
 )
 
 var (
-	// refusedEscapes are in no path that a rule is asked about: Envoy answers 400 to a request that has one.
+	// refusedEscapes are escapes that never reach a rule: Envoy responds with 400 to a path that contains one.
 	refusedEscapes = regexp.MustCompile(`%(?:2[fF]|5[cC]|00)`)
-	// resolvedEscapes stand for letters, digits and `-._~`, which paths are compared with unescaped.
+	// resolvedEscapes are the escapes of letters, digits and `-._~`. Paths are compared with these characters
+	// unescaped.
 	resolvedEscapes = regexp.MustCompile(`%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])`)
-	// encodedCharacters are compared percent-encoded.
+	// encodedCharacters are characters that are percent-encoded when paths are compared.
 	encodedCharacters = regexp.MustCompile(`[^!-~]|["<>^` + "`" + `{|}]`)
 )
 
-// unreachablePath says why no request has the path once it was brought into the form in which paths are compared, so that
-// an entry with it would allow nothing, or deny more than it says.
+// unreachablePath returns the reason why no request has the path after normalisation, or "". An entry with such a path
+// would allow nothing, or deny more than it says.
 func unreachablePath(path string) string {
 	switch {
 	case strings.Contains(path, `\`):
@@ -36,7 +37,8 @@ func unreachablePath(path string) string {
 	return ""
 }
 
-// isDots: a parameter does not make it another segment, since Envoy resolves those too where they are written plainly.
+// isDots reports whether a segment is a dot segment. A parameter makes no difference, because Envoy also resolves dot
+// segments with a plain parameter.
 func isDots(segment string) bool {
 	segment, _, _ = strings.Cut(segment, ";")
 	return segment == "." || segment == ".."

@@ -8,7 +8,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// permissionRules: a user gives one item without matches, a peer may send several (seed 000, "Schema").
+// permissionRules checks the number of rules. A user's permission has one item without matches. A peer may send several
+// (seed 000, "Schema").
 func (v *validation) permissionRules(p *Policy, spec *fieldPath) {
 	if len(p.Rules) > 1 && !v.peer {
 		v.fail(spec.field("rules"), "has %d items, want one: a MeshTrafficPermission has no matches, so put all entries into one default", len(p.Rules))
@@ -69,7 +70,7 @@ func (v *validation) permissionMatch(m *PermissionMatch, at *fieldPath) {
 	v.methods(m.Method, at.field("method"))
 }
 
-// problemField says which field of a match is wrong: its type, unless that is one of the known.
+// problemField returns the field of a match that is wrong: "type", unless the type is one of the known ones.
 func problemField(got string, known ...string) string {
 	for _, k := range known {
 		if got == k {
@@ -118,7 +119,8 @@ var (
 	spiffePathChars  = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 )
 
-// spiffePrefixProblem says why no SPIFFE ID begins with s. The last segment may be partial; `spiffe://` alone begins all.
+// spiffePrefixProblem returns the reason why no SPIFFE ID begins with s, or "". The last segment may be partial.
+// `spiffe://` alone is a prefix of all.
 func spiffePrefixProblem(s string) string {
 	rest, ok := strings.CutPrefix(s, spiffeScheme)
 	if !ok {
@@ -141,10 +143,10 @@ func spiffePrefixProblem(s string) string {
 	return ""
 }
 
-// maxRegexBytes bounds a regular expression: Envoy compiles it for each inbound that it reaches.
+// maxRegexBytes bounds a regular expression. Envoy compiles it for each inbound that it applies to.
 const maxRegexBytes = 1024
 
-// unenforceablePath says why a valid match would do something else in Envoy than it says.
+// unenforceablePath returns the reason why a valid match would have another meaning in Envoy, or "".
 func unenforceablePath(m *PathMatch) string {
 	if m.Type == MatchRegularExpression {
 		return pathExpressionProblem(m.Value)
@@ -152,7 +154,8 @@ func unenforceablePath(m *PathMatch) string {
 	return unreachablePath(m.Value)
 }
 
-// pathExpressionProblem says why an expression that compiles cannot be enforced on paths, in a deny or an allow.
+// pathExpressionProblem returns the reason why an expression that compiles cannot be enforced on paths, in a deny or an
+// allow, or "".
 func pathExpressionProblem(s string) string {
 	if _, err := DeniedPathExpression(s); err != nil {
 		return fmt.Sprintf("%q cannot be enforced: %v", shorten(s), err)

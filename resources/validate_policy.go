@@ -2,12 +2,12 @@ package resources
 
 import "encoding/json"
 
-// policy checks the frame of a policy and, where its conf is known here, the conf.
+// policy checks the structure of a policy and, if its conf is known here, the conf.
 func (v *validation) policy() {
 	r := v.resource
 	if r.Type == TypeMeshTrafficPermission && !r.Spec.strict {
 		if v.strictly(); len(v.problems) > 0 {
-			return // what is unknown or of the wrong kind would only be reported twice
+			return // an unknown field or wrong kind would only be reported twice
 		}
 	}
 	p, err := SpecAs[Policy](r)
@@ -36,7 +36,7 @@ func (v *validation) policy() {
 	v.namespacedPolicy(p, spec)
 }
 
-// strictly checks the stored JSON against the schema, for resources that did not come through DecodeDocuments.
+// strictly checks the stored JSON against the schema, for resources that did not come from DecodeDocuments.
 func (v *validation) strictly() {
 	docs, err := parseJSON(v.resource.Spec.JSON())
 	if err != nil || len(docs) != 1 {
@@ -51,7 +51,7 @@ func (v *validation) strictly() {
 	v.problems = append(v.problems, c.problems...)
 }
 
-// lists checks which of `to`, `from`, `rules` and `default` a policy has, by its shape and together.
+// lists checks that the shape of a policy allows its `to`, `from`, `rules` and `default`, and allows them together.
 func (v *validation) lists(p *Policy, spec *fieldPath) {
 	d := v.resource.Descriptor().Policy
 	hasDefault := len(p.Default) > 0
@@ -122,7 +122,7 @@ func (v *validation) to(to *PolicyTo, at *fieldPath) {
 	v.conf("to", to.Default, at.field("default"))
 }
 
-// conf checks a conf that is known here, and of any other that it is there.
+// conf checks a conf whose fields are known here. Any other conf must only exist.
 func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 	if len(raw) == 0 {
 		if !v.peer {
@@ -159,13 +159,13 @@ func decodeConf[T any](v *validation, raw json.RawMessage, at *fieldPath, check 
 	check(v, conf, at)
 }
 
-// matches checks `rules[].matches`, which has the shape of the entries of a MeshTrafficPermission.
+// matches checks `rules[].matches`, whose items have the shape of the entries of a MeshTrafficPermission.
 func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
 	if len(matches) > 0 && v.resource.Type == TypeMeshTrafficPermission {
 		v.fail(at, "the rules of a MeshTrafficPermission have no matches: its conf says who is meant")
 		return
 	}
-	if v.peer { // theirs may say more than ours
+	if v.peer { // a peer's match may have more fields
 		return
 	}
 	check := (*validation).permissionMatch
@@ -177,12 +177,12 @@ func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
 	}
 }
 
-// byRoute reports whether an inbound's routes choose among the rules of a policy type.
+// byRoute reports whether the rules of a policy type are selected by an inbound's routes.
 func byRoute(t Type) bool {
 	return t == TypeMeshTimeout || t == TypeMeshRateLimit || t == TypeMeshFaultInjection
 }
 
-// refRules says what a targetRef may be in one place.
+// refRules are the rules for a targetRef at one place.
 type refRules struct {
 	kinds []string
 	// sections are the kinds that may carry a sectionName here.
@@ -225,7 +225,7 @@ func (v *validation) fromRef() refRules {
 	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
 }
 
-// needsName holds the kinds that say nothing without a name or labels.
+// needsName lists the kinds that require a name or labels.
 var needsName = []string{
 	KindMeshService, KindMeshServiceSubset, KindMeshExternalService, KindMeshMultiZoneService, KindMeshGateway,
 	KindMeshHTTPRoute, KindMeshTCPRoute,

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// minRateInterval is the shortest in which a proxy refills what may pass.
+// minRateInterval is the shortest interval at which a proxy refills its token bucket.
 const minRateInterval = 50 * time.Millisecond
 
-// rateLimit: a rate has both of its parts, since half of one means nothing once merged with another's half.
+// rateLimit checks that a rate has both of its fields, because merging half of one rate with half of another makes no
+// sense.
 func (v *validation) rateLimit(c *RateLimitConf, at *fieldPath) {
 	if c.Local == nil {
 		if !v.peer {
@@ -80,10 +81,10 @@ func (v *validation) header(h *RateLimitHeader, at *fieldPath) {
 	}
 }
 
-// faultInjection: there is one filter for faults, so there is one fault.
+// faultInjection checks that there is only one fault, because a proxy has only one fault filter.
 func (v *validation) faultInjection(c *FaultInjectionConf, at *fieldPath) {
 	if v.peer {
-		return // what of theirs is understood is seen where it is used
+		return // the code that uses a peer's faults decides which it supports
 	}
 	at = at.field("http")
 	switch {
@@ -134,7 +135,7 @@ func (v *validation) percentage(raw json.RawMessage, at *fieldPath) {
 	}
 }
 
-// ParsePercentage reads a number from 0 to 100, or a string that holds one.
+// ParsePercentage parses a number from 0 to 100, or a string that contains one.
 func ParsePercentage(raw json.RawMessage) (float64, error) {
 	text := string(raw)
 	var quoted string
@@ -150,7 +151,7 @@ func ParsePercentage(raw json.RawMessage) (float64, error) {
 
 var bandwidth = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kMG]?)bps$`)
 
-// ParseBandwidth reads `50Mbps` as bits a second.
+// ParseBandwidth parses a bandwidth such as `50Mbps` and returns bits per second.
 func ParseBandwidth(s string) (float64, error) {
 	parts := bandwidth.FindStringSubmatch(s)
 	if parts == nil {
@@ -163,7 +164,8 @@ func ParseBandwidth(s string) (float64, error) {
 	return n * map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[parts[2]], nil
 }
 
-// receivedMatch: what holds for requests by matches is chosen by their route, which does not see the server name.
+// receivedMatch checks a match of requests. The proxy's route selects the conf by its matches, and a route does not see
+// the server name.
 func (v *validation) receivedMatch(m *PermissionMatch, at *fieldPath) {
 	v.permissionMatch(m, at)
 	if m.SNI != nil {

@@ -67,8 +67,9 @@ func (v *validation) meshService(s *MeshService) {
 	}
 }
 
-// serviceIdentity: nobody answers for a service as somebody of another zone, nor, by the paths that zones give by themselves, of another
-// namespace. Trust domains that the operator names are judged where identities are compared.
+// serviceIdentity checks that a service does not use an identity of another zone. For paths in the default form, it
+// also refuses those of another namespace. Trust domains that the operator configures are checked where identities are
+// compared.
 func (v *validation) serviceIdentity(value string, at *fieldPath) {
 	id, err := spiffeid.FromString(value)
 	if err != nil {
@@ -88,7 +89,7 @@ func (v *validation) serviceIdentity(value string, at *fieldPath) {
 	}
 }
 
-// portNames: ports have numbers, and names if any, of their own.
+// portNames checks that port numbers are unique, and names too if ports have them.
 func (v *validation) portNames(name string, port uint32, at *fieldPath, taken map[string]*fieldPath) {
 	number := strconv.Itoa(int(port))
 	v.unique(taken, number, at.field("port"))
@@ -98,7 +99,7 @@ func (v *validation) portNames(name string, port uint32, at *fieldPath, taken ma
 	}
 }
 
-// targetPort is a number or the name of an inbound.
+// targetPort checks that the target port is a number or the name of an inbound.
 func (v *validation) targetPort(p *MeshServicePort, at *fieldPath) {
 	if len(p.TargetPort) == 0 {
 		return
@@ -131,7 +132,7 @@ func (v *validation) multiZoneService(s *MeshMultiZoneService) {
 	}
 }
 
-// maxMultiZones bounds the zones that a MeshMultiZoneService lists.
+// maxMultiZones bounds the zones of a MeshMultiZoneService.
 const maxMultiZones = 1000
 
 func (v *validation) multiZoneZones(s *MeshMultiZoneService, at *fieldPath) {
@@ -194,7 +195,7 @@ func (v *validation) trust(t *MeshTrust) {
 	}
 }
 
-// pemProblem says why text is not a list of certificates in PEM.
+// pemProblem returns the reason why text is not a list of PEM certificates, or "".
 func pemProblem(text string) string {
 	rest := []byte(text)
 	for count := 0; ; count++ {

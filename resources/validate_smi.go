@@ -9,10 +9,10 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// anyMethod is how a match says that methods do not count.
+// anyMethod matches any method.
 const anyMethod = "*"
 
-// trafficTarget. Source: seed 003, "TrafficTarget".
+// trafficTarget checks a TrafficTarget. Source: seed 003, "TrafficTarget".
 func (v *validation) trafficTarget(t *TrafficTarget) {
 	spec := top("spec")
 	v.subject(&t.Destination, spec.field("destination"), true)
@@ -115,7 +115,7 @@ func (v *validation) httpRouteGroup(g *HTTPRouteGroup) {
 
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 
-// expression is a regular expression that is compared with a whole value.
+// expression checks a regular expression, which must match a whole value.
 func (v *validation) expression(s string, at *fieldPath) {
 	if reason := expressionProblem(s); reason != "" {
 		v.fail(at, "%s", reason)

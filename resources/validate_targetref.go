@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// refName is looser than a resource's name: services of older meshes have underscores in theirs.
+// refName is looser than the rule for a resource's name: names of legacy services contain underscores.
 var refName = regexp.MustCompile(`^[a-z0-9]([-_.a-z0-9]*[a-z0-9])?$`)
 
-// targetRef checks a reference; nil and empty ones mean Mesh.
-// Source: kuma-wire, section 4, "Common pieces".
+// targetRef checks a reference. A nil or empty one means Mesh. The fields are those of Kuma's targetRef.
 func (v *validation) targetRef(ref *TargetRef, at *fieldPath, rules refRules) {
 	if ref == nil {
 		return
@@ -33,7 +32,7 @@ func (v *validation) refIdentity(ref *TargetRef, kind string, at *fieldPath) {
 	if kind == KindMesh || kind == KindMeshSubset {
 		v.mustBeEmpty(ref.Name != "", at.field("name"), kind)
 		v.mustBeEmpty(ref.Namespace != "", at.field("namespace"), kind)
-		if kind == KindMeshSubset && len(ref.Labels) > 0 { // to leave them out would widen the policy
+		if kind == KindMeshSubset && len(ref.Labels) > 0 { // removing them would widen the policy
 			v.fail(at.field("labels"), "a MeshSubset is selected by tags: select by labels with kind Dataplane, or use tags")
 			return
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// Warnings returns what is valid in r but rarely meant; each names its field. The result is empty for most resources.
+// Warnings returns warnings about parts of r that are valid but rarely intended. Each names its field. Most resources
+// have none.
 func Warnings(r *Resource) []string {
 	switch r.Type {
 	case TypeDataplane:
@@ -45,7 +46,7 @@ func Warnings(r *Resource) []string {
 	return out
 }
 
-// ServerFirstWarning is what an inbound with TagServerFirst gives up.
+// ServerFirstWarning describes the limits of enforcement for an inbound with TagServerFirst.
 const ServerFirstWarning = "the application speaks first: a client is judged once, when its handshake is over, and the application sees connections of clients that say nothing"
 
 func serverFirstWarnings(r *Resource) []string {
@@ -62,7 +63,7 @@ func serverFirstWarnings(r *Resource) []string {
 	return out
 }
 
-// externalWarnings: a service that no proxy can send to.
+// externalWarnings warns of a service that no proxy can send to.
 func externalWarnings(r *Resource) []string {
 	spec, err := SpecAs[MeshExternalService](r)
 	if err != nil {
@@ -74,8 +75,8 @@ func externalWarnings(r *Resource) []string {
 	return nil
 }
 
-// trustWarnings: a MeshTrust of a zone speaks for that zone's trust domains only, whatever it says; one of the global is believed,
-// also beside the authorities of a zone.
+// trustWarnings warns of a MeshTrust with a trust domain that is not its owner's. A zone's MeshTrust counts only for
+// that zone's trust domains. Proxies trust one from the global in addition to the zone's own authorities.
 func trustWarnings(r *Resource) []string {
 	spec, err := SpecAs[MeshTrust](r)
 	if err != nil {
@@ -93,11 +94,12 @@ func trustWarnings(r *Resource) []string {
 	return nil
 }
 
-// EveryIdentity is a prefix that every SPIFFE ID has.
+// EveryIdentity is a prefix of every SPIFFE ID.
 const EveryIdentity = "spiffe://"
 
-// prefixWarnings: an allowed prefix that ends inside a segment also allows `ns/observability-evil` (design, section 5), and one without a
-// trust domain allows everybody whom the mesh trusts.
+// prefixWarnings warns of allowed prefixes that are too wide. A prefix that ends inside a segment, such as
+// `ns/observability`, also allows `ns/observability-evil`. A prefix without a trust domain allows every identity that
+// the mesh trusts.
 func prefixWarnings(entries []PermissionMatch, at *fieldPath) []string {
 	var out []string
 	for i, m := range entries {
@@ -115,8 +117,8 @@ func prefixWarnings(entries []PermissionMatch, at *fieldPath) []string {
 	return out
 }
 
-// producerWarnings: a producer changes nothing but traffic to services of its own zone and namespace (design, section 5), and a
-// MeshMultiZoneService has neither.
+// producerWarnings warns of a producer policy for a MeshMultiZoneService. A producer policy affects only traffic to
+// services of its own zone and namespace, and a MeshMultiZoneService has neither.
 func producerWarnings(p *Policy, r *Resource) []string {
 	if r.Labels[LabelPolicyRole] != string(RoleProducer) {
 		return nil

@@ -1,10 +1,11 @@
 package resources
 
-// ZoneClaim says which of the servers that share a store has the session of the zone that it is named after. It lives in that
-// store only, as a Secret does. Whoever writes for a zone is held against it under the store's write lock.
+// ZoneClaim records which of the servers that share a store holds the session of a zone. The claim has the zone's name.
+// It exists only in that store, like a Secret. Every write for the zone is checked against it under the store's write
+// lock.
 type ZoneClaim struct {
-	// Replica is the server's instance; empty when the zone shall connect anew.
+	// Replica is the instance of the server. It is empty if the zone must reconnect.
 	Replica string `json:"replica,omitempty"`
-	// Resync asks the next session to compare everything.
+	// Resync makes the next session compare all resources.
 	Resync bool `json:"resync,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestAnswersAreText: what others wrote does nothing to the terminal of who asks with curl.
+// TestAnswersAreText checks that text from other users cannot control the terminal of a caller that uses curl.
 func TestAnswersAreText(t *testing.T) {
 	w := httptest.NewRecorder()
 	if err := api.WriteJSON(w, http.StatusOK, map[string]string{"label": "a\u202eb\u009b2J\x1b"}); err != nil {

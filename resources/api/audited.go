@@ -10,12 +10,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// changes reports whether requests of the method may change something.
+// changes reports whether requests with the method may change something.
 func changes(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
-// admit finds out who asks. The request that it returns carries that, also where it is refused.
+// admit authenticates the caller. The returned request carries the caller's identity, even if admit refuses it.
 func (s *Server) admit(r *http.Request) (*http.Request, error) {
 	asked := &access.Asked{Subject: access.Anonymous()}
 	asked.Entry.Request, asked.Entry.From = r.Method+" "+r.URL.Path, r.RemoteAddr
@@ -38,7 +38,8 @@ func (s *Server) admit(r *http.Request) (*http.Request, error) {
 	return r, err
 }
 
-// checkContentType refuses the bodies that a page of another site can have a browser send without asking: forms and text.
+// checkContentType refuses the content types that a page of another site can make a browser send without a preflight
+// request: forms and text.
 func checkContentType(r *http.Request) error {
 	contentType := r.Header.Get("Content-Type")
 	if contentType == "" && r.ContentLength == 0 {
@@ -48,7 +49,7 @@ func checkContentType(r *http.Request) error {
 	return err
 }
 
-// note says what the audit line of a request is about. Without an event there is none, unless the request is refused.
+// note sets the subject of the request's audit line. Without an event there is no line, unless the request is refused.
 func note(ctx context.Context, event string, a access.Action) {
 	if asked := access.AskedOf(ctx); asked != nil {
 		asked.Entry.Event = event
@@ -56,7 +57,7 @@ func note(ctx context.Context, event string, a access.Action) {
 	}
 }
 
-// noteCommit adds what a write did. One that changed nothing is not told of.
+// noteCommit adds the result of a write to the audit line. A write that changed nothing gets no line.
 func noteCommit(ctx context.Context, commit *store.Commit) {
 	asked := access.AskedOf(ctx)
 	if asked == nil || commit == nil {
@@ -69,9 +70,10 @@ func noteCommit(ctx context.Context, commit *store.Commit) {
 	asked.Entry.Revision, asked.Entry.Changes = commit.Revision, access.Changes(commit)
 }
 
-// audited runs a handler that may change something, and holds its answer back until the line about it is durable. While the
-// audit log cannot be written, nothing is done at all. Where it cannot be written any more once the thing is done, the answer is what was
-// done, with a warning; only what would give something out is held back.
+// audited runs a handler that may change something, and delays its response until the audit line is durable. If the
+// audit log is not writable, the handler does not run. If the log becomes unwritable after the change, the response
+// reports the change with a warning. Only a response that would hand out a credential, a secret or a backup is
+// withheld.
 func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) error {
 	if s.config.Guard == nil || s.config.Guard.Audit() == nil {
 		return h(w, r)
@@ -86,7 +88,7 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) 
 	if refusal(err) != nil || asked.Entry.Event == "" {
 		log.End(asked.Intent)
 		if err != nil {
-			return err // fail writes the line of a refusal
+			return err // fail writes the audit line of a refusal
 		}
 		return answer.send(w)
 	}
@@ -103,7 +105,7 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) 
 	return answer.send(w)
 }
 
-// outcomeOf is the line about what a handler did, or failed to do with err.
+// outcomeOf returns the audit line of a handler that succeeded, or failed with err.
 func outcomeOf(asked *access.Asked, answer *heldAnswer, err error) access.Entry {
 	entry := asked.Entry
 	entry.Mark(asked.Intent)
@@ -122,7 +124,7 @@ func outcomeOf(asked *access.Asked, answer *heldAnswer, err error) access.Entry 
 	return entry
 }
 
-// askedBy completes an entry with who asks.
+// askedBy adds the caller to an entry.
 func askedBy(by access.Subject, entry access.Entry) access.Entry {
 	if entry.User == "" {
 		entry.User = by.Name
@@ -147,7 +149,8 @@ func (s *Server) record(ctx context.Context, by access.Subject, entry access.Ent
 	return err
 }
 
-// refusedFor writes the line about a refusal of access, and returns what to answer: err, unless the line cannot be written.
+// refusedFor writes the audit line of an access refusal and returns the error for the response: err, or the error of
+// the audit log if it cannot write the line.
 func (s *Server) refusedFor(r *http.Request, err error) error {
 	asked := access.AskedOf(r.Context())
 	if s.config.Guard == nil || asked == nil || errors.Is(err, access.ErrAudit) {

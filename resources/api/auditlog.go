@@ -10,31 +10,33 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// AuditPage is the answer to `GET /_audit`: entries, oldest first.
+// AuditPage is the response to `GET /_audit`: entries, oldest first.
 type AuditPage struct {
 	Entries []access.Entry `json:"entries"`
-	// Next is the value of `after` that continues behind this page.
+	// Next is the value of `after` for the next page.
 	Next uint64 `json:"next"`
-	// More: there are more entries already.
+	// More reports whether there are more entries already.
 	More bool `json:"more"`
 }
 
 const (
-	// maxAuditPage bounds the entries of one answer.
+	// maxAuditPage bounds the entries of one response.
 	maxAuditPage = 1000
 	// maxAuditWait bounds how long a request may wait for an entry.
 	maxAuditWait = 30 * time.Second
 )
 
-// auditQuery is what a query asks for.
+// auditQuery is a parsed query of the audit log.
 type auditQuery struct {
 	access.LogQuery
-	// last: only the last so many entries; otherwise the first of the page.
+	// last selects only the last entries, up to that number. Otherwise limit selects the first entries after the
+	// cursor.
 	last, limit int
 	wait        time.Duration
 }
 
-// parseAudit reads `since` (a time or a duration), `user`, `type`, `event`, `outcome`, `after`, `last`, `limit` and `wait`.
+// parseAudit reads `since` (a time or a duration), `user`, `type`, `event`, `outcome`, `after`, `last`, `limit` and
+// `wait`.
 func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	out := &auditQuery{limit: maxAuditPage}
 	out.User, out.Event, out.Outcome, out.Type = q.Get("user"), q.Get("event"), q.Get("outcome"), q.Get("type")
@@ -72,7 +74,8 @@ func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	return out, nil
 }
 
-// auditLog answers from the files. With `wait` it does not answer before there is an entry, or the time is over.
+// auditLog responds with entries from the files. With `wait` it responds only when there is an entry or the time is
+// over.
 func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 	q, err := parseAudit(r.URL.Query(), time.Now())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // BackupType is the content type of a backup.
 const BackupType = "application/vnd.causeway.backup"
 
-// ServeBackup serves POST /_backup: everything that the server keeps, at one revision, and the files that the server names.
-// h says what server this is.
+// ServeBackup serves POST /_backup: all data of the server at one revision, and the files that files returns. h
+// describes the server.
 func (s *Server) ServeBackup(h archive.Header, files func() ([]archive.File, error)) {
 	s.Handle(RouteBackup, func(w http.ResponseWriter, _ *http.Request) error {
 		beside, err := files()

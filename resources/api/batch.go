@@ -8,14 +8,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// BatchResult is the answer to `POST /_batch`: what became of each document, in their order.
+// BatchResult is the response to `POST /_batch`: the result of each document, in the order of the documents.
 type BatchResult struct {
-	// Revision is the store's after the batch.
+	// Revision is the store's revision after the batch.
 	Revision uint64        `json:"revision"`
 	Results  []BatchedItem `json:"results"`
 }
 
-// BatchedItem is what became of one document.
+// BatchedItem is the result of one document.
 type BatchedItem struct {
 	Type      resources.Type `json:"type"`
 	Mesh      string         `json:"mesh,omitempty"`
@@ -27,8 +27,8 @@ type BatchedItem struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// batch answers `POST /_batch`: the documents of the body are stored together, or nothing is. With `dryRun=server` nothing
-// is in any case, and the answer is a Forecast.
+// batch handles `POST /_batch`. It stores all documents of the body or none. With `dryRun=server` it stores nothing,
+// and the response is a Forecast.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 	note(r.Context(), access.EventWrite, access.Action{})
 	dryRun, err := wantsDryRun(r)
@@ -73,7 +73,7 @@ func batchResult(stored []*resources.Resource, commit *store.Commit) BatchResult
 	return out
 }
 
-// itemOf says what became of r, without warnings; an empty result means that nothing did.
+// itemOf returns the result of r, without warnings. result is empty if nothing happened to r.
 func itemOf(r *resources.Resource, result string) BatchedItem {
 	if result == "" {
 		result = ResultUnchanged

@@ -17,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// page is a list as clients read it.
+// page is a list in the form that clients read.
 type page struct {
 	Total int
 	Items []struct {
@@ -38,7 +38,7 @@ func (f *fixture) page(t *testing.T, path string) page {
 	return p
 }
 
-// write stores a resource past the API, as sync and status writers do.
+// write stores a resource without the API, as sync and status writers do.
 func write(t *testing.T, s store.Store, key resources.Key, labels map[string]string, spec string) {
 	t.Helper()
 	body, err := resources.NewSpec(key.Type, []byte(spec))
@@ -199,7 +199,7 @@ func TestMeshes(t *testing.T) {
 		t.Errorf("a mesh with a resource: got %v", e)
 	}
 	f.mustCall(t, "DELETE", "/meshes/new/meshtimeouts/t", "")
-	// What a connected zone publishes by itself is withdrawn by it, and keeps nobody from deleting the mesh.
+	// A connected zone withdraws what it publishes automatically, so this does not prevent the deletion of the mesh.
 	spec, err := resources.NewSpec(resources.TypeMeshTrust, []byte(`{"trustDomain":"new.zone-1.mesh.local","caBundles":[]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ networking: {address: 10.0.0.3, gateway: {type: BUILTIN, tags: {kuma.io/service:
 	}
 }
 
-// TestConcurrentWrites: writers of the same and of other resources do not disturb each other, and all are stored.
+// TestConcurrentWrites checks that concurrent writes to the same resource and to different ones are all stored.
 func TestConcurrentWrites(t *testing.T) {
 	f := global(t)
 	const writers, writes = 8, 20

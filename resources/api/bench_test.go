@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// policyBody is a permission of five matchers as JSON, different for each i.
+// policyBody returns a permission with five matchers as JSON, different for each i.
 func policyBody(i int) string {
 	var entries []string
 	for j := range 5 {
@@ -22,7 +22,7 @@ func policyBody(i int) string {
 		`"rules":[{"default":{"allow":[` + strings.Join(entries, ",") + `]}}]}}`
 }
 
-// BenchmarkPut is one changed policy through the whole handler, onto a store in memory.
+// BenchmarkPut measures one changed policy through the whole handler, with a store in memory.
 func BenchmarkPut(b *testing.B) {
 	s := store.NewMemory()
 	if err := api.EnsureDefaultMesh(b.Context(), s, resources.Home{}); err != nil {
@@ -41,7 +41,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkList is one page of a list among 2,000 policies.
+// BenchmarkList measures one page of a list among 2,000 policies.
 func BenchmarkList(b *testing.B) {
 	s := store.NewMemory()
 	if err := api.EnsureDefaultMesh(b.Context(), s, resources.Home{}); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// What one user may have the server keep of bodies that it is still reading: many clients of one program are below, and who begins and
-// never ends leaves the others their room.
+// Limits on the bodies of one user that the server is reading. Many clients of one program stay below them. A user who
+// starts bodies and never finishes them leaves room for others.
 const (
 	maxBodiesOfUser     = 64
 	maxBodyBytesOfUser  = 32 << 20
@@ -18,10 +18,10 @@ const (
 	tooManyBodiesAdvice = "finish or close some of them, send larger changes one after another, and try again"
 )
 
-// bodies counts what is being read, by user.
+// bodies counts the bodies in progress, by user.
 type bodies struct {
 	mu   sync.Mutex
-	held map[string]*held // guarded by mu, like what it points to; who has nothing here is not in it
+	held map[string]*held // guarded by mu, as are its values; a user without bodies has no entry
 }
 
 type held struct {
@@ -29,18 +29,18 @@ type held struct {
 	bytes  int64
 }
 
-// body is that of one request. It is not safe for concurrent use, as no body is.
+// body is the body of one request. It is not safe for concurrent use, as no body is.
 type body struct {
 	io.ReadCloser
 	of   *bodies
 	user string
 	read int64
-	// ended: nothing more is read of it, and what was is kept.
+	// ended means that the body is no longer read, and that the bytes read so far stay in memory.
 	ended bool
 }
 
-// take has the body of a request count among its user's until it has been read, and its bytes until the request is over, which is when the
-// caller calls done. The error is an answer with 429.
+// take counts the body of a request against its user's limits: the body until it has been read, and its bytes until the
+// request is over. The caller must call done then. An error leads to a 429.
 func (b *bodies) take(r *http.Request) (done func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}, nil
@@ -56,7 +56,7 @@ func (b *bodies) take(r *http.Request) (done func(), err error) {
 	}, nil
 }
 
-// add reports whether the user has room for it; otherwise nothing is added.
+// add reports whether the user has room. If not, it adds nothing.
 func (b *body) add(bodies int, bytes int64) bool {
 	b.of.mu.Lock()
 	defer b.of.mu.Unlock()

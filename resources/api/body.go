@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// largeBody is where a body begins to cost memory: reading it takes about a hundred times its size.
+	// largeBody is the size from which a body costs notable memory: reading it takes about a hundred times its size.
 	largeBody = 256 << 10
-	// maxLargeBodies bounds how many of them are read at a time; others wait.
+	// maxLargeBodies bounds the number of large bodies that are read at a time. Others wait.
 	maxLargeBodies = 2
 )
 
-// mayWriteHere refuses a write by what stands in its path, before anything of its body is read: where the path names one resource, it
-// is the permission for that one; otherwise who asks must have one for something.
+// mayWriteHere checks the permission for a write before it reads the body. If the path names one resource, the caller
+// needs the permission for that one. Otherwise the caller needs a permission for any.
 func (s *Server) mayWriteHere(r *http.Request) error {
 	if s.config.Guard == nil {
 		return nil
@@ -47,8 +47,8 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 	return s.config.Guard.Authorize(subject, access.On(verb, key))
 }
 
-// readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, of somebody who may write what
-// the path names. With lists, they may be the items of one list.
+// readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, after it has
+// checked that the caller may write what the path names. With lists, the documents may be the items of one list.
 func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) ([]*resources.Resource, error) {
 	format, err := bodyFormat(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -84,11 +84,12 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists boo
 	return docs, nil
 }
 
-// announcedRoom is how much room is made for a body because its length says so, in bytes; more is made when that has come.
+// announcedRoom is the number of bytes allocated up front for a body with a Content-Length. The buffer grows when more
+// data has arrived.
 const announcedRoom = 64 << 10
 
-// readAll is io.ReadAll with room made at once where the length is known and small, and in steps where it is large: a length that
-// somebody announces and does not send costs little.
+// readAll is io.ReadAll that allocates a small known length at once and a large one in steps, so that an announced
+// length costs little if the client does not send the data.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	if length <= 0 {
 		return io.ReadAll(r)

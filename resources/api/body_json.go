@@ -10,9 +10,10 @@ import (
 
 var errMoreJSON = errors.New("there is more after the JSON value")
 
-// ReadJSON reads the body of a request into a struct: one JSON object of at most limit bytes, of which every field is known. An empty body is
-// an empty object. What is wrong with it is an answer with 400 that names field and says what, in which %v stands for the reason: what
-// may hold a secret says none. A body that is too large, or one too many, is answered as that.
+// ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown fields.
+// An empty body counts as an empty object. A malformed body is a 400 that names field and has the text what, in which
+// %v stands for the reason. For a body that may hold a secret, what omits the reason. A body that is too large, or
+// exceeds the number of bodies, gets the error for that.
 func ReadJSON(r *http.Request, limit int64, field, what string, into any) error {
 	decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, limit))
 	decoder.DisallowUnknownFields()

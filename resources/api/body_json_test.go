@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestReadJSON: one object of known fields and of a size, and errors that name the field and tell no secret.
+// TestReadJSON checks that ReadJSON accepts one object of known fields within the limit, and that errors name the field
+// and reveal no secret.
 func TestReadJSON(t *testing.T) {
 	for body, want := range map[string]int{
 		"": 0, "{}": 0, `{"a": "x"}`: 0, `{"a": "x"} `: 0, `{"b": 1}`: 400, `{"a": 1}`: 400, "[]": 400, `{"a": "x"} {}`: 400, `{"a": "x"}]`: 400, `{"a": "secret`: 400,

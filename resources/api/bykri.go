@@ -7,10 +7,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// isKRI reports whether what stands for a name is meant as a KRI: names have no underscores.
+// isKRI reports whether a name in a path is a KRI. Names have no underscores.
 func isKRI(name string) bool { return strings.HasPrefix(name, "kri_") }
 
-// byItsKRI is the key and the KRI where a request gives a KRI for the name of the one thing that it reads.
+// byItsKRI returns the key and the KRI of a read request that gives a KRI instead of the name of a resource.
 func byItsKRI(r *http.Request, key resources.Key) (resources.Key, resources.KRI, error) {
 	if !isKRI(key.Name) {
 		return key, resources.KRI{}, nil

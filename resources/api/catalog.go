@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Product is what `GET /` says that this is.
+// Product is the product name in the response to `GET /`.
 const Product = "Causeway"
 
 // Modes of a server in `GET /`.
@@ -18,7 +18,7 @@ const (
 	ModeZone   = "zone"
 )
 
-// Index is the answer to `GET /`.
+// Index is the response to `GET /`.
 type Index struct {
 	ClusterID  string `json:"clusterId"`
 	GUI        string `json:"gui"`
@@ -112,7 +112,7 @@ func (s *Server) policyTypes(w http.ResponseWriter, _ *http.Request) error {
 	return WriteJSON(w, http.StatusOK, map[string]any{"policies": out})
 }
 
-// spaced turns MeshHTTPRoute into "Mesh HTTP Route".
+// spaced converts MeshHTTPRoute to "Mesh HTTP Route".
 func spaced(name string) string {
 	var b strings.Builder
 	upper := func(i int) bool { return i >= 0 && i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }

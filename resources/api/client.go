@@ -22,42 +22,42 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ClientConfig says how to reach a server.
+// ClientConfig configures the connection to a server.
 type ClientConfig struct {
-	// Address is the server's URL: http://127.0.0.1:5681. Without a scheme, http is meant.
+	// Address is the server's URL: http://127.0.0.1:5681. Without a scheme, it means http.
 	Address string
-	// Token is sent as a bearer token where it is not empty.
+	// Token is the bearer token. An empty one is not sent.
 	Token string
-	// TLS is for https; nil verifies against the system's roots.
+	// TLS configures https. If nil, the client verifies against the system's roots.
 	TLS *tls.Config
 	// Timeout bounds one request. Default: 30 s.
 	Timeout time.Duration
 	// UserAgent is sent with each request. Default: causeway.
 	UserAgent string
-	// LeftOut, where it is set, is told of each answer that lacks what the asker may not read, and how much that is. It may be called
-	// from several goroutines at once.
+	// LeftOut, if set, is called for each response that omits resources that the caller may not read, with their
+	// number. Several goroutines may call it at once.
 	LeftOut func(path string, n int)
-	// Warned, where it is set, is told of what the server warns of beside an answer. It may be called from several goroutines at once.
+	// Warned, if set, is called for each warning in a response. Several goroutines may call it at once.
 	Warned func(path, text string)
 }
 
-// Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error. What it has written is in
-// what it reads later, also when replicas of a server answer its requests in turn.
+// Client calls the HTTP API. It is safe for concurrent use. Errors that the server reports are *Error. Later reads of a
+// client include its earlier writes, even if different replicas of a server handle its requests.
 type Client struct {
 	config ClientConfig
 	base   *url.URL
 	http   *http.Client
-	// wrote is the revision of the last write that was answered.
+	// wrote is the revision of the last acknowledged write.
 	wrote atomic.Uint64
 }
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxAnswerBytes bounds what a client reads of one answer.
+	// maxAnswerBytes bounds the bytes that a client reads of one response.
 	maxAnswerBytes = 256 << 20
 )
 
-// NewClient returns a client. It fails when the address is not a URL.
+// NewClient returns a client. It fails if the address is not a URL.
 func NewClient(c ClientConfig) (*Client, error) {
 	if !strings.Contains(c.Address, "://") {
 		c.Address = "http://" + c.Address
@@ -77,22 +77,22 @@ func NewClient(c ClientConfig) (*Client, error) {
 	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport}}, nil
 }
 
-// CloseIdleConnections ends the connections that the client keeps.
+// CloseIdleConnections closes the idle connections of the client.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Request is one call.
 type Request struct {
-	// Method is GET when empty.
+	// Method defaults to GET.
 	Method string
-	// Path begins with a slash, its parts escaped.
+	// Path begins with a slash. Its parts are escaped.
 	Path  string
 	Query url.Values
-	// Body is sent as ContentType, which is application/json when empty.
+	// Body is sent as ContentType, which defaults to application/json.
 	Body        []byte
 	ContentType string
 }
 
-// Do makes one request and returns the body of the answer. An answer of 400 and above is an *Error.
+// Do sends one request and returns the body of the response. A status of 400 and above is an *Error.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	return raw, nil
 }
 
-// AtLeast makes later reads wait until the server has the revision; a lower one than before changes nothing.
+// AtLeast makes later reads wait until the server has the revision. A lower revision than before has no effect.
 func (c *Client) AtLeast(revision uint64) {
 	for {
 		before := c.wrote.Load()
@@ -168,21 +168,21 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		req.Header.Set("Content-Type", r.ContentType)
 	}
 	req.Header.Set("User-Agent", c.config.UserAgent)
-	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // nothing, unless ctx is traced
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // no effect unless ctx is traced
 	if c.config.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.config.Token)
 	}
 	return req, nil
 }
 
-// answeredError reads the error object; an answer of another shape becomes one.
+// answeredError reads the error object. A response of another shape is converted to one.
 func answeredError(status int, raw []byte) error {
 	e := &Error{}
 	if json.Unmarshal(raw, e) != nil || e.Title == "" {
 		e = NewError(status, http.StatusText(status), strings.TrimSpace(string(raw)))
 	}
 	e.Status = status
-	// Others wrote it, and it is printed in lines of ours: no line of it is to look like one.
+	// The text is from another server and the caller prints it in its own output: no line may look like the caller's.
 	e.Title, e.Detail = printing.Line(e.Title), printing.Line(e.Detail)
 	for i := range e.InvalidParameters {
 		p := &e.InvalidParameters[i]
@@ -191,7 +191,7 @@ func answeredError(status int, raw []byte) error {
 	return e
 }
 
-// JSON is Do for an answer of JSON, decoded into v; a nil v drops it.
+// JSON is Do for a JSON response, decoded into v. A nil v discards it.
 func (c *Client) JSON(ctx context.Context, r Request, v any) error {
 	raw, err := c.Do(ctx, r)
 	if err != nil || v == nil {
@@ -203,7 +203,7 @@ func (c *Client) JSON(ctx context.Context, r Request, v any) error {
 	return nil
 }
 
-// ItemPath is the path of one resource; its namespace goes into the query.
+// ItemPath returns the path of one resource. Its namespace is in the query.
 func ItemPath(k resources.Key) (string, url.Values, error) {
 	path, err := listPath(k.Type, k.Mesh)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *Client) Apply(ctx context.Context, all ...*resources.Resource) (*BatchR
 	return c.ApplyDocuments(ctx, documentsOf(all), "application/json")
 }
 
-// documentsOf is the body of a request about several resources.
+// documentsOf returns the body of a request about several resources.
 func documentsOf(all []*resources.Resource) []byte {
 	var body []byte
 	for _, r := range all {
@@ -241,7 +241,8 @@ func documentsOf(all []*resources.Resource) []byte {
 	return body
 }
 
-// DryRun has the server judge a write of all resources. Nothing is stored; what a write would be refused for, this is too.
+// DryRun makes the server evaluate a write of all resources without storing them. It fails with the errors that a write
+// would get.
 func (c *Client) DryRun(ctx context.Context, all ...*resources.Resource) (*Forecast, error) {
 	out := &Forecast{}
 	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{"dryRun": {dryRunServer}}, Body: documentsOf(all)}
@@ -251,7 +252,7 @@ func (c *Client) DryRun(ctx context.Context, all ...*resources.Resource) (*Forec
 	return out, nil
 }
 
-// ApplyDocuments sends documents as they were written, JSON or YAML by content type, in one request.
+// ApplyDocuments sends documents unmodified in one request. contentType is that of JSON or YAML.
 func (c *Client) ApplyDocuments(ctx context.Context, body []byte, contentType string) (*BatchResult, error) {
 	out := &BatchResult{}
 	r := Request{Method: http.MethodPost, Path: "/_batch", Body: body, ContentType: contentType}
@@ -261,7 +262,8 @@ func (c *Client) ApplyDocuments(ctx context.Context, body []byte, contentType st
 	return out, nil
 }
 
-// Get returns one resource, without its revision. The error's status is 404 when there is none: IsNotFound.
+// Get returns one resource, without its revision. If the resource does not exist, the error has the status 404:
+// IsNotFound.
 func (c *Client) Get(ctx context.Context, k resources.Key) (*resources.Resource, error) {
 	path, query, err := ItemPath(k)
 	if err != nil {
@@ -274,7 +276,7 @@ func (c *Client) Get(ctx context.Context, k resources.Key) (*resources.Resource,
 	return decodeItem(raw)
 }
 
-// decodeItem reads a resource as a server shows it.
+// decodeItem decodes a resource in the form that servers show.
 func decodeItem(raw []byte) (*resources.Resource, error) {
 	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: resources.FormatJSON})
 	if err != nil {
@@ -302,18 +304,18 @@ func decodeItem(raw []byte) (*resources.Resource, error) {
 	return r, nil
 }
 
-// ListOptions select what List returns; empty fields select everything.
+// ListOptions select the resources that List returns. Empty fields select everything.
 type ListOptions struct {
 	Type resources.Type
 	Mesh string
-	// Name is a part of the name.
+	// Name is a substring of the name.
 	Name string
-	// Namespace, when not nil, selects that namespace, "" being the resources without one.
+	// Namespace, if not nil, selects that namespace. "" selects resources without one.
 	Namespace *string
 	Labels    map[string]string
 }
 
-// List returns all resources that o selects, page by page.
+// List returns all resources that match o, page by page.
 func (c *Client) List(ctx context.Context, o ListOptions) ([]*resources.Resource, error) {
 	path, err := listPath(o.Type, o.Mesh)
 	if err != nil {

@@ -2,15 +2,16 @@ package api
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// ConditionsFunc says what a resource's writer should know of it: nil where there is nothing. It is called for each
-// resource that is read, from many requests at once, so it must be quick.
+// ConditionsFunc returns conditions for the author of a resource, or nil if there are none. It is called for each
+// resource that is read, by many requests at once, so it must be fast.
 type ConditionsFunc func(r *resources.Resource) []resources.Condition
 
-// AddConditions shows what f says in `status.conditions` of each resource that is read, in items and in lists, beside
-// what others said before. Nothing is stored. Call it before the server serves.
+// AddConditions shows the conditions that f returns in `status.conditions` of each resource that is read, in items and
+// in lists, after those of earlier functions. They are not stored. Call it before the server serves.
 func (s *Server) AddConditions(f ConditionsFunc) { s.conditions = append(s.conditions, f) }
 
-// shown is r with its conditions, which name nothing that reader may not read. A status that cannot hold them stays as it is.
+// shown returns r with its conditions, which name nothing that reader may not read. A status that cannot hold
+// conditions stays unchanged.
 func (s *Server) shown(r *resources.Resource, reader *Reader) *resources.Resource {
 	var all []resources.Condition
 	for _, f := range s.conditions {

@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestConditions: what two hooks say is shown in items and lists, after what the status says, and never stored.
+// TestConditions checks that the conditions of two functions are shown in items and lists, after those of the status,
+// and never stored.
 func TestConditions(t *testing.T) {
 	memory := store.NewMemory()
 	server := api.New(api.Config{Store: memory, Home: resources.Home{}})

@@ -12,7 +12,7 @@ import (
 
 const titleDelete = "Could not delete a resource"
 
-// delete answers DELETE with 200 and the revision of the deletion.
+// delete handles DELETE. It responds with 200 and the revision of the deletion.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	d, err := descriptorOf(r)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	}{commit.Revision})
 }
 
-// checkDelete runs under the write lock.
+// checkDelete checks a deletion. It runs under the write lock.
 func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key resources.Key, reader *Reader) error {
 	old := state.Get(key)
 	if old != nil {
@@ -73,11 +73,11 @@ func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key 
 	return nil
 }
 
-// mostNamed is how many of the resources that are in the way of a deletion an answer names.
+// mostNamed bounds the resources that an error names as blocking a deletion.
 const mostNamed = 5
 
-// checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. What zones publish in each mesh by
-// themselves, their trust, is not in the way. What the asker may not read is counted and not named.
+// checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. A MeshTrust that a zone
+// publishes automatically does not block it. Resources that the caller may not read are counted but not named.
 func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 	var named []string
 	more, hidden := 0, 0
@@ -110,7 +110,7 @@ func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 		WithField("mesh", "in it: %s", strings.Join(named, ", "))
 }
 
-// checkZoneOffline refuses to delete a zone that is connected: it would register itself again.
+// checkZoneOffline refuses to delete a connected zone, because it would register itself again.
 func (s *Server) checkZoneOffline(zone string) error {
 	insight := s.view().get(resources.Key{Type: resources.TypeZoneInsight, Name: zone})
 	if insight == nil || !zoneOnline(insight) {

@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestWhatIsInAMesh: a mesh that cannot be deleted says what is in it, but for what the asker may not read, which is counted.
+// TestWhatIsInAMesh checks that the error for a mesh that cannot be deleted names its resources, and only counts those
+// that the caller may not read.
 func TestWhatIsInAMesh(t *testing.T) {
 	memory := store.NewMemory()
 	spec, err := resources.NewSpec(resources.TypeMeshTimeout, []byte(`{}`))

@@ -19,7 +19,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 
-// A write that the disk refuses, before or after the pages went out, is a 5xx, and no reader ever sees it.
+// TestFailingSyncIsA5xxThatNobodySees checks that a write that the disk refuses, before or after the pages are written,
+// gets a 5xx and is never visible to a reader.
 func TestFailingSyncIsA5xxThatNobodySees(t *testing.T) {
 	for name, commit := range map[string]func(*bbolt.Tx) error{
 		"before": func(tx *bbolt.Tx) error { return errors.Join(tx.Rollback(), errors.New("fsync: input/output error")) },

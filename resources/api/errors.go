@@ -12,29 +12,29 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Error is the error object of the API. The client returns it, and handlers may.
-// Source: kuma-wire, section 8.1.
+// Error is the error object of the API. The client returns it, and handlers may. It has the form of Kuma's HTTP API.
 type Error struct {
 	Type   string `json:"type"`
 	Status int    `json:"status"`
-	// Title says what could not be done, Detail why. Both are never empty.
+	// Title describes the failed operation, Detail the reason. Both are never empty.
 	Title    string `json:"title"`
 	Detail   string `json:"detail"`
 	Instance string `json:"instance,omitempty"`
-	// InvalidParameters name the fields that are wrong.
+	// InvalidParameters are the invalid fields.
 	InvalidParameters []InvalidParameter `json:"invalid_parameters,omitempty"`
-	// Outcome is what became of a request that would change something, where the server says: OutcomeNothing or OutcomeUnknown.
+	// Outcome is the result of a failed request that would change something, if the server reports it: OutcomeNothing
+	// or OutcomeUnknown.
 	Outcome string `json:"outcome,omitempty"`
-	// Details and Causes say the same once more, for older clients.
+	// Details and Causes repeat the information for older clients.
 	Details string  `json:"details"`
 	Causes  []Cause `json:"causes,omitempty"`
 }
 
-// InvalidParameter is one field, named as in the document or the query, and why it is refused.
+// InvalidParameter is one field, named as in the document or the query, and the reason why it is refused.
 type InvalidParameter struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
-	// Document counts the documents of the body from 1; 0 where the field is not one of a document.
+	// Document counts the documents of the body from 1. It is 0 if the field does not belong to a document.
 	Document int `json:"document,omitempty"`
 }
 
@@ -48,31 +48,32 @@ const errorType = "/std-errors"
 
 // Outcomes of requests that failed.
 const (
-	// OutcomeNothing: nothing was stored, and nothing will be.
+	// OutcomeNothing means that nothing was stored, and nothing will be.
 	OutcomeNothing = "nothing"
-	// OutcomeUnknown: it may have been done, or may still be: read before you decide, or send the same once more.
+	// OutcomeUnknown means that the change may have happened, or may still happen. The caller must read the current
+	// state, or repeat the same request.
 	OutcomeUnknown = "unknown"
 )
 
-// statusClientClosed is what a request ends with whose client went away.
+// statusClientClosed is the status of a request whose client disconnected.
 const statusClientClosed = 499
 
-// NewError returns an error of the API. The detail says what would be right.
+// NewError returns an error of the API. detail explains how to correct the request.
 func NewError(status int, title, detail string) *Error {
 	return &Error{Type: errorType, Status: status, Title: title, Detail: detail}
 }
 
-// BadField is a 400 about one field or query parameter.
+// BadField returns a 400 about one field or query parameter.
 func BadField(field, format string, args ...any) *Error {
 	return NewError(http.StatusBadRequest, "Bad Request", "Resource is not valid").WithField(field, format, args...)
 }
 
-// NotFound is a 404; what names the thing that is not there.
+// NotFound returns a 404. what names the missing thing.
 func NotFound(what string) *Error {
 	return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found: there is no "+what)
 }
 
-// WithField adds one wrong field.
+// WithField adds one invalid field.
 func (e *Error) WithField(field, format string, args ...any) *Error {
 	e.add(field, fmt.Sprintf(format, args...))
 	return e
@@ -90,7 +91,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// complete fills in what older clients read.
+// complete fills in the fields for older clients.
 func (e *Error) complete() *Error {
 	c := *e
 	c.Details, c.Causes = c.Detail, nil
@@ -100,13 +101,13 @@ func (e *Error) complete() *Error {
 	return &c
 }
 
-// with says what became of a change.
+// with sets the outcome of a change.
 func (e *Error) with(outcome string) *Error {
 	e.Outcome = outcome
 	return e
 }
 
-// asError maps every error that a handler returns; it is the only place that does.
+// asError maps every error that a handler returns. No other code does.
 func asError(err error) *Error {
 	var ours *Error
 	var documents *resources.DocumentsError
@@ -151,7 +152,7 @@ func asError(err error) *Error {
 	}
 }
 
-// refusal maps the errors of access; nil for others.
+// refusal maps the errors of access. It returns nil for others.
 func refusal(err error) *Error {
 	var denied *access.DeniedError
 	var login *access.LoginError
@@ -178,7 +179,7 @@ func refusal(err error) *Error {
 
 const titleDenied = "Access Denied"
 
-// invalidError lists the problems of all documents. Where there are several, each reason names its document.
+// invalidError lists the problems of all documents. If there are several documents, each reason names its document.
 func invalidError(invalid []*resources.InvalidError) *Error {
 	e := NewError(http.StatusBadRequest, "Could not process a resource", "Resource is not valid")
 	for _, one := range invalid {

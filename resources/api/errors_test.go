@@ -2,8 +2,8 @@ package api_test
 
 import "testing"
 
-// TestInvalidParametersNumberTheirDocument: a client finds the file of a problem without reading the text, whether the
-// document was refused while decoding, by validation, or against what is stored.
+// TestInvalidParametersNumberTheirDocument checks that a client can find the file of a problem without parsing text,
+// whether decoding, validation or a comparison with the store refused the document.
 func TestInvalidParametersNumberTheirDocument(t *testing.T) {
 	const fine = "{type: MeshTrafficPermission, mesh: default, name: fine, spec: {default: {}}}\n---\n"
 	for name, document := range map[string]string{

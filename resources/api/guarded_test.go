@@ -17,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// guardedServer is an API on loopback that keeps an audit log in dir.
+// guardedServer returns an API on loopback that keeps an audit log in dir.
 func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Server, *access.Guard) {
 	t.Helper()
 	memory := store.NewMemory()
@@ -66,7 +66,7 @@ func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ..
 
 const retry = `{"type": "MeshTimeout", "mesh": "default", "name": "a", "spec": {"to": [{"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "1s"}}]}}`
 
-// While the audit log cannot be written, reads are answered and nothing is changed.
+// TestNoAuditLogNoChange checks that reads succeed and changes are refused while the audit log is not writable.
 func TestNoAuditLogNoChange(t *testing.T) {
 	dir := t.TempDir()
 	server, _ := guardedServer(t, dir, access.Settings{AuditFileBytes: 1})
@@ -76,7 +76,7 @@ func TestNoAuditLogNoChange(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "audit"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the first finds out, the second is not even tried
+	for range 2 { // the first write detects the failure, the second is not tried
 		if status, answer := ask(t, server, http.MethodPost, "/_batch", retry); status != http.StatusServiceUnavailable {
 			t.Errorf("a change without a line: %d\n%s", status, answer)
 		}
@@ -95,7 +95,8 @@ func TestNoAuditLogNoChange(t *testing.T) {
 	}
 }
 
-// A change is in the log with its difference; one that changes nothing, and a dry run, are not.
+// TestLinesOfChanges checks that the log contains a change with its difference, and neither a write without changes nor
+// a dry run.
 func TestLinesOfChanges(t *testing.T) {
 	server, guard := guardedServer(t, t.TempDir(), access.Settings{})
 	ask(t, server, http.MethodPost, "/_batch", retry)
@@ -127,7 +128,7 @@ func TestLinesOfChanges(t *testing.T) {
 	}
 }
 
-// Requests without a credential are counted by address, and those of a user by name.
+// TestTooManyRequests checks that requests without a credential are limited by address, and those of a user by name.
 func TestTooManyRequests(t *testing.T) {
 	server, _ := guardedServer(t, t.TempDir(), access.Settings{RequireCredential: true, Limits: access.Limits{FailuresPerSecond: 0.0001, FailuresBurst: 3}})
 	for i := range 5 {
@@ -141,7 +142,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// Every answer tells browsers to run nothing and keep nothing.
+// TestSecurityHeaders checks that every response forbids browsers to run or keep its content.
 func TestSecurityHeaders(t *testing.T) {
 	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
 	for _, path := range []string{"/meshes", "/nothing", "/meshes/default"} {
@@ -154,8 +155,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// FuzzGuardedRequests: whatever stands in the body and in the headers that say who asks, nothing panics, nobody gets in with
-// them, and nothing is answered with 500.
+// FuzzGuardedRequests checks that no body and no credentials in the headers cause a panic, give access or lead to a
+// 500.
 func FuzzGuardedRequests(f *testing.F) {
 	f.Add("Bearer a.b.c", "application/json", "http://evil", "cross-site", retry)
 	f.Add("Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.", "application/yaml", "null", "none", "a: &a [*a]")
@@ -183,7 +184,7 @@ func FuzzGuardedRequests(f *testing.F) {
 	})
 }
 
-// FuzzBodies: whatever an admin sends is stored or refused by the field, and never answered with 500.
+// FuzzBodies checks that a body from an admin is stored or refused by field, and never leads to a 500.
 func FuzzBodies(f *testing.F) {
 	f.Add("application/json", retry)
 	f.Add("application/yaml", "type: AccessRoleBinding\nname: a\nspec: {subjects: [{type: User, name: x}], roles: [admin]}")
@@ -203,7 +204,8 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// blockLines makes that the log's next lines about what was done cannot be written, until unblock: each of them begins a file of its own.
+// blockLines makes the next audit lines about outcomes fail until unblock is called. Each of these lines starts a file
+// of its own.
 func blockLines(t *testing.T, dir string) (unblock func()) {
 	t.Helper()
 	var made []string
@@ -222,8 +224,8 @@ func blockLines(t *testing.T, dir string) (unblock func()) {
 	}
 }
 
-// What was stored is answered as stored, also when the line about it cannot be written any more; nothing more is done then, and the line
-// is written once it can be.
+// TestTheAnswerIsWhatWasDone checks that a stored change is reported as stored even if its audit line cannot be
+// written. Further changes are refused then, and the line is written as soon as possible.
 func TestTheAnswerIsWhatWasDone(t *testing.T) {
 	dir := t.TempDir()
 	server, guard := guardedServer(t, dir, access.Settings{AuditFileBytes: 1})
@@ -257,7 +259,8 @@ func TestTheAnswerIsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A batch is documents one after another, or one list of them, in JSON and in YAML; what else stands in a list is refused by its place.
+// TestBatchOfAList checks that a batch may be a sequence of documents or one list of them, in JSON and in YAML. Other
+// items in a list are refused with their position.
 func TestBatchOfAList(t *testing.T) {
 	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
 	other := strings.ReplaceAll(retry, `"a"`, `"b"`)

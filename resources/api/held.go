@@ -10,13 +10,13 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// WarningHeader carries what a caller should know beside an answer, as `299 causeway "TEXT"`.
+// WarningHeader carries a warning in a response, as `299 causeway "TEXT"`.
 const WarningHeader = "Warning"
 
-// warn adds a warning to an answer.
+// warn adds a warning to a response.
 func warn(h http.Header, text string) { h.Add(WarningHeader, "299 causeway "+strconv.Quote(text)) }
 
-// warningsIn reads what warn has added.
+// warningsIn reads the warnings that warn added.
 func warningsIn(h http.Header) []string {
 	var out []string
 	for _, value := range h.Values(WarningHeader) {
@@ -28,16 +28,17 @@ func warningsIn(h http.Header) []string {
 	return out
 }
 
-// errHeldBack is the answer where something was made to be given out, and the line about it cannot be written.
+// errHeldBack reports that a credential, secret or backup was made but is withheld, because its audit line cannot be
+// written.
 var errHeldBack = errors.New("the audit log cannot be written, so what was made is not given out")
 
-// givesOut reports whether the answer to a request is what it was for: a token, a certificate, a secret or a backup. Held back, it is as if
-// it had not been made.
+// givesOut reports whether the response itself is the purpose of the request: a token, a certificate, a secret or a
+// backup. If it is withheld, the request has no effect for the caller.
 func givesOut(event string) bool {
 	return event == access.EventIssue || event == access.EventReveal || event == access.EventBackUp
 }
 
-// heldAnswer is an answer that is not sent yet. Answers to changes are small.
+// heldAnswer is a response that is not sent yet. Responses to changes are small.
 type heldAnswer struct {
 	header http.Header
 	code   int

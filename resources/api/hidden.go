@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// keepShown has documents keep the secrets of which they give only what was shown.
+// keepShown replaces the shown hashes in documents by the stored secrets.
 func (s *Server) keepShown(state store.Snapshot, docs []*resources.Resource) ([]*resources.Resource, error) {
 	out := docs
 	failed := &resources.DocumentsError{}
@@ -26,7 +26,7 @@ func (s *Server) keepShown(state store.Snapshot, docs []*resources.Resource) ([]
 		case err != nil:
 			return nil, err
 		case kept != doc:
-			if &out[0] == &docs[0] { // what was read is the caller's
+			if &out[0] == &docs[0] { // the slice that was read belongs to the caller
 				out = append([]*resources.Resource(nil), docs...)
 			}
 			out[i] = kept
@@ -38,7 +38,7 @@ func (s *Server) keepShown(state store.Snapshot, docs []*resources.Resource) ([]
 	return out, nil
 }
 
-// sealed is a document as the store would have it.
+// sealed returns a document as the store would hold it.
 func (s *Server) sealed(doc, old *resources.Resource) (*resources.Resource, error) {
 	if s.config.Fields == nil {
 		return doc, nil
@@ -46,7 +46,8 @@ func (s *Server) sealed(doc, old *resources.Resource) (*resources.Resource, erro
 	return s.config.Fields.Seal(doc, old)
 }
 
-// reveal answers POST .../_reveal: one resource with its secrets in the clear, for who may read secrets. It is in the audit log.
+// reveal handles POST .../_reveal. It responds with one resource and its secrets in plain text, if the caller may read
+// secrets. The request is in the audit log.
 func (s *Server) reveal(w http.ResponseWriter, r *http.Request) error {
 	found, err := s.named(r)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Total counts things, OnlineTotal those of them that are connected too.
+// Total counts things. OnlineTotal also counts the connected ones.
 type Total struct {
 	Total int `json:"total"`
 }
@@ -28,7 +28,7 @@ type ProxyTotal struct {
 	Total             int `json:"total"`
 }
 
-// GlobalInsight is the answer to `GET /global-insight`. Source: kuma-wire, section 8.4.
+// GlobalInsight is the response to `GET /global-insight`, in the form of Kuma's HTTP API.
 type GlobalInsight struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	Dataplanes struct {
@@ -52,7 +52,7 @@ type GlobalInsight struct {
 	} `json:"zones"`
 }
 
-// globalInsight counts what is there, in time proportional to it.
+// globalInsight counts the resources, in time proportional to their number.
 func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	v := s.view()
 	out := GlobalInsight{CreatedAt: time.Now().UTC(), Resources: map[string]Total{}}
@@ -75,7 +75,7 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	return WriteJSON(w, http.StatusOK, out)
 }
 
-// count adds r where its state counts.
+// count adds r to the counter of its state.
 func (v view) count(out *GlobalInsight, r *resources.Resource) {
 	switch r.Type {
 	case resources.TypeZone:

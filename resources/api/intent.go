@@ -10,16 +10,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// maxIntentNames bounds how many resources of a batch its intent names.
+// maxIntentNames bounds the resources of a batch that its intent names.
 const maxIntentNames = 1000
 
-// storesByName reports whether the handler of a row names what it is about to store, by intendBatch. Of other requests that change
-// something, the path says enough.
+// storesByName reports whether the handler of a row names the resources that it is about to store, with intendBatch.
+// For other requests that change something, the path is enough.
 func (row *Row) storesByName() bool {
 	return row.Type == "" && (row.Verb == write || row.Verb == resources.VerbDelete)
 }
 
-// intend writes down that a request is about to be answered by a handler that may change something.
+// intend writes an intent to the audit log before a handler that may change something runs.
 func (s *Server) intend(r *http.Request, row *Row) error {
 	if !changes(r.Method) || row.Verb == "" || row.Verb == read || row.storesByName() {
 		return nil
@@ -31,7 +31,7 @@ func (s *Server) intend(r *http.Request, row *Row) error {
 	return s.begin(asked, entry)
 }
 
-// intendBatch writes down that a batch is about to be applied, with the names of what is in it.
+// intendBatch writes an intent with the names of the resources in a batch before the batch is applied.
 func (s *Server) intendBatch(ctx context.Context, b store.Batch) error {
 	asked := access.AskedOf(ctx)
 	if asked == nil || asked.Intent != nil {
@@ -59,7 +59,7 @@ func (s *Server) begin(asked *access.Asked, entry access.Entry) error {
 	return err
 }
 
-// insistOnIntent panics when resources were changed that nobody had written down before: a handler forgot to.
+// insistOnIntent panics if resources were changed without an intent, which is a bug of the handler.
 func insistOnIntent(r *http.Request, asked *access.Asked) {
 	if asked.Intent == nil && len(asked.Entry.Changes) > 0 {
 		panic(fmt.Sprintf("the handler of %q has changed what no intent in the audit log tells of", r.Pattern))

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// leftOutOf is how much an answer says that it lacks: as a whole, and in its proxies and those of its results.
+// leftOutOf returns the number of omitted resources that a response reports: for the whole response, for its proxies,
+// and for those of its results.
 func leftOutOf(raw []byte) int {
 	if !bytes.Contains(raw, []byte(`"leftOut"`)) {
 		return 0
@@ -18,7 +19,7 @@ func leftOutOf(raw []byte) int {
 		var proxies struct {
 			LeftOut int `json:"leftOut"`
 		}
-		_ = json.Unmarshal(c.Proxies, &proxies) // a list of proxies says nothing by itself
+		_ = json.Unmarshal(c.Proxies, &proxies) // a list of proxies has no such count
 		return c.LeftOut + proxies.LeftOut
 	}
 	var answer struct {

@@ -16,18 +16,18 @@ const (
 	maxPageSize     = 1000
 )
 
-// selection is what the query of a list asks for.
+// selection is the parsed query of a list.
 type selection struct {
 	query store.Query
-	// name is a part of the name.
+	// name is a substring of the name.
 	name         string
 	size, offset int
-	// tags and gateway select Dataplanes; gateway is "" or one of gatewayKinds.
+	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
 	tags    map[string]string
 	gateway string
 }
 
-// matches is what the store's query does not decide.
+// matches checks the conditions that the store's query does not cover.
 func (l *selection) matches(r *resources.Resource) bool {
 	if l.name != "" && !strings.Contains(r.Name, l.name) && !strings.Contains(r.DisplayName(), l.name) {
 		return false
@@ -96,7 +96,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	return s.writeList(w, r, l, resources.AppendUniversal)
 }
 
-// appendExplicit is AppendUniversal of the explicit form. What does not decode has none and is shown as it is.
+// appendExplicit is AppendUniversal of the explicit form. A resource that does not decode has none and is shown as
+// stored.
 func (s *Server) appendExplicit(dst []byte, r *resources.Resource) []byte {
 	if explicit, err := resources.Explicit(r, s.config.Home.SystemNamespace); err == nil {
 		r = explicit
@@ -104,8 +105,8 @@ func (s *Server) appendExplicit(dst []byte, r *resources.Resource) []byte {
 	return resources.AppendUniversal(dst, r)
 }
 
-// writeList answers with one page; encode appends one item. `leftOut` counts all that there is of the kind and that the asker
-// may not read, whatever the request selects; it is there when it is not zero.
+// writeList responds with one page. encode appends one item. `leftOut` counts all resources of the type that the caller
+// may not read, whatever the request selects. It is omitted if zero.
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection, encode func([]byte, *resources.Resource) []byte) error {
 	reader, err := s.mayReadSome(r, l.query.Type)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	return writeRaw(w, append(raw, '}'))
 }
 
-// nextPage is the absolute URL of the page after l as JSON, or null.
+// nextPage returns the absolute URL of the page after l as JSON, or null.
 func nextPage(r *http.Request, l *selection, total int) string {
 	if l.offset+l.size >= total {
 		return "null"

@@ -31,7 +31,8 @@ func (l *selection) parseProxies(r *http.Request) error {
 	return nil
 }
 
-// matchesProxy: each tag is on an inbound or on the gateway, its value at least in part; the gateway is as asked for.
+// matchesProxy reports whether the Dataplane matches the tags and gateway of the selection. Each tag must be on an
+// inbound or on the gateway, and match at least a part of the value.
 func (l *selection) matchesProxy(r *resources.Resource) bool {
 	dp, err := resources.SpecAs[meshpb.Dataplane](r)
 	if err != nil {

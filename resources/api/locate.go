@@ -11,9 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// locate finds the one resource that a request is about: the one with the KRI, unless that is zero, the one with the key, or, where the
-// query names a `zone`, the one that has this name and namespace at home in that zone, however it is named here. It also returns what
-// makes the error where there is none, or none that the reader may know of.
+// locate returns the resource that a request is about: the one with the KRI, unless that is zero; or, if the query
+// names a `zone`, the one with this name and namespace at home in that zone, whatever its name here; or otherwise the
+// one with the key. It also returns a function that builds the error if there is no such resource, or none that the
+// reader may know of.
 func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, reader *Reader) (*resources.Resource, func() error) {
 	if zone := r.URL.Query().Get("zone"); zone != "" && kri == (resources.KRI{}) {
 		d, ok := resources.Lookup(key.Type)
@@ -28,7 +29,7 @@ func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, read
 	return v.get(key), func() error { return v.missing(key, reader) }
 }
 
-// Bounds of what a 404 names, and of what it looks through.
+// Bounds of the names in a 404, and of the resources that it examines.
 const (
 	shownNames    = 4
 	scannedOfType = 10_000
@@ -43,8 +44,8 @@ func (v view) missingKRI(key resources.Key, kri resources.KRI, reader *Reader) *
 	return out
 }
 
-// missing is a 404 that names what there is, of what the reader may read: what is called so at home or in another namespace, since people
-// know that name and not the one of the copy, and otherwise what is called nearly so.
+// missing returns a 404 that suggests resources that the reader may read: those with that name at home or in another
+// namespace, because people know that name and not the name of the copy, and otherwise those with a similar name.
 func (v view) missing(key resources.Key, reader *Reader) *Error {
 	out := NotFound(key.String())
 	var called, near []string
@@ -74,7 +75,7 @@ func (v view) missing(key resources.Key, reader *Reader) *Error {
 	return out
 }
 
-// nearest are the names that are nearest to a key's, of what the reader may read.
+// nearest returns the names most similar to a key's, of resources that the reader may read.
 func (v view) nearest(key resources.Key, reader *Reader) []string {
 	seen, best := 0, len(key.Name)/3+2
 	var out []string
@@ -94,7 +95,7 @@ func (v view) nearest(key resources.Key, reader *Reader) []string {
 	return out
 }
 
-// someOf lists some of many.
+// someOf joins the first names and counts the rest.
 func someOf(names []string, between string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)

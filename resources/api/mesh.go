@@ -8,11 +8,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// DefaultMesh is the mesh that is there from the first start on.
+// DefaultMesh is the mesh that exists from the first start.
 const DefaultMesh = "default"
 
-// EnsureDefaultMesh creates DefaultMesh in a store that has no mesh at all, where home may write meshes: on the global, and
-// in a zone that runs alone. It does nothing where there is any other mesh.
+// EnsureDefaultMesh creates DefaultMesh if the store has no mesh at all and home may write meshes: on the global, and
+// in a zone that runs alone.
 func EnsureDefaultMesh(ctx context.Context, s store.Store, home resources.Home) error {
 	d, _ := resources.Lookup(resources.TypeMesh)
 	if !home.MayWrite(d) {

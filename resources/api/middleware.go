@@ -17,10 +17,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// maxURLBytes bounds the request line; headers are bounded by the listener.
+// maxURLBytes bounds the request line. The listener bounds the headers.
 const maxURLBytes = 8 << 10
 
-// metrics count requests by route, which is the pattern and not the path, so that their number is bounded.
+// metrics counts requests by route. The label is the pattern and not the path, so that the number of series is bounded.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -66,7 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(r.TransferEncoding) > 0 {
-		hangUp(rec.Header()) // a length may have stood beside the chunks: where the next request begins, a proxy in front may see otherwise
+		hangUp(rec.Header()) // with a length beside the chunks, a proxy in front may split requests differently
 	}
 	admitted, err := s.admit(r)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(rec, admitted, err)
 		return
 	}
-	r = admitted // the mux notes the pattern on it
+	r = admitted // the mux sets the pattern on it
 	done, err := s.bodies.take(r)
 	if err != nil {
 		hangUp(rec.Header())
@@ -86,10 +86,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(rec, r)
 }
 
-// hangUp ends the connection with the answer: nothing more is read of who is refused, neither the body nor another request.
+// hangUp closes the connection after the response. The server reads nothing more from a refused caller, neither the
+// body nor another request.
 func hangUp(h http.Header) { h.Set("Connection", "close") }
 
-// secureHeaders tell browsers to keep answers to themselves and to run nothing of them.
+// secureHeaders tell browsers not to share responses with other sites and not to run their content.
 func secureHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
@@ -101,13 +102,13 @@ func secureHeaders(h http.Header) {
 
 var errPanic = errors.New("panic")
 
-// recovered answers a request whose handler panicked with reason, which is nil when it did not.
+// recovered responds to a request whose handler panicked with reason. It does nothing if reason is nil.
 func (s *Server) recovered(rec *recorder, r *http.Request, reason any) {
 	if reason == nil {
 		return
 	}
 	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(reason) // how a handler ends a connection on purpose
+		panic(reason) // a handler panics with this to abort the connection
 	}
 	s.config.Panics.Caught("api", fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, reason))
 	if rec.status == 0 {
@@ -130,7 +131,7 @@ func (s *Server) observe(r *http.Request, status int, took time.Duration) {
 	}
 }
 
-// fail answers with the error object.
+// fail responds with the error object.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = s.refusedFor(r, err)
 	e := asError(err)
@@ -152,10 +153,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// retryAfter is how many seconds a writer should leave a store alone that cannot write.
+// retryAfter is the number of seconds after which a caller may retry a write to a store that cannot write.
 const retryAfter = "2"
 
-// recorder notes the status of an answer.
+// recorder records the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -179,10 +180,10 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// WriteJSON answers with v as the API shows JSON: one space a level, no HTML escapes.
+// WriteJSON responds with v in the API's JSON format: one space per level, no HTML escapes.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	jsonHeaders(w)
 	w.WriteHeader(status)
@@ -201,7 +202,7 @@ func jsonHeaders(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 }
 
-// writeRaw answers 200 with JSON that is already encoded.
+// writeRaw responds with 200 and JSON that is already encoded.
 func writeRaw(w http.ResponseWriter, raw []byte) error {
 	jsonHeaders(w)
 	_, err := w.Write(printing.JSON(resources.Redact(resources.Indent(raw)))) //nolint:gosec // JSON, and the headers say so: no browser runs it

@@ -1,13 +1,13 @@
 package api
 
-// NamedSecret is a secret that users manage, as the API shows it: what it is called, and never what it is.
+// NamedSecret is a secret that users manage, as the API shows it: its name, never its value.
 type NamedSecret struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// NamedSecrets is the answer to `GET /meshes/{mesh}/_secrets`.
+// NamedSecrets is the response to `GET /meshes/{mesh}/_secrets`.
 type NamedSecrets struct {
 	Items []NamedSecret `json:"items"`
 }

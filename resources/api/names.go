@@ -10,11 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// noMesh stands in a path for the mesh of types that belong to none.
+// noMesh is the mesh in paths of types that belong to no mesh.
 const noMesh = "-"
 
-// checkNames refuses what no name can be, in the path and the query of a request, before anybody looks for it or judges it. A query
-// parameter is there once: two readers of it could take different ones.
+// checkNames refuses invalid names in the path and the query of a request, before any lookup or access decision. Query
+// parameters other than tag and revision must not be repeated, because two readers could use different values.
 func checkNames(r *http.Request, row *Row) error {
 	for _, part := range row.parts() {
 		if err := checkPart(row, part, r.PathValue(part)); err != nil {
@@ -35,7 +35,7 @@ func checkNames(r *http.Request, row *Row) error {
 		switch key {
 		case "namespace", "mesh", "zone", "dataplane":
 			if values[0] == "" {
-				continue // as if it were not there
+				continue // an empty value counts as absent
 			}
 			if err := CheckName(key, key, values[0]); err != nil {
 				return err
@@ -45,7 +45,7 @@ func checkNames(r *http.Request, row *Row) error {
 	return nil
 }
 
-// parts are the names of the path's wildcards that hold names.
+// parts returns the wildcards of the path that hold names.
 func (row *Row) parts() []string {
 	var out []string
 	for part := range strings.SplitSeq(row.Path(), "/") {
@@ -67,7 +67,7 @@ func checkPart(row *Row, part, value string) error {
 		if row.Type == zoneType {
 			return CheckName(part, "zone", value)
 		}
-		if resources.IsMeshName(value) { // a Mesh of a peer
+		if resources.IsMeshName(value) { // a Mesh from a peer
 			return nil
 		}
 		if row.Verb == read && row.ByThing && isKRI(value) {
@@ -78,8 +78,8 @@ func checkPart(row *Row, part, value string) error {
 	return CheckText(part, value)
 }
 
-// CheckName refuses what cannot be a name of a kind: "mesh", "namespace", "zone", and a resource's for any other. field is what the
-// request calls it. Whatever a request names is held to it where it comes in.
+// CheckName refuses an invalid name of a kind: "mesh", "namespace", "zone", and for any other kind the name of a
+// resource. field is the request's name for it. All names in requests are checked on arrival.
 func CheckName(field, kind, value string) error {
 	switch kind {
 	case "mesh":
@@ -98,10 +98,10 @@ func CheckName(field, kind, value string) error {
 	return nil
 }
 
-// maxWord bounds what stands for a key, an inbound or a user, in bytes.
+// maxWord bounds the text that names a key, an inbound or a user, in bytes.
 const maxWord = 256
 
-// CheckText refuses what is too long, or cannot be printed.
+// CheckText refuses text that is too long or unprintable.
 func CheckText(field, value string) error {
 	if len(value) > maxWord*2 || !utf8.ValidString(value) || strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return BadField(field, "%q is too long, or cannot be printed", cut(value))

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// meets reports what the asker lacks of what a route needs, before anything but the path of the request is read. Where the thing
-// decides, it reports whom the handler would refuse whatever the thing is.
+// meets checks whether the caller has a permission that the route needs, from nothing but the path of the request. If
+// the route decides by the thing, it refuses only callers that the handler would refuse for any thing.
 func (s *Server) meets(r *http.Request, row *Row) error {
 	if row.Verb == "" || s.config.Guard == nil {
 		return nil
@@ -44,7 +44,7 @@ func (s *Server) meets(r *http.Request, row *Row) error {
 	return &access.DeniedError{Subject: subject, Missing: missing}
 }
 
-// namespaceOf is the namespace that a request for an action names, for what the asker is told: nothing is judged by it.
+// namespaceOf returns the namespace that a request names, for the error message. No access decision depends on it.
 func namespaceOf(r *http.Request, a access.Action) string {
 	said := r.URL.Query().Get("namespace")
 	if a.Scope != namespace || a.Mesh == "" || !resources.IsNamespaceName(said) {
@@ -53,7 +53,7 @@ func namespaceOf(r *http.Request, a access.Action) string {
 	return said
 }
 
-// knowsType refuses a path that names no type of resources, or one in a mesh that belongs to none.
+// knowsType refuses a path with an unknown type, or with a type of global scope in a mesh.
 func knowsType(r *http.Request) error {
 	if r.PathValue("plural") != "" {
 		_, err := descriptorOf(r)
@@ -66,7 +66,7 @@ func knowsType(r *http.Request) error {
 	return nil
 }
 
-// typeOfPath is the type that {plural} or {type} names; as it stands there when there is none.
+// typeOfPath returns the type that {plural} or {type} names, or its text if there is no such type.
 func typeOfPath(r *http.Request) string {
 	name := r.PathValue("plural")
 	if name == "" {
@@ -78,7 +78,8 @@ func typeOfPath(r *http.Request) string {
 	return name
 }
 
-// eventOf is what the audit log calls the use of a verb; empty for reading, which it does not tell of.
+// eventOf returns the audit log's event for the use of a verb. It is empty for reading, which the audit log does not
+// record.
 func eventOf(verb string) string {
 	switch verb {
 	case resources.VerbRead:
@@ -101,9 +102,9 @@ func eventOf(verb string) string {
 	return access.EventWrite
 }
 
-// Authorize returns an error that says which permission the asker lacks; nil when there is none. It is what the audit line
-// of the request will be about. Where the route decides, Handle has asked already; this is for what a handler has looked up, or
-// read in a body.
+// Authorize returns an error that names the permission that the caller lacks, or nil. It also sets the subject of the
+// request's audit line. If the route decides, Handle has already checked. Use Authorize for things that a handler has
+// looked up or read from a body.
 func (s *Server) Authorize(r *http.Request, a access.Action) error {
 	if event := eventOf(a.Verb); event != "" {
 		note(r.Context(), event, a)
@@ -111,7 +112,7 @@ func (s *Server) Authorize(r *http.Request, a access.Action) error {
 	return s.authorize(r, a)
 }
 
-// authorize is Authorize without a word to the audit line.
+// authorize is Authorize without an effect on the audit line.
 func (s *Server) authorize(r *http.Request, a access.Action) error {
 	judged(r.Context())
 	if s.config.Guard == nil {
@@ -120,14 +121,14 @@ func (s *Server) authorize(r *http.Request, a access.Action) error {
 	return s.config.Guard.Authorize(access.SubjectOf(r.Context()), a)
 }
 
-// judged notes that something has decided what the asker may.
+// judged records that an access decision was made.
 func judged(ctx context.Context) {
 	if asked := access.AskedOf(ctx); asked != nil {
 		asked.Unjudged = false
 	}
 }
 
-// insistOnJudgement panics when an answer begins that nobody has judged: a handler forgot to.
+// insistOnJudgement panics if a response begins without an access decision, which is a bug of the handler.
 func insistOnJudgement(r *http.Request, status int) {
 	if asked := access.AskedOf(r.Context()); asked != nil && asked.Unjudged && status < http.StatusBadRequest {
 		panic(fmt.Sprintf("the handler of %q answers without having judged who asks", r.Pattern))

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// insightOf is the type of what was seen of resources of a type.
+// insightOf returns the insight type of a resource type.
 func insightOf(t resources.Type) resources.Type {
 	if t == resources.TypeZone {
 		return resources.TypeZoneInsight
@@ -15,7 +15,7 @@ func insightOf(t resources.Type) resources.Type {
 	return resources.TypeDataplaneInsight
 }
 
-// overviews lists resources together with what was seen of them.
+// overviews lists resources together with their insights.
 func (s *Server) overviews(t resources.Type) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		l, err := parseSelection(r, t)
@@ -39,8 +39,8 @@ func (s *Server) overview(t resources.Type) HandlerFunc {
 	}
 }
 
-// appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`, or `leftOut: 1` in the place of an insight that
-// may not be read. Source: kuma-wire, section 8.4.
+// appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`, or `leftOut: 1` instead of an
+// insight that may not be read. This is the form of Kuma's HTTP API.
 func (v view) appendOverview(dst []byte, r *resources.Resource, reader *Reader) []byte {
 	lower := strings.ToLower(string(r.Type))
 	dst = resources.AppendMeta(append(dst, '{'), r, string(r.Type)+"Overview")

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// mayReadSome judges a look at a list: an error where the asker can see nothing of the kind, and otherwise which items she
-// can see.
+// mayReadSome checks access to a list. It fails if the caller can read nothing of the type. Otherwise it returns a
+// Reader that reports which items the caller can read.
 func (s *Server) mayReadSome(r *http.Request, t resources.Type) (*Reader, error) {
 	reader := s.Reader(r)
 	if reader == nil {
@@ -24,8 +24,9 @@ func (s *Server) mayReadSome(r *http.Request, t resources.Type) (*Reader, error)
 	return reader, nil
 }
 
-// authorizePuts refuses the whole request when the asker lacks the permission to create or update one of docs, to change what is
-// there under its name, to give a Dataplane the identity that it would have, or to have a MeshService answered for by others.
+// authorizePuts refuses the whole request if the caller lacks any of these permissions: to create or update one of
+// docs, to change the existing resource with its name, to give a Dataplane its identity, or to let others answer for a
+// MeshService.
 func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
 	judged(ctx)
 	if s.config.Guard == nil {
@@ -39,7 +40,7 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 			verb = resources.VerbUpdate
 		}
 		needed := []access.Action{access.On(verb, doc.Key)}
-		if old != nil && old.HomeNamespace() != doc.Namespace { // a copy: it belongs to where it was written
+		if old != nil && old.HomeNamespace() != doc.Namespace { // a copy: it belongs to the server that wrote it
 			needed = append(needed, access.OnResource(verb, old))
 		}
 		switch doc.Type {
@@ -53,7 +54,7 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 				continue
 			}
 			if i > 0 && a.Type == string(doc.Type) {
-				a = needed[0] // whose the copy is, only who may read it learns
+				a = needed[0] // only callers that may read the copy learn its owner
 			}
 			return &access.DeniedError{Subject: subject, Missing: a}
 		}
@@ -61,7 +62,7 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 	return nil
 }
 
-// identityLabels are the labels by which the MeshIdentities of a mesh tell who a Dataplane is.
+// identityLabels returns the labels by which the MeshIdentities of a mesh identify a Dataplane.
 func identityLabels(state store.Snapshot, mesh string) map[string]bool {
 	var list []*resources.MeshIdentity
 	for r := range state.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}) {
@@ -72,12 +73,12 @@ func identityLabels(state store.Snapshot, mesh string) map[string]bool {
 	return resources.IdentityLabels(list)
 }
 
-// isAccess reports whether resources of the type say who may do what.
+// isAccess reports whether resources of the type define permissions.
 func isAccess(t resources.Type) bool {
 	return t == resources.TypeAccessRole || t == resources.TypeAccessRoleBinding
 }
 
-// checkGrants judges what a batch does to roles and bindings. It runs under the write lock.
+// checkGrants checks the changes of a batch to roles and bindings. It runs under the write lock.
 func (s *Server) checkGrants(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
 	if s.config.Guard == nil {
 		return nil
@@ -94,7 +95,7 @@ func (s *Server) checkGrants(ctx context.Context, state store.Snapshot, docs []*
 	return access.CheckGrant(access.SubjectOf(ctx), state, store.Overlay(state, changed), changed)
 }
 
-// checkWithdrawal judges the removal of a role or binding. It runs under the write lock.
+// checkWithdrawal checks the deletion of a role or binding. It runs under the write lock.
 func (s *Server) checkWithdrawal(ctx context.Context, state store.Snapshot, key resources.Key) error {
 	if s.config.Guard == nil || !isAccess(key.Type) {
 		return nil

@@ -8,52 +8,52 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// dryRunServer is the value of the query parameter dryRun that asks for a preview. Any other is refused, so that nobody who
-// asks for a dry run of another kind has written.
+// dryRunServer is the value of the query parameter dryRun that requests a preview. Any other value is refused, so that
+// a request for another kind of dry run never writes.
 const dryRunServer = "server"
 
-// Forecast is the answer to `POST /_batch?dryRun=server`: what would become of each document, in their order. Nothing is
-// stored for it.
+// Forecast is the response to `POST /_batch?dryRun=server`: the result that each document would have, in the order of
+// the documents. Nothing is stored.
 type Forecast struct {
 	DryRun bool `json:"dryRun"`
-	// Revision is the store's, which the forecast holds for.
+	// Revision is the store's revision that the forecast is based on.
 	Revision uint64         `json:"revision"`
 	Results  []ForecastItem `json:"results"`
 }
 
-// ForecastItem is what would become of one document.
+// ForecastItem is the result that one document would have.
 type ForecastItem struct {
-	// BatchedItem is the answer that a write would get.
+	// BatchedItem is the result that a write would return.
 	BatchedItem
-	// Role is that of a policy, by which it reaches.
+	// Role is the role of a policy.
 	Role resources.Role `json:"role,omitempty"`
-	// SyncedTo are the servers that would get a copy: "global", and zones by name.
+	// SyncedTo lists the servers that would receive a copy: "global", and zones by name.
 	SyncedTo []string `json:"syncedTo"`
-	// Proxies are those that the change may concern; nil where the server cannot tell.
+	// Proxies are the proxies that the change may affect. It is nil if the server cannot determine them.
 	Proxies *ForecastProxies `json:"proxies,omitempty"`
 }
 
-// ForecastProxies are the proxies that a change may concern.
+// ForecastProxies are the proxies that a change may affect.
 type ForecastProxies struct {
-	// Zone is the zone whose proxies alone are counted, on a zone server; empty where those of all zones are.
+	// Zone is set on a zone server: only proxies of this zone are counted. It is empty if the proxies of all zones are.
 	Zone  string `json:"zone,omitempty"`
 	Total int    `json:"total"`
-	// Items are the first of their KRIs, sorted, MaxForecastProxies at most.
+	// Items are the first of their KRIs, sorted, at most MaxForecastProxies.
 	Items []string `json:"items"`
-	// LeftOut counts those that are neither in the total nor among the items, because who asks may not read them.
+	// LeftOut counts the proxies that the caller may not read. They are neither in the total nor among the items.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // MaxForecastProxies bounds the proxies that a forecast names for one document.
 const MaxForecastProxies = 100
 
-// Preview is a write that is only asked about.
+// Preview is a write that is evaluated but not stored.
 type Preview struct {
-	// After is the store as it would be.
+	// After is the store as it would be after the write.
 	After store.Snapshot
-	// Changes are in the order of the documents; the owner's functions complete their Forecast.
+	// Changes are in the order of the documents. The preview functions complete their Forecast.
 	Changes []PreviewChange
-	// Reader says what who asks may read: nothing else is in the answer.
+	// Reader reports what the caller may read. The response contains nothing else.
 	Reader *Reader
 }
 
@@ -64,21 +64,22 @@ type PreviewChange struct {
 	Forecast *ForecastItem
 }
 
-// PreviewFunc completes what it knows of in the forecasts of a preview. It may be called from many requests at once.
+// PreviewFunc completes the forecasts of a preview with what it knows. Many requests may call it at once.
 type PreviewFunc func(*Preview) error
 
-// AddPreview has f complete the answers to dry runs, after the functions that were added before. Call it before the server
-// serves.
+// AddPreview makes f complete the responses to dry runs, after the functions that were added before. Call it before the
+// server serves.
 func (s *Server) AddPreview(f PreviewFunc) { s.previews = append(s.previews, f) }
 
-// WarnFunc says what is valid in a resource but rarely meant, beyond resources.Warnings, in the store as it is with it. It may be
-// called from many requests at once. Nothing that reader may not read is named.
+// WarnFunc returns warnings about a resource that is valid but rarely intended, beyond resources.Warnings. after is the
+// store with the resource in it. Warnings must name nothing that reader may not read. Many requests may call it at
+// once.
 type WarnFunc func(after store.Snapshot, r *resources.Resource, reader *Reader) []string
 
-// AddWarnings has f complete the warnings in the answers to writes and dry runs. Call it before the server serves.
+// AddWarnings makes f complete the warnings in the responses to writes and dry runs. Call it before the server serves.
 func (s *Server) AddWarnings(f WarnFunc) { s.warnings = append(s.warnings, f) }
 
-// warningsOf are those of a resource that was stored, or would be.
+// warningsOf returns the warnings about a resource that was, or would be, stored.
 func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resources.Resource) []string {
 	out, reader := append(resources.Warnings(r), roleWarnings(r)...), s.readerOf(ctx)
 	for _, f := range s.warnings {
@@ -87,7 +88,7 @@ func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resour
 	return reader.texts(out)
 }
 
-// wantsDryRun reports whether a request asks for a preview.
+// wantsDryRun reports whether a request asks for a preview. It fails for an unknown kind of dry run.
 func wantsDryRun(r *http.Request) (bool, error) {
 	q := r.URL.Query()
 	if !q.Has("dryRun") {
@@ -99,7 +100,7 @@ func wantsDryRun(r *http.Request) (bool, error) {
 	return true, nil
 }
 
-// forecast judges docs as apply would, and says what they would change. It needs the permissions that apply needs.
+// forecast evaluates docs as apply would, and returns what they would change. It needs the same permissions as apply.
 func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*Forecast, error) {
 	before := s.config.Store.Snapshot()
 	if err := s.authorizePuts(ctx, before, docs); err != nil {
@@ -146,7 +147,7 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	return out, nil
 }
 
-// resultOf is what a write of r in the place of old would be.
+// resultOf returns the result of a write that replaces old by r.
 func resultOf(old, r *resources.Resource) string {
 	switch {
 	case old == nil:

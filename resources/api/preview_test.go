@@ -27,7 +27,7 @@ func outcomes(f api.Forecast) []string {
 	return out
 }
 
-// TestDryRunStoresNothing: it tells what a write would do, with nothing written, and the write then does just that.
+// TestDryRunStoresNothing checks that a dry run stores nothing and reports exactly what the write then does.
 func TestDryRunStoresNothing(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true})
 	f.mustCall(t, "POST", "/_batch", permission("same")+"---\n"+permission("other"))
@@ -60,7 +60,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 	}
 }
 
-// TestDryRunRefusesAsAWrite: the same error, word for word.
+// TestDryRunRefusesAsAWrite checks that a dry run and a write return the same error, word for word.
 func TestDryRunRefusesAsAWrite(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1"})
 	for name, body := range map[string]string{
@@ -78,7 +78,7 @@ func TestDryRunRefusesAsAWrite(t *testing.T) {
 	}
 }
 
-// TestDryRunOfAnotherKind: what asks for a dry run that the server does not know writes nothing either.
+// TestDryRunOfAnotherKind checks that an unknown kind of dry run writes nothing.
 func TestDryRunOfAnotherKind(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true})
 	const item = "/meshes/default/meshtrafficpermissions/p"
@@ -97,7 +97,8 @@ func TestDryRunOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestPreviewsComplete: the functions of the owner see the store as it would be, and what they add is in the answer.
+// TestPreviewsComplete checks that preview functions see the store as it would be, and that the response contains what
+// they add.
 func TestPreviewsComplete(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true}, func(s *api.Server) {
 		s.AddPreview(func(p *api.Preview) error {

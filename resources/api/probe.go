@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// Probe is what one small request tells about a server beside its answer.
+// Probe holds what one small request reveals about a server besides its response.
 type Probe struct {
-	// Date is the server's clock when it answered, in whole seconds; zero when it did not say.
+	// Date is the server's clock when it responded, in whole seconds. It is zero if the response has none.
 	Date time.Time
-	// Asked and Took are when the request was sent, by our clock, and how long the answer took, the connection included.
+	// Asked is when the request was sent, by the local clock. Took is the time until the response, including the
+	// connection.
 	Asked time.Time
 	Took  time.Duration
-	// Certificates are those that the server showed, its own first; none over plain HTTP.
+	// Certificates are the certificates that the server presented, its own first. There are none over plain HTTP.
 	Certificates []*x509.Certificate
 }
 
-// Skew is how far the server's clock is ahead of ours; negative when it is behind. It is known to a second and the time that the
-// answer took.
+// Skew returns how far the server's clock is ahead of the local one. It is negative if the clock is behind. The error
+// is up to a second plus the time of the response.
 func (p *Probe) Skew() time.Duration {
 	if p.Date.IsZero() {
 		return 0
@@ -28,7 +29,7 @@ func (p *Probe) Skew() time.Duration {
 	return p.Date.Add(time.Second / 2).Sub(p.Asked.Add(p.Took / 2))
 }
 
-// Probe asks for `GET /` over a new connection. An answer of any status is one.
+// Probe requests `GET /` over a new connection. A response of any status is valid.
 func (c *Client) Probe(ctx context.Context) (*Probe, error) {
 	req, err := c.request(ctx, Request{Path: "/"})
 	if err != nil {

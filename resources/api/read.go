@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// view reads the store and, for live types, what the status store adds; both as of one moment each.
+// view reads the store and, for live types, the additions of the status store. Each shows one moment.
 type view struct {
 	stored, live store.Snapshot
 }
@@ -18,7 +18,7 @@ func (s *Server) view() view {
 	return view{stored: s.config.Store.Snapshot(), live: s.config.Status.Snapshot()}
 }
 
-// isLive: resources of the type that this server itself makes are in the status store.
+// isLive reports whether this server itself makes resources of the type and keeps them in the status store.
 func isLive(t resources.Type) bool {
 	return t == resources.TypeZoneInsight || t == resources.TypeDataplaneInsight
 }
@@ -50,8 +50,8 @@ func (v view) list(q store.Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// descriptorOf finds the type that a path names. A type of a mesh has its items under the mesh, one of global scope
-// never.
+// descriptorOf returns the type that a path names. Items of a mesh-scoped type are under the mesh, and items of global
+// scope are not.
 func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
 	plural := r.PathValue("plural")
 	d, ok := resources.LookupPath(plural)
@@ -64,7 +64,7 @@ func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
 	return d, nil
 }
 
-// keyOf is the key that the path and the query of an item name.
+// keyOf returns the key that the path and the query of an item name.
 func keyOf(r *http.Request, d *resources.Descriptor) (resources.Key, error) {
 	k := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
 	if d.Scope == resources.ScopeMesh && k.Mesh == "" {
@@ -73,7 +73,7 @@ func keyOf(r *http.Request, d *resources.Descriptor) (resources.Key, error) {
 	return k, nil
 }
 
-// named is the resource that a request's path names, when its asker may read it.
+// named returns the resource that a request's path names, if the caller may read it.
 func (s *Server) named(r *http.Request) (*resources.Resource, error) {
 	d, err := descriptorOf(r)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) error {
 	return s.writeItem(w, r, found)
 }
 
-// wantsExplicit reports whether a query asks for policies with what they leave unsaid written out.
+// wantsExplicit reports whether a query asks for policies with their defaults written out.
 func wantsExplicit(q url.Values) (bool, error) {
 	switch form := q.Get("form"); form {
 	case "":
@@ -106,7 +106,7 @@ func wantsExplicit(q url.Values) (bool, error) {
 	}
 }
 
-// writeItem answers with one resource in the form that the query asks for.
+// writeItem responds with one resource in the form that the query asks for.
 func (s *Server) writeItem(w http.ResponseWriter, r *http.Request, found *resources.Resource) error {
 	q := r.URL.Query()
 	explicit, err := wantsExplicit(q)
@@ -129,7 +129,8 @@ func (s *Server) writeItem(w http.ResponseWriter, r *http.Request, found *resour
 	}
 }
 
-// byKRI finds a resource wherever it lives and however it is named here. A section is ignored.
+// byKRI responds with the resource of a KRI, whatever its mesh, namespace and name on this server. It ignores a
+// section.
 func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
 	kri, err := resources.ParseKRI(r.PathValue("kri"))
 	if err != nil {
@@ -147,7 +148,7 @@ func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
 	return s.writeItem(w, r, found)
 }
 
-// find looks a resource up by its KRI: by display name, which every stored resource carries as a label.
+// find returns the resource of a KRI. It looks up the display name, which every stored resource has as a label.
 func (v view) find(kri resources.KRI) *resources.Resource {
 	d, _ := resources.LookupShort(kri.Short)
 	q := store.Query{Type: d.Type, Mesh: kri.Mesh, Labels: map[string]string{resources.LabelDisplayName: kri.Name}}
@@ -163,7 +164,8 @@ func (v view) find(kri resources.KRI) *resources.Resource {
 	return nil
 }
 
-// Find returns the resource that a KRI names, wherever it lives, or nil. The KRI's section is ignored.
+// Find returns the resource that a KRI names, or nil, whatever its mesh, namespace and name on this server. It ignores
+// the KRI's section.
 func Find(r store.Reader, kri resources.KRI) *resources.Resource {
 	if _, ok := resources.LookupShort(kri.Short); !ok {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestKRIWherever: a KRI finds a resource in any namespace, hashed or not, and its section does not matter.
+// TestKRIWherever checks that a KRI finds a resource in any namespace, hashed or not, and that its section is ignored.
 func TestKRIWherever(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true})
 	for namespace, kri := range map[string]string{"": "kri_mtp_default_zone-1__p_", "team": "kri_mtp_default_zone-1_team_p_", "kuma-system": "kri_mtp_default_zone-1_kuma-system_p_"} {
@@ -31,7 +31,7 @@ func TestKRIWherever(t *testing.T) {
 	}
 }
 
-// TestExplicitForm: items and lists in explicit form, and what is stored stays as it was written.
+// TestExplicitForm checks items and lists in explicit form, and that the stored form stays as it was written.
 func TestExplicitForm(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true})
 	f.mustCall(t, "POST", "/_batch", "type: MeshTimeout\nmesh: default\nnamespace: team\nname: p\nspec: {to: [{targetRef: {kind: MeshService, name: b}, default: {idleTimeout: 1s}}]}\n")

@@ -11,12 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Reader says which resources the asker of one request may read, by their homes. A nil Reader may read everything.
+// Reader reports which resources the caller of one request may read, by their homes. A nil Reader may read everything.
 type Reader struct {
 	allows func(access.Action) bool
 }
 
-// Reader is for handlers whose answer is made of several resources: they leave out what it may not read, and say how much that is.
+// Reader returns the Reader of a request, for handlers whose response combines several resources. They omit those that
+// the caller may not read, and report their number.
 func (s *Server) Reader(r *http.Request) *Reader { return s.readerOf(r.Context()) }
 
 func (s *Server) readerOf(ctx context.Context) *Reader {
@@ -32,22 +33,23 @@ func (s *Server) readerOf(ctx context.Context) *Reader {
 	return &Reader{allows: func(a access.Action) bool { return roles.Allows(subject, a) }}
 }
 
-// May reports whether a resource may be read.
+// May reports whether the caller may read a resource.
 func (x *Reader) May(r *resources.Resource) bool {
 	return x == nil || x.allows(access.OnResource(resources.VerbRead, r))
 }
 
-// MayKRI is May for what a KRI names, whether or not it is there.
+// MayKRI is May for a KRI, whether or not the resource exists.
 func (x *Reader) MayKRI(kri resources.KRI) bool {
 	return x == nil || x.allows(access.OnKRI(resources.VerbRead, kri))
 }
 
-// unread stands in texts for the KRI of what may not be read.
+// unread replaces the KRI of an unreadable resource in texts.
 const unread = "(what you may not read)"
 
 var kriInText = regexp.MustCompile(`kri_[A-Za-z0-9_.-]+`)
 
-// Text is a text for people without the KRIs of what may not be read, nor anything that begins as one and cannot be told.
+// Text returns a text for people with the KRIs of unreadable resources replaced, as well as anything that begins like a
+// KRI but is not valid.
 func (x *Reader) Text(text string) string {
 	if x == nil {
 		return text
@@ -60,7 +62,7 @@ func (x *Reader) Text(text string) string {
 	})
 }
 
-// texts is Text for each of a list.
+// texts applies Text to each element of a list.
 func (x *Reader) texts(list []string) []string {
 	for i := range list {
 		list[i] = x.Text(list[i])
@@ -68,18 +70,18 @@ func (x *Reader) texts(list []string) []string {
 	return list
 }
 
-// Zone reports whether what is known of a zone may be read.
+// Zone reports whether the caller may read a zone.
 func (x *Reader) Zone(name string) bool {
 	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: resources.TypeZone, Name: name}))
 }
 
-// insightOf reports whether what was seen of a resource may be read, which is at home where the resource is.
+// insightOf reports whether the caller may read the insight of a resource. The insight has the home of the resource.
 func (x *Reader) insightOf(r *resources.Resource) bool {
 	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: insightOf(r.Type), Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName()}))
 }
 
-// hidden counts the resources of a query's type and mesh that may not be read. What else a request selects does not count, so that
-// the number tells nothing of what they are.
+// hidden counts the resources of a query's type and mesh that the caller may not read. It ignores the other conditions
+// of the query, so that the number reveals nothing about the resources.
 func (x *Reader) hidden(v view, q store.Query) int {
 	if x == nil {
 		return 0
@@ -93,8 +95,9 @@ func (x *Reader) hidden(v view, q store.Query) int {
 	return n
 }
 
-// Find is the one resource that a request is about: Locate, for who may do the verb with it. What is judged is its home, and, where
-// there is none, what the request says. Whoever may not is told the same, whether or not there is something.
+// Find returns the resource that a request is about, if the caller has the permission for the verb. The permission is
+// checked for the resource's home, or for what the request names if there is no resource. A caller without the
+// permission gets the same error whether or not the resource exists.
 func (s *Server) Find(r *http.Request, state store.Snapshot, verb string, key resources.Key) (*resources.Resource, error) {
 	return s.find(r, view{stored: state, live: state}, verb, key)
 }
@@ -113,7 +116,7 @@ func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (
 	return found, nil
 }
 
-// judge decides about a resource that was found, or not, under the key of a request.
+// judge decides about a resource that was found, or not found, under the key of a request.
 func (s *Server) judge(r *http.Request, verb string, key resources.Key, found *resources.Resource) error {
 	spelled := access.On(verb, key)
 	if event := eventOf(verb); event != "" {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// RevisionHeader is in the answer to every write: the store has the write at this revision, or at an earlier one.
+// RevisionHeader is in the response to every write. The store has the write at this revision, or at an earlier one.
 const RevisionHeader = "Causeway-Revision"
 
-// revisionQuery makes a read wait for a revision: what was written on one replica is then in what another one answers.
+// revisionQuery makes a read wait for a revision, so that a write on one replica is visible in a read from another.
 const revisionQuery = "revision"
 
-// revisionWait is how long a read waits.
+// revisionWait is the longest time that a read waits.
 const revisionWait = 10 * time.Second
 
-// awaitRevision waits until the store has the revision that the query of a read asks for, if it does. The error is a 400 for what
-// is no revision, and a 504 when it does not come in time.
+// awaitRevision waits until the store has the revision that the query of a read asks for, if any. The error is a 400
+// for a malformed revision, and a 504 if the revision does not arrive in time.
 func (s *Server) awaitRevision(r *http.Request) error {
 	text := r.URL.Query().Get(revisionQuery)
 	if text == "" {
@@ -49,7 +49,7 @@ func (s *Server) awaitRevision(r *http.Request) error {
 	}
 }
 
-// noteRevision puts the store's revision into the answer to a write that was done.
+// noteRevision adds the store's revision to the response to a successful write.
 func (s *Server) noteRevision(r *http.Request, h http.Header, status int) {
 	if changes(r.Method) && status < http.StatusBadRequest {
 		h.Set(RevisionHeader, strconv.FormatUint(s.config.Store.Snapshot().Revision(), 10))

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// answer is what a plain HTTP client gets.
+// answer returns the response that a plain HTTP client gets.
 func answer(t *testing.T, method, url, body string) (*http.Response, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -39,13 +39,13 @@ func answer(t *testing.T, method, url, body string) (*http.Response, map[string]
 	return resp, out
 }
 
-// TestWritesAreAnsweredWithTheirRevision: in a header, and in the body.
+// TestWritesAreAnsweredWithTheirRevision checks the revision in the header and in the body.
 func TestWritesAreAnsweredWithTheirRevision(t *testing.T) {
 	f := alone(t)
 	path := f.url + "/meshes/default/meshtrafficpermissions/p"
 	for _, c := range []struct{ method, url, body string }{
 		{"PUT", path, permission("p")},
-		{"PUT", path, permission("p")}, // unchanged: where it already is
+		{"PUT", path, permission("p")}, // unchanged: the store already has it
 		{"POST", f.url + "/_batch", permission("q")},
 		{"DELETE", path, ""},
 	} {
@@ -66,7 +66,7 @@ func TestWritesAreAnsweredWithTheirRevision(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForARevision: one that comes, one that does not, and what is none.
+// TestReadsWaitForARevision checks a revision that arrives, one that does not, and a malformed one.
 func TestReadsWaitForARevision(t *testing.T) {
 	s := store.NewMemory()
 	srv := httptest.NewServer(api.New(api.Config{Store: s, RevisionWait: 50 * time.Millisecond}))
@@ -87,7 +87,8 @@ func TestReadsWaitForARevision(t *testing.T) {
 	}
 }
 
-// TestReadWaitsForAnotherReplica: a client that wrote on one server finds its write on another one that is late.
+// TestReadWaitsForAnotherReplica checks that a client that wrote on one server reads its write on another one that is
+// behind.
 func TestReadWaitsForAnotherReplica(t *testing.T) {
 	home := resources.Home{Zone: "zone-1", Alone: true}
 	first, late := serve(t, home), store.NewMemory()
@@ -131,7 +132,7 @@ type down struct {
 
 func (d *down) Apply(context.Context, store.Batch) (*store.Commit, error) { return nil, d.err }
 
-// TestStoreThatCannotWrite: writes are told so at once, and when to come again; reads go on.
+// TestStoreThatCannotWrite checks that writes fail at once with a time to retry, and that reads continue.
 func TestStoreThatCannotWrite(t *testing.T) {
 	s := &down{Memory: store.NewMemory(), err: store.ErrUnavailable}
 	srv := httptest.NewServer(api.New(api.Config{Store: s, Home: resources.Home{Zone: "zone-1", Alone: true}}))

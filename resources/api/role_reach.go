@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// roleWarnings say what of an AccessRole permits nothing, which who wrote it does not know: each names its field.
+// roleWarnings warns about the parts of an AccessRole that permit nothing, of which its author may be unaware. Each
+// warning names its field.
 func roleWarnings(r *resources.Resource) []string {
 	if r.Type != resources.TypeAccessRole {
 		return nil
@@ -49,7 +50,7 @@ func ruleWarnings(at string, rule *resources.AccessRule) []string {
 	return out
 }
 
-// unreached says why a rule permits nothing with things of a type; empty when it permits something.
+// unreached returns the reason why a rule permits nothing on things of a type, or "" if it permits something.
 func unreached(rule *resources.AccessRule, thing string) string {
 	fits := false
 	for _, verb := range rule.Verbs {
@@ -71,7 +72,7 @@ func unreached(rule *resources.AccessRule, thing string) string {
 		access.ScopeMesh: "all of its mesh"}[widest] + ": leave out " + excess(rule, widest)
 }
 
-// excess names the lists of a rule that keep it from what belongs to a scope.
+// excess returns the lists of a rule that exclude things of a scope.
 func excess(rule *resources.AccessRule, scope access.Scope) string {
 	var lists []string
 	if rule.Meshes != nil && (scope == access.ScopeServer || scope == access.ScopeResource) {
@@ -86,7 +87,7 @@ func excess(rule *resources.AccessRule, scope access.Scope) string {
 	return strings.Join(lists, ", ")
 }
 
-// scopesOf are those of what a verb does with things of a type, of which the table of routes may know more than one.
+// scopesOf returns the scopes of a verb on things of a type. The table of routes may add scopes to the verb's own.
 func scopesOf(verb, thing string) []access.Scope {
 	verbs := []string{verb}
 	if verb == resources.AccessAny {
@@ -106,7 +107,7 @@ func scopesOf(verb, thing string) []access.Scope {
 	return out
 }
 
-// applies reports whether there is anything that a verb does with a thing of a type.
+// applies reports whether the verb has any use for things of a type.
 func applies(verb, thing string) bool {
 	if verb == resources.AccessAny || thing == resources.AccessAny {
 		return true
@@ -131,7 +132,7 @@ func applies(verb, thing string) bool {
 	return false
 }
 
-// freelyNamed are things whose names are users', ids or whatever a label says.
+// freelyNamed reports whether the names of a thing are free: users' names, ids or the values of labels.
 func freelyNamed(thing string) bool {
 	_, ok := resources.Lookup(resources.Type(thing))
 	return !ok

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestRulesThatPermitNothing: what a rule lists in vain is warned of, by its field, and nothing else is.
+// TestRulesThatPermitNothing checks that a warning names each field of a rule that has no effect, and no other.
 func TestRulesThatPermitNothing(t *testing.T) {
 	for rule, want := range map[string]string{
 		`{verbs: ["*"], types: ["*"]}`: "",
@@ -46,7 +46,7 @@ func TestRulesThatPermitNothing(t *testing.T) {
 	}
 }
 
-// TestBuiltInVerbs: there is something that each verb does, and something that may be done with each thing.
+// TestBuiltInVerbs checks that each verb applies to some thing, and that some verb applies to each thing.
 func TestBuiltInVerbs(t *testing.T) {
 	for _, verb := range resources.AccessVerbs() {
 		if got := roleWarnings(roleOf(t, `{verbs: [`+verb+`], types: ["*"]}`)); len(got) > 0 {

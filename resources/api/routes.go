@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Route names one row of the table of all routes. Handle takes nothing else, so that there is no route without a row.
+// Route identifies one row of the table of all routes. Handle accepts nothing else, so every route has a row.
 type Route int
 
 // The routes, in the order of the table.
@@ -91,7 +91,7 @@ const (
 	routeCount
 )
 
-// Servers are those that have a route.
+// Servers is a set of servers that have a route.
 type Servers int
 
 // The servers.
@@ -101,24 +101,27 @@ const (
 	onBoth = OnGlobal | OnZone
 )
 
-// Row is what a route needs. The route and the thing that it acts on say what, and no parameter of a request.
+// Row holds the requirements of a route. They depend only on the route and on the thing that it acts on, never on a
+// parameter of a request.
 type Row struct {
-	// Pattern is that of http.ServeMux, with its method.
+	// Pattern is the pattern for http.ServeMux, including the method.
 	Pattern string
-	// On says which servers have the route.
+	// On is the set of servers that have the route.
 	On Servers
-	// Verb is one of resources.AccessVerbs, or several in the order in which they are tried, with a comma between; empty is for
-	// everybody who has proven who they are.
+	// Verb is one of resources.AccessVerbs, or several, separated by commas, in the order in which they are tried.
+	// Empty means that every authenticated caller may use the route.
 	Verb string
-	// Type is a type of resources, or one of resources.AccessThings. Empty means the type that the path or the body names.
+	// Type is a type of resources, or one of resources.AccessThings. Empty means the type that the path or the body
+	// names.
 	Type string
-	// Scope is that of the thing; empty where it is that of the type that the request names.
+	// Scope is the scope of the thing. Empty means the scope of the type that the request names.
 	Scope access.Scope
-	// ByThing: what the path says is not what the thing is. The handler looks the thing up, or reads what it would make, and judges
-	// its home (Find, Authorize, Reader). The route alone refuses only who has the permission for nothing; a handler that answers
-	// before it has judged is answered for with 500.
+	// ByThing means that the path does not identify the thing. The handler looks the thing up, or reads it from the
+	// body, and checks the permission for its home (Find, Authorize, Reader). The route alone refuses only callers that
+	// have the permission for no thing. If a handler responds before it has checked a permission, the response is a
+	// 500.
 	ByThing bool
-	// Name is the part of the path that holds the thing's name; empty for none.
+	// Name is the part of the path that holds the thing's name. It is empty if there is none.
 	Name string
 }
 
@@ -132,7 +135,7 @@ const (
 	zoneType  = string(resources.TypeZone)
 )
 
-// rows is the table.
+// rows is the table of routes.
 var rows = [routeCount]Row{
 	RouteIndex:                 {Pattern: "GET /{$}", On: onBoth},
 	RouteResourceTypes:         {Pattern: "GET /_resources", On: onBoth},
@@ -211,25 +214,25 @@ var rows = [routeCount]Row{
 	RouteZoneDelete:        {Pattern: "POST /zones/{name}/_delete", On: OnGlobal, Verb: resources.VerbDelete, Type: zoneType, Scope: thing, Name: "name"},
 }
 
-// Table returns all rows. The slice is the caller's.
+// Table returns all rows. The caller owns the slice.
 func Table() []Row { return append([]Row(nil), rows[:]...) }
 
-// Method and Path are the two halves of the pattern, the path as OpenAPI writes it.
+// Method returns the method of the pattern.
 func (row *Row) Method() string {
 	method, _, _ := strings.Cut(row.Pattern, " ")
 	return method
 }
 
-// Path is documented at Method.
+// Path returns the path of the pattern, as OpenAPI writes it.
 func (row *Row) Path() string {
 	_, path, _ := strings.Cut(row.Pattern, " ")
 	return strings.TrimSuffix(path, "{$}")
 }
 
-// verbs are those of the row.
+// verbs returns the verbs of the row.
 func (row *Row) verbs() []string { return strings.Split(row.Verb, ",") }
 
-// action is what the route alone says of a request.
+// action returns the action of a request, as far as the route determines it.
 func (row *Row) action(r *http.Request, verb string) access.Action {
 	of := row.Type
 	if of == "" {
@@ -239,20 +242,20 @@ func (row *Row) action(r *http.Request, verb string) access.Action {
 	if row.Name != "" {
 		name = r.PathValue(row.Name)
 	}
-	if kri, err := resources.ParseKRI(name); isKRI(name) && err == nil { // of what it names, the handler judges the home
+	if kri, err := resources.ParseKRI(name); isKRI(name) && err == nil { // the handler checks the home of the resource
 		name = kri.Name
 	}
 	a := access.Action{Verb: verb, Type: of, Scope: row.Scope}
 	if a.Scope == "" {
 		a.Scope = access.ScopeOf(verb, of)
-		if of == "" { // any: the things of the widest reach of rules
+		if of == "" { // any type: things with the widest scope of rules
 			a.Scope = namespace
 		}
 	}
 	switch a.Scope {
 	case namespace, mesh:
 		a.Mesh, a.Name = r.PathValue("mesh"), name
-	default: // the server's things have names for the audit log, which no rule is asked about
+	default: // things of the server have names only for the audit log; rules do not use them
 		a.Name = name
 	}
 	return a

@@ -17,65 +17,67 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Config is what a Server needs of its owner.
+// Config configures a Server.
 type Config struct {
 	// Store holds the resources. Required.
 	Store store.Store
-	// Status holds what is only known while it lasts: ZoneInsights, DataplaneInsights. Nil means none.
+	// Status holds resources that exist only while their subject is connected: ZoneInsights, DataplaneInsights. Nil
+	// means none.
 	Status store.Reader
-	// Home says which server this is; it decides what may be written here and which labels it gets.
+	// Home identifies this server. It determines which resources users may write here and which labels they get.
 	Home resources.Home
-	// Log gets requests at level debug and failures at level error. Default: none.
+	// Log receives requests at level debug and failures at level error. Default: none.
 	Log *slog.Logger
-	// Registerer gets the metrics. Nil keeps them unregistered.
+	// Registerer registers the metrics. If nil, they stay unregistered.
 	Registerer prometheus.Registerer
-	// Guard says who may do what, and keeps the audit log. Nil lets everybody do everything, for servers that only this process
-	// reaches.
+	// Guard decides about access and keeps the audit log. If nil, every caller may do everything, for servers that only
+	// this process reaches.
 	Guard *access.Guard
-	// Fields opens the secrets in specs for those who may read them; nil where nothing is sealed.
+	// Fields opens the secrets in specs for callers that may read them. Nil means that no values are sealed.
 	Fields Fields
-	// Tracer gets a span for each request, which goes on to what the request writes; nil for none.
+	// Tracer creates a span for each request, which continues in the writes of the request. Nil means none.
 	Tracer trace.Tracer
-	// Panics is told of handlers that panicked; they are answered with 500. Nil ends the process.
+	// Panics handles panics of handlers, and the response is a 500. If nil, a panic ends the process.
 	Panics *panics.Guard
-	// RevisionWait is how long a read with `?revision=` waits for it; 10 s by default.
+	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
-	// Version is shown by `GET /`, with ClusterID and InstanceID where they are set.
+	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.
 	Version, ClusterID, InstanceID string
 }
 
-// Fields seals and opens the secrets in specs. It is implemented by secrets.Fields.
+// Fields seals and opens the secrets in specs. secrets.Fields implements it.
 type Fields interface {
-	// Seal returns a resource as the store would have it, old being what is there now, or nil.
+	// Seal returns a resource as the store would hold it. old is the stored resource, or nil.
 	Seal(r, old *resources.Resource) (*resources.Resource, error)
-	// Open returns a resource with its secrets in the clear.
+	// Open returns a resource with its secrets in plain text.
 	Open(*resources.Resource) (*resources.Resource, error)
 }
 
-// HandlerFunc answers a request, or returns an error that becomes the API's error object. One that returns an error must
-// not have written anything.
+// HandlerFunc responds to a request, or returns an error that becomes the API's error object. If it returns an error,
+// it must not have written anything.
 type HandlerFunc func(http.ResponseWriter, *http.Request) error
 
-// Server is the API as an http.Handler. All methods but Handle and AddConditions are safe for concurrent use.
+// Server is the API as an http.Handler. All methods are safe for concurrent use, except Handle, HandleProven,
+// AddConditions, AddPreview and AddWarnings.
 type Server struct {
 	config  Config
 	mux     *http.ServeMux
 	metrics *metrics
-	// routes are those of Handle.
+	// routes are the routes that Handle added.
 	routes []Route
-	// proofs are those of HandleProven, by pattern.
+	// proofs are the proofs that HandleProven added, by pattern.
 	proofs map[string]access.Proof
-	// large has room for those large bodies that are being read.
+	// large is a semaphore for reading large bodies.
 	large chan struct{}
-	// bodies are what is being read of requests.
+	// bodies tracks the bodies in progress.
 	bodies bodies
-	// conditions are the hooks of AddConditions, previews those of AddPreview, warnings those of AddWarnings.
+	// conditions, previews and warnings are the functions that AddConditions, AddPreview and AddWarnings added.
 	conditions []ConditionsFunc
 	previews   []PreviewFunc
 	warnings   []WarnFunc
 }
 
-// New returns a server with the endpoints that both servers share.
+// New returns a server with the endpoints that the global and zones share.
 func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -97,9 +99,10 @@ func New(c Config) *Server {
 	return s
 }
 
-// Handle adds an endpoint: the route's row says what it needs, and to which servers it belongs. What needs more than reading is
-// written to the audit log before it is answered. Call it before the server serves. It panics for a route that is taken, and for
-// one without a row. The metrics tell of every route from the start, and not only once it was asked.
+// Handle adds an endpoint. The route's row defines the permission that it needs and the servers that have it. Requests
+// that need more than reading are in the audit log before they are handled. Call Handle before the server serves. It
+// panics if the route already has a handler, or has no row. The metrics include every route from the start, even before
+// its first request.
 func (s *Server) Handle(route Route, h HandlerFunc) {
 	row := &rows[route]
 	if row.Pattern == "" {
@@ -132,13 +135,13 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 	})
 }
 
-// HandleProven is Handle for an endpoint that also takes credentials of its own.
+// HandleProven is Handle for an endpoint that also accepts credentials of its own.
 func (s *Server) HandleProven(route Route, h HandlerFunc, proof access.Proof) {
 	s.proofs[rows[route].Pattern] = proof
 	s.Handle(route, h)
 }
 
-// Routes are those that the server has, in the order in which they were added. The slice is the caller's.
+// Routes returns the routes of the server, in the order in which they were added. The caller owns the slice.
 func (s *Server) Routes() []Route { return slices.Clone(s.routes) }
 
 func (s *Server) addRoutes() {

@@ -56,7 +56,7 @@ func alone(t *testing.T) *fixture {
 	return serve(t, resources.Home{Zone: "zone-1", Alone: true})
 }
 
-// call makes a request whose error, if any, is the API's.
+// call makes a request. The error, if any, is the API's.
 func (f *fixture) call(t *testing.T, method, path, body string) (string, *api.Error) {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")
@@ -92,8 +92,8 @@ func permission(name string) string {
 	return fmt.Sprintf("type: MeshTrafficPermission\nmesh: default\nname: %s\nspec: {default: {allow: [{spiffeId: {type: Prefix, value: 'spiffe://a/ns/'}}]}}\n", name)
 }
 
-// TestBrokenDocuments sends each document of the model's table: nothing of its file may be stored, and the answer names
-// a field.
+// TestBrokenDocuments sends each document of package resources' table and checks that nothing of its file is stored and
+// that the response names a field.
 func TestBrokenDocuments(t *testing.T) {
 	f := alone(t)
 	f.mustCall(t, "PUT", "/meshes/default/meshtrafficpermissions/p", permission("p"))
@@ -121,7 +121,7 @@ func TestBrokenDocuments(t *testing.T) {
 			for _, sent := range [][]byte{body, append(good, body...)} {
 				_, err := f.client.ApplyDocuments(context.Background(), sent, contentType)
 				if len(body) < 20 && len(sent) > 20 {
-					continue // nothing follows the good document
+					continue // no document follows the good one
 				}
 				var e *api.Error
 				if !errors.As(err, &e) || e.Status < 400 || e.Status > 499 {
@@ -138,7 +138,7 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 }
 
-// contents is everything in a store, with revisions.
+// contents returns everything in a store, with revisions.
 func contents(s store.Store) string {
 	var b strings.Builder
 	snapshot := s.Snapshot()

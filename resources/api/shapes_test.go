@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestShapes: answers that the servers write and the command line reads by the same type are spelt as programs know them.
+// TestShapes checks the field names of responses that the servers write and the command line reads with the same types,
+// because programs depend on them.
 func TestShapes(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	yes, two := true, 2

@@ -9,8 +9,8 @@ import (
 // maxSteering bounds the body of a request that only names a type, in bytes.
 const maxSteering = 4 << 10
 
-// TypeOf reads which type a request is about: the query's `type`, or the body's for a POST. Empty means all. A type can be
-// called by its name or by its path.
+// TypeOf returns the type that a request is about: the `type` of the query, or of the body for a POST. Empty means all
+// types. A type may be given by its name or by its path.
 func TypeOf(r *http.Request) (resources.Type, error) {
 	name := r.URL.Query().Get("type")
 	if r.Method == http.MethodPost {
@@ -34,8 +34,8 @@ func TypeOf(r *http.Request) (resources.Type, error) {
 	return "", BadField("type", "there is no type %q", name)
 }
 
-// KeyOf reads the key in a path of the form {type}/{mesh}/{name}, with the namespace in the query. The mesh of types that
-// belong to none is "-".
+// KeyOf returns the key of a path of the form {type}/{mesh}/{name}, with the namespace from the query. The mesh of
+// types that belong to none is "-".
 func KeyOf(r *http.Request) (resources.Key, error) {
 	name := r.PathValue("type")
 	d, ok := resources.Lookup(resources.Type(name))

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// trace begins the request's span, in the caller's trace where the request has a traceparent. The request that it returns
-// is the one to serve; end takes it once it was, when it knows its route.
+// trace starts the request's span, as a child of the caller's span if the request has a traceparent. The caller serves
+// the returned request and then passes it to end, because only then its route is known.
 func (s *Server) trace(r *http.Request) (traced *http.Request, end func(*http.Request, int)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := s.config.Tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("url.path", r.URL.Path)))

@@ -10,17 +10,18 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// UserTokenRequest is the body of `POST /tokens/user`. Source: kuma-wire, section 8.3.
+// UserTokenRequest is the body of `POST /tokens/user`, in the form of Kuma's HTTP API.
 type UserTokenRequest struct {
-	// Name is the user's. It may begin with access.ReservedPrefix only for who may do everything.
+	// Name is the user's name. It may begin with access.ReservedPrefix only if the caller may do everything.
 	Name   string   `json:"name"`
 	Groups []string `json:"groups,omitempty"`
-	// ValidFor is a Go duration; access.DefaultUserTokenLifetime when empty.
+	// ValidFor is a Go duration. Default: access.DefaultUserTokenLifetime.
 	ValidFor string `json:"validFor,omitempty"`
 }
 
 const (
-	// maxTokenRequest bounds the body, maxTokenNames the groups, maxTokenName each name, in bytes.
+	// maxTokenRequest bounds the body and maxTokenName each name, both in bytes. maxTokenGroups bounds the number of
+	// groups.
 	maxTokenRequest = 16 << 10
 	maxTokenGroups  = 50
 	maxTokenName    = 256
@@ -58,8 +59,8 @@ func readTokenRequest(r *http.Request) (*UserTokenRequest, time.Duration, error)
 	return &q, lifetime, nil
 }
 
-// issueUserToken answers `POST /tokens/user` with the token as text. It needs the permission for the user and for each
-// group: who holds the token is that user.
+// issueUserToken handles `POST /tokens/user` and responds with the token as text. The caller needs the permission for
+// the user and for each group, because the holder of the token acts as that user.
 func (s *Server) issueUserToken(w http.ResponseWriter, r *http.Request) error {
 	q, lifetime, err := readTokenRequest(r)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Server) mayIssue(r *http.Request, q *UserTokenRequest) error {
 	if access.Reserved(q.Name) {
 		needed = append(needed, everything)
 	}
-	// The last is what the audit line is about.
+	// The last one is the subject of the audit line.
 	for _, a := range append(needed, access.About(resources.VerbIssue, resources.AccessUserToken, "", "", q.Name)) {
 		if err := s.Authorize(r, a); err != nil {
 			return err
@@ -106,8 +107,8 @@ func (s *Server) mayIssue(r *http.Request, q *UserTokenRequest) error {
 	return nil
 }
 
-// revokeUserToken answers `POST /tokens/user/{id}/_revoke`. It holds for longer than any token lives, and for ids that were
-// never given out.
+// revokeUserToken handles `POST /tokens/user/{id}/_revoke`. The revocation outlasts any token. It also accepts ids that
+// were never issued.
 func (s *Server) revokeUserToken(w http.ResponseWriter, r *http.Request) error {
 	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
 		return NotFound("issuer of user tokens on this server")
@@ -122,8 +123,9 @@ func (s *Server) revokeUserToken(w http.ResponseWriter, r *http.Request) error {
 	return writeRaw(w, []byte("{}"))
 }
 
-// revokeUserCertificate answers `POST /certificates/user/{serial}/_revoke`. It holds for good, and for serial numbers of certificates
-// that were never shown. The serial number has one spelling, so that roles and the audit log mean the same by it.
+// revokeUserCertificate handles `POST /certificates/user/{serial}/_revoke`. The revocation is permanent. It also
+// accepts serial numbers of certificates that the server has never seen. A serial number has one spelling, so that
+// roles and the audit log agree on it.
 func (s *Server) revokeUserCertificate(w http.ResponseWriter, r *http.Request) error {
 	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
 		return NotFound("list of revoked certificates on this server")

@@ -8,12 +8,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// WhoAmI is the answer to `GET /who-am-i`.
+// WhoAmI is the response to `GET /who-am-i`.
 type WhoAmI struct {
 	Name   string        `json:"name"`
 	Groups []string      `json:"groups"`
 	Method access.Method `json:"method"`
-	// Credential names the credential: a token's id, a certificate's serial number and end.
+	// Credential identifies the credential: a token's id, or a certificate's serial number and expiry.
 	Credential string `json:"credential,omitempty"`
 }
 
@@ -30,20 +30,20 @@ type CanIQuestion struct {
 	Mesh      string `json:"mesh,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// As and AsGroups ask for somebody else; who asks must be able to read AccessRoleBindings.
+	// As and AsGroups ask about another user. The caller must be able to read AccessRoleBindings.
 	As       string   `json:"as,omitempty"`
 	AsGroups []string `json:"asGroups,omitempty"`
 }
 
-// CanIAnswer is the answer.
+// CanIAnswer is the response to `POST /_can-i`.
 type CanIAnswer struct {
 	Allowed bool `json:"allowed"`
-	// User is who it is about, Permission what was asked for.
+	// User is the user that the answer is about. Permission is the permission in question.
 	User       string `json:"user"`
 	Permission string `json:"permission"`
 }
 
-// canI says whether somebody has a permission. Nothing is done for it.
+// canI reports whether a user has a permission. It changes nothing.
 func (s *Server) canI(w http.ResponseWriter, r *http.Request) error {
 	var q CanIQuestion
 	if err := ReadJSON(r, maxSteering, "document", "the body is not a question: %v", &q); err != nil {

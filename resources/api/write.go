@@ -11,18 +11,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Outcomes of a write of one resource.
+// Results of a write of one resource.
 const (
 	ResultCreated   = "created"
 	ResultUpdated   = "updated"
 	ResultUnchanged = "unchanged"
 )
 
-// maxStatusRetries bounds how often a write starts over because a status was written in between.
+// maxStatusRetries bounds how often a write restarts because a status was written in between.
 const maxStatusRetries = 8
 
-// apply stores resources as written by a user here: all of them or none. It returns what was stored, in the order of docs, and
-// the commit. Errors of validation name all problems of all documents.
+// apply stores resources that a user wrote here: all of them or none. It returns the stored resources, in the order of
+// docs, and the commit. Validation errors name all problems of all documents.
 func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*resources.Resource, *store.Commit, error) {
 	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
 		return nil, nil, err
@@ -49,7 +49,7 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*reso
 	}
 }
 
-// accept validates docs and gives them their computed labels.
+// accept validates docs and adds their computed labels.
 func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, error) {
 	failed := &resources.DocumentsError{}
 	seen := make(map[resources.Key]int, len(docs))
@@ -73,7 +73,7 @@ func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, erro
 	return out, nil
 }
 
-// refuse says why a user may not write the resource here, or nil.
+// refuse returns the reason why a user may not write the resource here, or nil.
 func (s *Server) refuse(doc *resources.Resource) *resources.InvalidError {
 	if d := doc.Descriptor(); !s.config.Home.MayWrite(d) {
 		return invalidField(doc.Key, "type", s.writtenElsewhere(d))
@@ -85,7 +85,7 @@ func (s *Server) refuse(doc *resources.Resource) *resources.InvalidError {
 	return nil
 }
 
-// writtenElsewhere says where resources of a type that cannot be written here are written.
+// writtenElsewhere returns where resources of a type are written that cannot be written here.
 func (s *Server) writtenElsewhere(d *resources.Descriptor) string {
 	switch {
 	case d.WrittenOn == resources.Nowhere:
@@ -101,7 +101,7 @@ func invalidField(key resources.Key, field, reason string) *resources.InvalidErr
 	return &resources.InvalidError{Key: key, Problems: []resources.FieldProblem{{Field: field, Reason: reason}}}
 }
 
-// batchOf keeps the status of what is there already; that status must not change until the batch is applied.
+// batchOf keeps the status of existing resources. That status must not change until the batch is applied.
 func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.Batch {
 	snapshot := s.config.Store.Snapshot()
 	b := store.Batch{Ops: make([]store.Op, len(docs))}
@@ -121,8 +121,8 @@ func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.
 	return b
 }
 
-// checkPuts runs under the write lock: who asks may write each of the resources, each resource's mesh exists or comes with the
-// batch, and none is a copy of what lives elsewhere.
+// checkPuts runs under the write lock. It checks that the caller may write each of the resources, that each resource's
+// mesh exists or is in the batch, and that none is a copy from another server.
 func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
 	if err := s.authorizePuts(ctx, state, docs); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*re
 	return nil
 }
 
-// meshMissing says how a mesh comes to be here.
+// meshMissing explains how to create the missing mesh.
 func (s *Server) meshMissing(mesh string) string {
 	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
 		return fmt.Sprintf("there is no mesh %q here: create it first, or in the same request", mesh)
@@ -164,7 +164,7 @@ func (s *Server) meshMissing(mesh string) string {
 	return fmt.Sprintf("there is no mesh %q here: create it on the global, and it comes to zone %s by itself", mesh, s.config.Home.Zone)
 }
 
-// checkOwner refuses changes of a copy. Source: kuma-wire, section 6, "Rejections".
+// checkOwner refuses changes of a copy. Source: Kuma's KDS, rejections.
 func (s *Server) checkOwner(old *resources.Resource) *resources.InvalidError {
 	if old == nil || s.config.Home.Owns(old) {
 		return nil
@@ -177,7 +177,7 @@ func (s *Server) checkOwner(old *resources.Resource) *resources.InvalidError {
 		fmt.Sprintf("this is a copy of %s, which lives in %s: change it there", nameOf(old), where))
 }
 
-// nameOf is how people name r: its KRI, or its type and display name where it has none.
+// nameOf returns the name of r for people: its KRI, or its type and display name if it has none.
 func nameOf(r *resources.Resource) string {
 	if kri := resources.KRIOf(r); !kri.IsZero() {
 		return kri.String()
@@ -185,7 +185,8 @@ func nameOf(r *resources.Resource) string {
 	return string(r.Type) + " " + r.DisplayName()
 }
 
-// put answers PUT: 201 for a new resource, 200 for one that was there, and with `dryRun=server` a Forecast.
+// put handles PUT. It responds with 201 for a new resource and 200 for an existing one. With `dryRun=server` it
+// responds with a Forecast.
 func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	d, err := descriptorOf(r)
 	if err != nil {
@@ -235,13 +236,13 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	return WriteJSON(w, status, answer)
 }
 
-// notHere is the answer to a write of a type that this server does not take.
+// notHere returns the error for a write of a type that this server does not accept.
 func (s *Server) notHere(d *resources.Descriptor) error {
 	reason := s.writtenElsewhere(d)
 	return NewError(http.StatusMethodNotAllowed, "Method not allowed", reason).WithField("type", "%s", reason)
 }
 
-// sameKey compares the body with the URL.
+// sameKey checks that the key in the body matches the URL.
 func sameKey(body, url resources.Key) error {
 	e := NewError(http.StatusBadRequest, "Bad Request", "the body and the URL name different resources")
 	compare := func(field, body, url string) {
