@@ -1,5 +1,6 @@
-// Package credential reads the files that a flag, a setting or a resource names as a credential: tokens, keys, join strings, and the
-// certificates of those who are believed. Nothing else opens them, so that one rule holds for all: a test over the sources holds it.
+// Package credential reads the files that a flag, a setting or a resource names as a credential: tokens, keys, join
+// strings, and the certificates of trusted authorities. Nothing else opens these files, so one rule holds for all of
+// them. A test over the sources enforces this.
 package credential
 
 import (
@@ -14,21 +15,23 @@ import (
 )
 
 const (
-	// MaxSecret is much more than any token, key or join string has, in bytes.
+	// MaxSecret is the maximum size of a secret in bytes, much more than any token, key or join string has.
 	MaxSecret = 64 << 10
-	// MaxPublic has room for all authorities of a system, in bytes.
+	// MaxPublic is the maximum size of a public file in bytes, enough for all authorities of a system.
 	MaxPublic = 1 << 20
 )
 
-// Err: a credential was named and is none. Who names one never acts as somebody else for want of it.
+// Err reports that a named credential cannot be used. The caller must then fail, and never act under another identity
+// instead.
 var Err = errors.New("no credential")
 
-// rule is what a kind of file is held to.
+// rule is the limits of one kind of file.
 type rule struct {
 	max int
-	// forbidden are the bits of a mode that it must not have.
+	// forbidden are the mode bits that the file must not have.
 	forbidden fs.FileMode
-	// granted are those of them that it may have where it is root who gives it, as by systemd, Kubernetes and engines of containers.
+	// granted are the forbidden bits that are allowed if root grants them, as systemd, Kubernetes and container engines
+	// do.
 	granted fs.FileMode
 }
 
@@ -39,29 +42,30 @@ var (
 	sealedRule = rule{max: MaxSecret, forbidden: 0o002}
 )
 
-// Secret reads a file with a secret. name says who named it, such as a flag, and begins each error; errors wrap Err. What cannot be read, is
-// no regular file, is empty, is longer than MaxSecret, or may be read or written by everybody, is an error that says what to do. Its group
-// may read it, as with Kubernetes' fsGroup, and everybody what root gives a server that is not root.
+// Secret reads a file with a secret. name is what names the file, such as a flag. Each error begins with it, wraps Err
+// and says what to do. Secret refuses a file that cannot be read, is not a regular file, is empty, is longer than
+// MaxSecret, or that everybody may read or write. Its group may read it, as with Kubernetes' fsGroup. If root owns the
+// file and the server does not run as root, everybody may read it.
 func Secret(name, path string) ([]byte, error) { return readPath(name, path, secretRule) }
 
-// Token is Secret without the white space around it.
+// Token is like Secret and trims the surrounding white space.
 func Token(name, path string) (string, error) {
 	text, err := Secret(name, path)
 	return string(bytes.TrimSpace(text)), err
 }
 
-// Own is Secret for a key that everything hangs on: only its owner may read it, and its group where it is root who lets it.
+// Own is like Secret, for a key that everything depends on: only its owner may read it, or its group if root grants it.
 func Own(name, path string) ([]byte, error) { return readPath(name, path, ownRule) }
 
-// Sealed reads a file that the server has sealed. It may be read by others, as in a copy of a data folder: it is of no use without the key.
-// Otherwise as Secret.
+// Sealed is like Secret, for a file that the server has sealed. Others may read it, as in a copy of a data folder,
+// because it is useless without the key.
 func Sealed(name, path string) ([]byte, error) { return readPath(name, path, sealedRule) }
 
-// Public reads a file that decides who is believed, and is no secret: everybody may read it, and not write it. Otherwise as Secret, up to
-// MaxPublic.
+// Public is like Secret, for a file that decides which peers are trusted and is not secret: everybody may read it, but
+// not write it. Its limit is MaxPublic.
 func Public(name, path string) ([]byte, error) { return readPath(name, path, publicRule) }
 
-// Pool reads the certificates of authorities, in PEM.
+// Pool reads the certificates of authorities in PEM.
 func Pool(name, path string) (*x509.CertPool, error) {
 	text, err := Public(name, path)
 	if err != nil {
@@ -74,7 +78,7 @@ func Pool(name, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Pair reads a certificate and its key, in PEM.
+// Pair reads a certificate and its key in PEM.
 func Pair(certName, certPath, keyName, keyPath string) (tls.Certificate, error) {
 	cert, err := Public(certName, certPath)
 	if err != nil {
@@ -100,7 +104,7 @@ func readPath(name, path string, r rule) ([]byte, error) {
 	return read(name, path, f, r)
 }
 
-// SecretIn is Secret for a file of a folder that no link leads out of.
+// SecretIn is like Secret, for a file in a folder. No link can lead out of the folder.
 func SecretIn(name string, folder *os.Root, file string) ([]byte, error) {
 	f, err := folder.OpenFile(file, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
@@ -110,7 +114,7 @@ func SecretIn(name string, folder *os.Root, file string) ([]byte, error) {
 	return read(name, file, f, secretRule)
 }
 
-// read judges what was opened, so that it is what is read.
+// read checks the open file rather than the path, so that it reads the file that it checked.
 func read(name, path string, f *os.File, r rule) ([]byte, error) {
 	text, err := r.read(path, f)
 	if err != nil {

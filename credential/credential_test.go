@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readers are the ways to read a file, by what they are called.
+// readers are the functions that read a file, by name.
 var readers = map[string]func(name, path string) ([]byte, error){
 	"secret": Secret, "own": Own, "public": Public, "sealed": Sealed,
 	"token":            func(name, path string) ([]byte, error) { text, err := Token(name, path); return bytesOf(text), err },
@@ -44,7 +44,7 @@ func write(t *testing.T, path, text string, mode fs.FileMode) string {
 	return path
 }
 
-// TestWhatIsNoCredential: each way to read one refuses what is none, names the flag, says why, and never waits.
+// TestWhatIsNoCredential: each function refuses an invalid file, names the flag and the reason, and never blocks.
 func TestWhatIsNoCredential(t *testing.T) {
 	dir := t.TempDir()
 	dangling, folder, pipe := filepath.Join(dir, "dangling"), filepath.Join(dir, "folder"), filepath.Join(dir, "pipe")
@@ -74,7 +74,7 @@ func TestWhatIsNoCredential(t *testing.T) {
 	}
 }
 
-// TestWhoMayReadIt: a secret that everybody may read is refused, and a certificate is not.
+// TestWhoMayReadIt: a secret that everybody may read is refused, but a certificate is not.
 func TestWhoMayReadIt(t *testing.T) {
 	dir := t.TempDir()
 	for mode, takes := range map[fs.FileMode]string{

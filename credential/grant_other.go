@@ -4,8 +4,8 @@ package credential
 
 import "io/fs"
 
-// grantedByRoot knows no root here.
+// grantedByRoot returns false: there is no root on this platform.
 func grantedByRoot(fs.FileInfo) bool { return false }
 
-// withoutWaiting is not known here.
+// withoutWaiting has no effect on this platform.
 const withoutWaiting = 0

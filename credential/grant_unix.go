@@ -8,11 +8,12 @@ import (
 	"syscall"
 )
 
-// withoutWaiting keeps a pipe that nobody writes from holding up who opens it.
+// withoutWaiting prevents a pipe without a writer from blocking the caller that opens it.
 const withoutWaiting = syscall.O_NONBLOCK
 
-// grantedByRoot reports whether a file is root's and this process is not: then its group, or what the mode shows of an access
-// list, is how root lets the server read it. Credentials of systemd and Secrets of Kubernetes are such files.
+// grantedByRoot reports whether root owns the file and this process is not root. Root then lets the server read the
+// file through its group or an access list that shows in the mode. Files from systemd credentials and Kubernetes
+// Secrets are like this.
 func grantedByRoot(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == 0 && os.Geteuid() != 0

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// The sealed form: magic, how the root key is made, the passphrase's salt (zeros with a key file), the root key's
-// fingerprint, the salt of this one secret, then AES-256-GCM's nonce, ciphertext and tag. All before the nonce is
+// The sealed form: magic, the kind of root key, the salt of the passphrase (zeros with a key file), the fingerprint of
+// the root key, the salt of this secret, then AES-256-GCM's nonce, ciphertext and tag. Everything before the nonce is
 // authenticated too, together with the purpose.
 const (
 	magic           = "cwseal1\n"
@@ -26,21 +26,22 @@ const (
 	headerSize      = len(magic) + 1 + saltSize + fingerprintSize + saltSize
 )
 
-// The cost of a guess at the passphrase: 32 MiB and some tens of milliseconds. Source: the scrypt package's own advice.
+// These set the cost of a guess at the passphrase: 32 MiB and some tens of milliseconds. Source: the scrypt package's
+// own advice.
 const (
 	scryptN = 1 << 15
 	scryptR = 8
 	scryptP = 1
-	// maxDerived bounds how many root keys, one for each salt met, are kept.
+	// maxDerived bounds the derived root keys, one for each salt, that are kept.
 	maxDerived = 256
 )
 
-// Box seals secrets with AES-256-GCM under a key of its own for each, derived (HKDF-SHA256) from one root key, which is
-// read from a file or derived (scrypt) from a passphrase. Safe for concurrent use.
+// Box seals each secret with AES-256-GCM under a key of its own, derived (HKDF-SHA256) from one root key. The root key
+// is read from a file or derived (scrypt) from a passphrase. Safe for concurrent use.
 type Box struct {
 	kind       byte
 	passphrase string
-	// salt is what this process derives from the passphrase with; zeros for a key file.
+	// salt is the salt with which this process derives its root key from the passphrase; zeros for a key file.
 	salt [saltSize]byte
 
 	mu    sync.Mutex
@@ -78,8 +79,8 @@ func (b *Box) root(salt [saltSize]byte) ([]byte, error) {
 	return key, nil
 }
 
-// Seal encrypts plain. The purpose names what it is, such as "zone-ca"; only who names the same one can open it. Two seals of
-// the same secret differ.
+// Seal encrypts plain. purpose names the use of the secret, such as "zone-ca"; Open needs the same purpose. Two seals
+// of the same secret differ.
 func (b *Box) Seal(plain []byte, purpose string) ([]byte, error) {
 	root, err := b.root(b.salt)
 	if err != nil {
@@ -106,8 +107,8 @@ func (b *Box) Seal(plain []byte, purpose string) ([]byte, error) {
 	return aead.Seal(out, nil, plain, boundTo(out, purpose)), nil //nolint:gosec // this AEAD makes its random nonce itself
 }
 
-// Open decrypts what Seal made for the same purpose. Errors wrap ErrWrongKey or ErrDamaged, and never hold anything of the
-// secret.
+// Open decrypts the output of Seal for the same purpose. Errors wrap ErrWrongKey or ErrDamaged and never contain any
+// part of the secret.
 func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	if !IsSealed(sealed) || len(sealed) < headerSize {
 		return nil, fmt.Errorf("%s: %w: it does not begin as a sealed secret does", purpose, ErrDamaged)
@@ -143,7 +144,7 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	return plain, nil
 }
 
-// IsSealed reports whether the bytes are what Seal made, rather than a secret in the clear.
+// IsSealed reports whether Seal made the bytes, by their magic, as opposed to a secret in the clear.
 func IsSealed(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
 func kindName(kind byte) string {
@@ -156,7 +157,7 @@ func kindName(kind byte) string {
 	return "key of an unknown kind"
 }
 
-// fingerprint tells root keys apart and says nothing about them.
+// fingerprint distinguishes root keys without revealing them.
 func fingerprint(root []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, root, nil, "causeway secrets fingerprint", fingerprintSize)
 }

@@ -16,27 +16,29 @@ import (
 )
 
 const (
-	// KeyFileName is the key that a server makes in its data folder when it was given none.
+	// KeyFileName is the key file that a server creates in its data folder if it has no other key.
 	KeyFileName = "secrets.key"
-	// PassphraseEnv is the environment variable that a passphrase comes in. There is no flag: command lines can be read by others.
+	// PassphraseEnv is the environment variable for the passphrase. There is no flag, because others can read command
+	// lines.
 	PassphraseEnv = "CAUSEWAY_SECRETS_PASSPHRASE" //nolint:gosec // the name of a variable, not a credential
 	// minPassphrase is in bytes.
 	minPassphrase = 12
 )
 
-// Config says what secrets are sealed with. Not both of KeyFile and Passphrase.
+// Config sets the key that seals secrets. KeyFile and Passphrase exclude each other.
 type Config struct {
 	// KeyFile holds 32 random bytes in base64 and is readable by its owner only.
 	KeyFile string
-	// Passphrase has at least 12 bytes; from PassphraseEnv.
+	// Passphrase has at least 12 bytes. It comes from PassphraseEnv.
 	Passphrase string
-	// Dir is where a key file is made, and found again, when neither is given. It must exist.
+	// Dir is the folder of the key file that is created and reused if neither is given. It must exist.
 	Dir string
-	// Log is told when a key file is made; slog.Default when nil.
+	// Log receives a warning when a key file is created; slog.Default if nil.
 	Log *slog.Logger
 }
 
-// KeptIn are the files in Dir without which nothing that was sealed can be opened: the key that a server made, where it was given nothing else.
+// KeptIn returns the files in Dir that are needed to open sealed secrets: the key that the server created, if it has no
+// other key.
 func KeptIn(keyFile, passphrase string) []string {
 	if keyFile == "" && passphrase == "" {
 		return []string{KeyFileName}
@@ -44,10 +46,10 @@ func KeptIn(keyFile, passphrase string) []string {
 	return nil
 }
 
-// OpenBox returns the box for a server's secrets. With neither key file nor passphrase it makes Dir/secrets.key: that keeps
-// secrets out of copies of single files, not out of copies of the whole folder, and it says so in the log. It makes none where a
-// file in a folder of Dir was sealed with one that is not there. Errors wrap ErrKey
-// and never hold the key.
+// OpenBox returns the box for a server's secrets. With neither key file nor passphrase it uses Dir/secrets.key and
+// creates it if needed. Such a key protects copies of single files but not copies of the whole folder; a warning in the
+// log says so. If a file in a folder of Dir was sealed and the key is missing, OpenBox fails instead of creating one.
+// Errors wrap ErrKey and never contain the key.
 func OpenBox(c Config) (*Box, error) {
 	switch {
 	case c.KeyFile != "" && c.Passphrase != "":
@@ -74,7 +76,7 @@ func OpenBox(c Config) (*Box, error) {
 	return boxOfKey(key), nil
 }
 
-// ownKey reads the key file of the data folder, or makes it.
+// ownKey reads the key file of the data folder, or creates it.
 func (c Config) ownKey() ([]byte, error) {
 	path := filepath.Join(c.Dir, KeyFileName)
 	key, err := readKey(KeyFileName, path)
@@ -91,7 +93,7 @@ func (c Config) ownKey() ([]byte, error) {
 		return nil, err
 	}
 	if err := writeKey(path, key); errors.Is(err, fs.ErrExist) {
-		return readKey(KeyFileName, path) // made by another process just now
+		return readKey(KeyFileName, path) // another process has just created it
 	} else if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ func (c Config) ownKey() ([]byte, error) {
 	return key, nil
 }
 
-// findSealed returns a file in one of the folders of dir that was sealed with some key; empty when there is none.
+// findSealed returns a sealed file in one of the folders of dir, or "" if there is none.
 func findSealed(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil {
@@ -148,7 +150,7 @@ func readKey(name, path string) ([]byte, error) {
 	return key, nil
 }
 
-// writeKey makes the file, whole or not at all, and fails with fs.ErrExist where there is one.
+// writeKey creates the whole file or nothing. It fails with fs.ErrExist if the file exists.
 func writeKey(path string, key []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".secrets-*") // mode 0600
 	if err != nil {

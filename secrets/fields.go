@@ -9,20 +9,21 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Fields seals the secrets that stand in specs (resources.Sensitive), each for the resource that it stands in: moved to another one it does
-// not open. Safe for concurrent use.
+// Fields seals the secrets in specs (resources.Sensitive). Each is bound to its resource: it cannot be opened in
+// another one. Safe for concurrent use.
 type Fields struct{ box *Box }
 
-// NewFields returns what seals with b.
+// NewFields returns Fields that seal with b.
 func NewFields(b *Box) *Fields { return &Fields{box: b} }
 
-// purposeOf has no part that another key could share: names hold no slash.
+// purposeOf returns a purpose that is unique to k: names contain no slash.
 func purposeOf(k resources.Key) string {
 	return strings.Join([]string{"field", string(k.Type), k.Mesh, k.Namespace, k.Name}, "/")
 }
 
-// Seal returns r with its secrets sealed, and r itself where there is none that is not. old is what is there now, or nil: a value that
-// did not change keeps its sealed form, so that nothing is written for it. A value that other servers keep stays as it is.
+// Seal returns r with its secrets sealed, or r itself if there is nothing to seal. old is the stored resource, or nil.
+// A value that did not change keeps its sealed form, so that it causes no write. A value that another server keeps
+// stays unchanged.
 func (f *Fields) Seal(r, old *resources.Resource) (*resources.Resource, error) {
 	var before map[string]string
 	spec, err := resources.EditSecrets(r, func(path, value string) (string, error) {
@@ -51,20 +52,21 @@ func (f *Fields) Seal(r, old *resources.Resource) (*resources.Resource, error) {
 	return r.WithSpec(spec), nil
 }
 
-// sealedIn are the sealed values of a resource, by where they stand.
+// sealedIn returns the sealed values of a resource by path.
 func sealedIn(r *resources.Resource) map[string]string {
 	out := map[string]string{}
 	if r == nil || !r.Spec.Sealed() {
 		return out
 	}
-	_, _ = resources.EditSecrets(r, func(path, value string) (string, error) { // what does not decode has none
+	_, _ = resources.EditSecrets(r, func(path, value string) (string, error) { // a spec that does not decode has none
 		out[path] = value
 		return value, nil
 	})
 	return out
 }
 
-// Open returns r with its secrets in the clear, and r itself where nothing is sealed. Errors wrap ErrWrongKey or ErrDamaged.
+// Open returns r with its secrets in the clear, or r itself if nothing is sealed. Errors wrap ErrWrongKey or
+// ErrDamaged.
 func (f *Fields) Open(r *resources.Resource) (*resources.Resource, error) {
 	if !r.Spec.Sealed() {
 		return r, nil
@@ -76,7 +78,7 @@ func (f *Fields) Open(r *resources.Resource) (*resources.Resource, error) {
 	return r.WithSpec(spec), nil
 }
 
-// open returns what is not sealed as it is.
+// open decrypts a sealed value and returns any other value unchanged.
 func (f *Fields) open(key resources.Key, value string) (string, error) {
 	sealed, is := resources.SealedBytes(value)
 	if !is {
@@ -86,7 +88,7 @@ func (f *Fields) open(key resources.Key, value string) (string, error) {
 	return string(plain), err
 }
 
-// Over returns s as everything that writes is to have it: whatever is put into it is sealed first, so that no writer can forget to.
+// Over wraps s for all writers: it seals the secrets of each put, so that no writer can forget to.
 func (f *Fields) Over(s store.Store) store.Store { return &sealing{Store: s, fields: f} }
 
 type sealing struct {
@@ -113,7 +115,7 @@ func (s *sealing) Apply(ctx context.Context, b store.Batch) (*store.Commit, erro
 		if sealed == put {
 			continue
 		}
-		if !copied { // the operations are the caller's
+		if !copied { // the caller owns the operations
 			b.Ops, copied = append([]store.Op(nil), b.Ops...), true
 		}
 		b.Ops[i].Put = sealed
@@ -124,8 +126,8 @@ func (s *sealing) Apply(ctx context.Context, b store.Batch) (*store.Commit, erro
 // maxSealedAtOnce bounds the resources of one batch of SealStored.
 const maxSealedAtOnce = 200
 
-// SealStored seals what an older version left in the clear in s, and returns how many resources that concerned. What is written
-// by others meanwhile is left to them.
+// SealStored seals the secrets that an older version stored in s in the clear, and returns the number of resources that
+// it changed. A batch fails with ErrConflict if another writer changes one of its resources meanwhile.
 func (f *Fields) SealStored(ctx context.Context, s store.Store) (changed int, err error) {
 	var batch store.Batch
 	flush := func() error {

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// sensitive is a spec for each type with a place for secrets, "S3cret" in each of them.
+// sensitive has a spec for each type that can hold secrets, with "S3cret" in each place.
 var sensitive = map[resources.Type]string{
 	resources.TypeMeshExternalService: `{"match":{"port":443},"tls":{"enabled":true,"verification":{"clientCert":{"inlineString":"public"},"clientKey":{"inlineString":"S3cret"}}}}`,
 	resources.TypeMeshIdentity:        `{"provider":{"type":"Bundled","bundled":{"ca":{"privateKey":{"type":"InsecureInline","insecureInline":{"value":"S3cret"}}}}}}`,
@@ -37,7 +37,8 @@ func made(t testing.TB, kind resources.Type, name, spec string) *resources.Resou
 	return r
 }
 
-// TestFieldsAreSealed: of each type, what is secret is sealed and opens again for its resource alone, and what is not stays as it is.
+// TestFieldsAreSealed: for each type, secrets are sealed and open only for their resource; all other fields stay
+// unchanged.
 func TestFieldsAreSealed(t *testing.T) {
 	fields := NewFields(open(t, Config{Dir: t.TempDir()}))
 	for kind, spec := range sensitive {
@@ -77,7 +78,7 @@ func TestFieldsAreSealed(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoSecretIsLeftAlone: nothing is made anew for it.
+// TestWhatHasNoSecretIsLeftAlone: a resource without secrets is not copied.
 func TestWhatHasNoSecretIsLeftAlone(t *testing.T) {
 	fields := NewFields(open(t, Config{Dir: t.TempDir()}))
 	for _, r := range []*resources.Resource{
@@ -92,7 +93,8 @@ func TestWhatHasNoSecretIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestStoresInTheClearAreSealed: what an older version left in the file is in it no more, and the resources are what they were.
+// TestStoresInTheClearAreSealed: the file no longer contains the secrets of an older version, and the resources are the
+// same.
 func TestStoresInTheClearAreSealed(t *testing.T) {
 	dir := t.TempDir()
 	config := backend.Config{Path: filepath.Join(dir, "causeway.db"), Log: quiet}

@@ -2,16 +2,18 @@ package secrets
 
 import "time"
 
-// Forgetting returns the clock by which what has expired is forgotten for good. It is now, but never further on than time has really
-// passed since this call: a wall clock that is set forward by mistake, and back later, must not cost what cannot be made again, such as
-// the record of a certificate that is good, or of a token that was revoked. What a server does not forget for that, it forgets after
-// its next start. The clock is for nothing else: whether something has expired is judged by now itself.
+// Forgetting returns the clock that decides when expired records are deleted for good. It returns now, but never runs
+// ahead of the time that has really passed since this call. A wall clock that is set forward by mistake and back later
+// must not destroy records that cannot be made again, such as that of a valid certificate or a revoked token. A server
+// deletes what this rule keeps after its next start. Use the clock for nothing else: now itself decides whether
+// something has expired.
 func Forgetting(now func() time.Time) func() time.Time {
 	start := now()
 	return forgetting(start, now, func() time.Duration { return now().Sub(start) })
 }
 
-// forgetting: passed is how long ago start was by a clock that nobody sets. Of times that time.Now returns, Sub is just that.
+// forgetting implements Forgetting. passed returns the time since start by a clock that cannot be set. For times from
+// time.Now, Sub does.
 func forgetting(start time.Time, now func() time.Time, passed func() time.Duration) func() time.Time {
 	return func() time.Time {
 		shown, elapsed := now().Round(0), start.Round(0).Add(passed())

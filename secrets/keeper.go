@@ -9,9 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Keeper keeps named secrets in a store, sealed: every replica that shares the store and the key has them, and so does a
-// backup of the store. The name is the purpose that a secret is sealed for, so none can stand in for another. Safe for
-// concurrent use.
+// Keeper keeps named secrets in a store, sealed. Every replica that shares the store and the key can read them, and a
+// backup of the store contains them. Each secret is sealed for the purpose of its name, so no secret can stand in for
+// another. Safe for concurrent use.
 type Keeper struct {
 	store store.Store
 	box   *Box
@@ -39,8 +39,8 @@ func (k *Keeper) Get(_ context.Context, name string) (plain []byte, version uint
 	return plain, found.Revision, nil
 }
 
-// Put stores a secret and returns its new version. It replaces the given version only, zero meaning that there is none yet;
-// otherwise it fails with ErrChanged. Other errors are those of the store.
+// Put stores a secret and returns its new version. It replaces only the given version; zero means that there is none
+// yet. Otherwise it fails with ErrChanged. Other errors are those of the store.
 func (k *Keeper) Put(ctx context.Context, name string, plain []byte, version uint64) (uint64, error) {
 	sealed, err := k.box.Seal(plain, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func (k *Keeper) Put(ctx context.Context, name string, plain []byte, version uin
 	return commit.Revision, nil
 }
 
-// Delete removes a version of a secret; ErrChanged when it is at another, or gone.
+// Delete removes a version of a secret. It fails with ErrChanged if the secret is gone or at another version.
 func (k *Keeper) Delete(ctx context.Context, name string, version uint64) error {
 	_, err := k.apply(ctx, name, store.Op{Delete: keyOf(name), If: store.IfRevision(version)})
 	return err
@@ -90,7 +90,7 @@ func (k *Keeper) Names() []string {
 	return out
 }
 
-// Version is the version of a secret now, or zero when there is none. It opens nothing and is cheap.
+// Version returns the current version of a secret, or zero if there is none. It decrypts nothing and is cheap.
 func (k *Keeper) Version(name string) uint64 {
 	if found := k.store.Snapshot().Get(keyOf(name)); found != nil {
 		return found.Revision
@@ -98,8 +98,8 @@ func (k *Keeper) Version(name string) uint64 {
 	return 0
 }
 
-// Changed returns a channel that is closed by the next commit to the store, of a secret or of anything else: take it, compare
-// versions, then wait.
+// Changed returns a channel that the next commit to the store closes, of a secret or anything else. Get the channel,
+// compare versions, then wait.
 func (k *Keeper) Changed() <-chan struct{} {
 	_, next := k.store.Changed()
 	return next

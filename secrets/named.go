@@ -9,26 +9,26 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// namedPrefix begins the keeper's name of each secret that users manage.
+// namedPrefix is the prefix of the keeper's names of secrets that users manage.
 const namedPrefix = "named/"
 
-// MaxNamed bounds a secret that users manage, in bytes; MaxNamedOfMesh how many a mesh may have.
+// MaxNamed bounds a secret that users manage, in bytes. MaxNamedOfMesh bounds the number of them in a mesh.
 const (
 	MaxNamed       = 64 << 10
 	MaxNamedOfMesh = 1000
 )
 
-// Named is a secret that users manage: what it is called, never what it is. Namespace is empty where it has none.
+// Named identifies a secret that users manage. It never holds the value. Namespace is empty if the secret has none.
 type Named struct {
 	Mesh, Namespace, Name string
 }
 
-// keeperName: no part holds a slash.
+// keeperName joins the parts with slashes; no part contains one.
 func (n Named) keeperName() string {
 	return namedPrefix + strings.Join([]string{n.Mesh, n.Namespace, n.Name}, "/")
 }
 
-// NamedOf is the secret of users behind a key of the store; ok is false for other keys.
+// NamedOf returns the user's secret stored under a key; ok is false for other keys.
 func NamedOf(k resources.Key) (n Named, ok bool) {
 	rest, ok := strings.CutPrefix(k.Name, namedPrefix)
 	parts := strings.Split(rest, "/")
@@ -38,7 +38,7 @@ func NamedOf(k resources.Key) (n Named, ok bool) {
 	return Named{Mesh: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
-// PutNamed stores a secret of users, in the place of one that is there. Errors: those of Keeper.Put, and one that says what is too much.
+// PutNamed stores or replaces a user's secret. Errors are those of Keeper.Put, and ErrLimit.
 func (k *Keeper) PutNamed(ctx context.Context, n Named, plain []byte) (version uint64, err error) {
 	if len(plain) == 0 || len(plain) > MaxNamed {
 		return 0, fmt.Errorf("%w: secret %s: want 1 to %d bytes, got %d", ErrLimit, n.Name, MaxNamed, len(plain))
@@ -50,7 +50,7 @@ func (k *Keeper) PutNamed(ctx context.Context, n Named, plain []byte) (version u
 	return k.Put(ctx, n.keeperName(), plain, at)
 }
 
-// GetNamed returns a secret of users to what puts it to use. Errors are those of Get.
+// GetNamed returns the value of a user's secret to the code that uses it. Errors are those of Get.
 func (k *Keeper) GetNamed(ctx context.Context, n Named) ([]byte, error) {
 	plain, _, err := k.Get(ctx, n.keeperName())
 	if errors.Is(err, ErrNotFound) {

@@ -11,17 +11,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Opened is a store.Reader with the secrets of specs in the clear, for what puts them to use. It never writes, and what it hands out must go
-// to nobody but who uses it. What cannot be opened is handed out sealed: then it is of no use. Safe for concurrent use.
+// Opened is a store.Reader with the secrets of specs in the clear, for the code that uses them. It never writes. Its
+// resources must not reach any other code. A secret that cannot be opened stays sealed and is useless. Safe for
+// concurrent use.
 type Opened struct {
 	store.Reader
 	fields *Fields
 	log    *slog.Logger
-	// open are the opened forms of resources, by the sealed one and for as long as that lives: of one resource there is one.
+	// open maps sealed resources to their opened form, one for each, for as long as the sealed one lives.
 	open sync.Map // weak.Pointer[resources.Resource] to *resources.Resource
 }
 
-// Opened returns s with its secrets in the clear. log may be nil.
+// Opened returns a reader of s with the secrets in the clear. log may be nil.
 func (f *Fields) Opened(s store.Reader, log *slog.Logger) *Opened {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -41,7 +42,7 @@ func (o *Opened) Changes(since uint64) ([]*store.Commit, bool) {
 	return commits, ok
 }
 
-// commit is c, and a copy only where something in it is sealed.
+// commit returns c, or a copy with opened resources if c contains sealed ones.
 func (o *Opened) commit(c *store.Commit) *store.Commit {
 	for i := range c.Changes {
 		if isSealed(c.Changes[i].Old) || isSealed(c.Changes[i].New) {

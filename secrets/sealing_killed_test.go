@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// sealingDir has the test binary seal the store in a folder, and end.
+// sealingDir makes the test binary seal the store in a folder and exit.
 const sealingDir = "CAUSEWAY_TEST_SEALING_DIR"
 
 func TestMain(m *testing.M) {
@@ -48,12 +48,12 @@ func storeIn(dir string) backend.Config {
 	return backend.Config{Path: filepath.Join(dir, "causeway.db"), Log: quiet}
 }
 
-// TestSealingThatIsKilled: whenever a first start of this version is killed, the next one leaves nothing in the clear in any file, and
-// loses nothing.
+// TestSealingThatIsKilled: whenever the first start of this version is killed, the next start leaves nothing in the
+// clear in any file and loses nothing.
 func TestSealingThatIsKilled(t *testing.T) {
 	before := t.TempDir()
 	want := inTheClear(t, before)
-	open(t, Config{Dir: before}) // whose key is made once, so that it is the store that takes the time
+	open(t, Config{Dir: before}) // makes the key once, so that the store takes most of the time
 	took := sealed(t, copied(t, before), 0)
 	const kills = 12
 	for i := range kills {
@@ -77,7 +77,7 @@ func TestSealingThatIsKilled(t *testing.T) {
 	}
 }
 
-// inTheClear makes a store of an older version, and returns the specs in it.
+// inTheClear creates a store of an older version and returns the specs in it.
 func inTheClear(t *testing.T, dir string) map[resources.Key]string {
 	t.Helper()
 	s, err := backend.Open(t.Context(), storeIn(dir))
@@ -104,7 +104,7 @@ func inTheClear(t *testing.T, dir string) map[resources.Key]string {
 	return want
 }
 
-// plain is r's spec with the order of its members settled.
+// plain returns r's spec with its members in a fixed order.
 func plain(t *testing.T, r *resources.Resource) string {
 	t.Helper()
 	var v any
@@ -118,7 +118,7 @@ func plain(t *testing.T, r *resources.Resource) string {
 	return string(raw)
 }
 
-// copied is a copy of a folder.
+// copied returns a copy of a folder.
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -131,7 +131,8 @@ func copied(t *testing.T, from string) string {
 	return to
 }
 
-// sealed seals a store in another process, which is killed after a while unless that is zero, and returns how long it ran.
+// sealed seals a store in another process and returns how long it ran. It kills the process after a time, unless that
+// is zero.
 func sealed(t *testing.T, dir string, after time.Duration) time.Duration {
 	t.Helper()
 	process := exec.Command(os.Args[0])
@@ -144,7 +145,7 @@ func sealed(t *testing.T, dir string, after time.Duration) time.Duration {
 	}
 	if after > 0 {
 		<-time.After(after)
-		_ = process.Process.Kill() // or it has ended
+		_ = process.Process.Kill() // or it has exited
 		_ = process.Wait()
 		return time.Since(begin)
 	}
@@ -154,7 +155,7 @@ func sealed(t *testing.T, dir string, after time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// specsOf opens all that is sealed in a store.
+// specsOf opens all sealed secrets in a store.
 func specsOf(t *testing.T, dir string) map[resources.Key]string {
 	t.Helper()
 	fields := NewFields(open(t, Config{Dir: dir}))

@@ -56,7 +56,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotOpen changes one thing of a sealed secret that opens.
+// TestWhatDoesNotOpen changes one thing of a sealed secret that opens otherwise.
 func TestWhatDoesNotOpen(t *testing.T) {
 	box := open(t, Config{Dir: t.TempDir()})
 	sealed, err := box.Seal([]byte("the secret itself"), "zone-ca")
@@ -141,7 +141,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestOwnKey: it is made once, for its owner only, and said aloud; servers that start at once agree on one.
+// TestOwnKey: the key is created once, only for its owner, and logged. Servers that start together agree on one.
 func TestOwnKey(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
@@ -224,7 +224,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestNamesAreBound: what is stored under one name does not open under another, whoever moved it there.
+// TestNamesAreBound: a secret stored under one name does not open under another, whoever moved it.
 func TestNamesAreBound(t *testing.T) {
 	ctx := t.Context()
 	memory := store.NewMemory()
@@ -245,7 +245,7 @@ func TestNamesAreBound(t *testing.T) {
 	}
 }
 
-// TestSecretsHaveNoName: neither a document nor a path nor a short name reaches the type.
+// TestSecretsHaveNoName: no document, path or short name reaches the type.
 func TestSecretsHaveNoName(t *testing.T) {
 	if _, ok := resources.Lookup(resources.TypeSecret); ok {
 		t.Error("Lookup knows it")
@@ -269,7 +269,7 @@ func TestSecretsHaveNoName(t *testing.T) {
 	}
 }
 
-// FuzzOpen: nothing opens that was not sealed, and nothing panics.
+// FuzzOpen: nothing opens unless it was sealed, and nothing panics.
 func FuzzOpen(f *testing.F) {
 	box := open(f, Config{Dir: f.TempDir()})
 	sealed, _ := box.Seal([]byte("secret"), "p")

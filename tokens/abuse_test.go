@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// forge makes a token of any header and claims, signed as sign says.
+// forge creates a token with any header and claims, signed by sign.
 func forge(header, claims map[string]any, sign func(text string) []byte) string {
 	part := func(v any) string {
 		raw, _ := json.Marshal(v)
@@ -164,7 +164,8 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// TestAStrangersTokens: another server's token is refused, though it has the same form, and its own takes it.
+// TestAStrangersTokens: the token of another server is refused although it has the same form; its own server accepts
+// it.
 func TestAStrangersTokens(t *testing.T) {
 	ours, theirs := newBench(t).issuer(t, ""), newBench(t).issuer(t, "")
 	token, _ := issue(t, theirs, Claims{Audience: AudienceUser, Subject: "ann"})
@@ -176,7 +177,7 @@ func TestAStrangersTokens(t *testing.T) {
 	}
 }
 
-// FuzzVerify: whatever is brought, nothing passes that was not issued, and nothing panics.
+// FuzzVerify: whatever the input, no token passes unless it was issued, and nothing panics.
 func FuzzVerify(f *testing.F) {
 	b := newBench(f)
 	i := b.issuer(f, "")

@@ -11,13 +11,13 @@ import (
 const (
 	// maxSerialDigits is much more than the 40 hex digits that RFC 5280, section 4.1.2.2, allows.
 	maxSerialDigits = 100
-	// serialMemory is how long the serial number of a revoked certificate is remembered: only its owner knows when the certificate
-	// ends, and forgetting early would be the mistake.
+	// serialMemory is how long the serial number of a revoked certificate is remembered. Only the owner knows when the
+	// certificate expires, and forgetting too early is the dangerous mistake.
 	serialMemory = 100 * 365 * 24 * time.Hour
 )
 
-// ParseSerial returns a certificate's serial number as it is written here: lower-case hex without leading zeros. It takes what
-// other programs print, too: upper case, and colons between the digits. Errors: ErrClaims.
+// ParseSerial returns a certificate's serial number in the form used here: lower-case hex without leading zeros. It
+// also accepts the forms that other programs print: upper case, and colons between the digits. Errors: ErrClaims.
 func ParseSerial(text string) (string, error) {
 	digits := strings.ReplaceAll(text, ":", "")
 	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }
@@ -28,8 +28,8 @@ func ParseSerial(text string) (string, error) {
 	return n.Text(16), nil
 }
 
-// RevokeCertificate refuses users' certificates of a serial number, in the form of ParseSerial, from now on and for good, whichever
-// authority has signed them. Errors: ErrClaims, ErrFull.
+// RevokeCertificate refuses users' certificates with a serial number, in the form of ParseSerial, from now on and
+// permanently, whichever authority signed them. Errors: ErrClaims, ErrFull and those of the keeper.
 func (i *Issuer) RevokeCertificate(ctx context.Context, serial string) error {
 	if parsed, err := ParseSerial(serial); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (i *Issuer) RevokeCertificate(ctx context.Context, serial string) error {
 	return nil
 }
 
-// CertificateRevoked reports whether certificates of a serial number are refused. Errors are those of the keeper, when what is
-// revoked cannot be read; the certificate must not be believed then.
+// CertificateRevoked reports whether certificates with a serial number are refused. It returns the keeper's error if it
+// cannot read the revoked ones. The caller must not trust the certificate then.
 func (i *Issuer) CertificateRevoked(serial *big.Int) (bool, error) {
 	revoked, err := i.certificates.get(context.Background())
 	if err != nil {

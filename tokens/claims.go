@@ -8,48 +8,49 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Audience is what a token is for. A token has exactly one.
+// Audience is the purpose of a token. A token has exactly one.
 type Audience string
 
 // The audiences.
 const (
-	// AudienceJoin: a zone joins the global, once.
+	// AudienceJoin is for a zone that joins the global, once.
 	AudienceJoin Audience = "causeway-join"
-	// AudienceZone: a zone that knows no certificates of ours speaks KDS.
+	// AudienceZone is for a zone without a member certificate that speaks KDS.
 	AudienceZone Audience = "causeway-zone"
-	// AudienceDataplane: a proxy asks its zone for its configuration and identity.
+	// AudienceDataplane is for a proxy that requests its configuration and identity from its zone.
 	AudienceDataplane Audience = "causeway-dataplane"
-	// AudienceUser: a person or program uses the HTTP API.
+	// AudienceUser is for a person or program that uses the HTTP API.
 	AudienceUser Audience = "causeway-user"
 )
 
-// Claims are what a token says. Nobody but its issuer can change them.
+// Claims are the contents of a token. Only its issuer can change them.
 type Claims struct {
-	// ID is unique, and what revoking names.
+	// ID is unique. Revocation names it.
 	ID      string
 	Subject string
 	Audience
 	IssuedAt, NotBefore, Expires time.Time
 	Scopes                       []string
-	// Zone is of join and zone tokens.
+	// Zone is set in join and zone tokens.
 	Zone string
-	// Mesh, and any of Dataplane (a name), Workload and Labels, are of dataplane tokens: what the Dataplane must be.
+	// Mesh is set in dataplane tokens, with any of Dataplane (a name), Workload and Labels. The Dataplane must match
+	// them.
 	Mesh, Dataplane, Workload string
 	Labels                    map[string]string
-	// Groups are of user tokens.
+	// Groups are set in user tokens.
 	Groups []string
 }
 
 const (
-	// maxTokenBytes bounds what is parsed before anything is known of the peer.
+	// maxTokenBytes bounds what is parsed before the peer is authenticated.
 	maxTokenBytes = 8 << 10
 	// MaxLifetime is the longest time for which a token is issued.
 	MaxLifetime = 10 * 365 * 24 * time.Hour
-	// skew is how far the clocks of replicas may be apart.
+	// skew is the maximum difference between the clocks of replicas.
 	skew = 30 * time.Second
 )
 
-// payload is Claims as the token spells them.
+// payload is Claims in the encoding of the token.
 type payload struct {
 	jwt.RegisteredClaims
 	Scopes    []string          `json:"scopes,omitempty"`
@@ -71,7 +72,7 @@ func payloadOf(c *Claims) *payload {
 	}
 }
 
-// claims is the inverse of payloadOf, for a payload that was verified.
+// claims is the inverse of payloadOf, for a verified payload.
 func (p *payload) claims(a Audience) Claims {
 	c := Claims{
 		ID: p.ID, Subject: p.Subject, Audience: a, Expires: p.ExpiresAt.Time,
@@ -86,7 +87,7 @@ func (p *payload) claims(a Audience) Claims {
 	return c
 }
 
-// check judges what the signature vouches for.
+// check validates the claims that the signature protects.
 func (p *payload) check(a Audience, now time.Time) error {
 	switch {
 	case p.ID == "" || p.ExpiresAt == nil:
@@ -101,7 +102,8 @@ func (p *payload) check(a Audience, now time.Time) error {
 	return nil
 }
 
-// Reason is a word for logs, metrics and the audit log: which of this package's errors err is, or "other".
+// Reason returns a word for err in logs, metrics and the audit log: one for each error that refuses a token, otherwise
+// "other".
 func Reason(err error) string {
 	for _, known := range []struct {
 		err  error

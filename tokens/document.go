@@ -10,15 +10,15 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// maxAttempts bounds how often an edit starts over because another replica was faster.
+// maxAttempts bounds how often an edit retries because another replica was faster.
 const maxAttempts = 16
 
-// document is one secret in decoded form. It is read again only when the secret's version has changed.
+// document is one secret in decoded form. It is read again only if the secret's version has changed.
 type document[T any] struct {
 	keeper *secrets.Keeper
 	name   string
 	decode func([]byte) (T, error)
-	// empty is what holds where there is no secret.
+	// empty returns the value to use if there is no secret.
 	empty func() T
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type document[T any] struct {
 	err     error  // guarded by mu
 }
 
-// get returns the value as the store has it now. What cannot be read is an error every time: fail closed.
+// get returns the current value in the store. A value that cannot be read is an error every time: it fails closed.
 func (d *document[T]) get(ctx context.Context) (T, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,7 +39,7 @@ func (d *document[T]) get(ctx context.Context) (T, error) {
 	return d.value, d.err
 }
 
-// fresh returns a value of the caller's own.
+// fresh returns a new value that the caller owns.
 func (d *document[T]) fresh(ctx context.Context) (T, uint64, error) {
 	plain, version, err := d.keeper.Get(ctx, d.name)
 	if errors.Is(err, secrets.ErrNotFound) {
@@ -56,7 +56,7 @@ func (d *document[T]) fresh(ctx context.Context) (T, uint64, error) {
 	return value, version, err
 }
 
-// edit changes the value by compare-and-swap; change may be called several times, with a value of its own each.
+// edit changes the value by compare-and-swap. It may call change several times, each time with a new value.
 func (d *document[T]) edit(ctx context.Context, change func(T) error) error {
 	for attempt := 0; ; attempt++ {
 		value, version, err := d.fresh(ctx)

@@ -2,31 +2,32 @@ package tokens
 
 import "errors"
 
-// Why a token was refused. A peer is told no more than that it was; logs and the audit log may name these.
+// These errors are the reasons for refusing a token. A peer learns only that it was refused; logs and the audit log may
+// name the reason.
 var (
-	// ErrMalformed: it is not a token as this server issues them.
+	// ErrMalformed reports that the token does not have the form that this server issues.
 	ErrMalformed = errors.New("the token is malformed")
-	// ErrAlgorithm: its algorithm is not the one of the key that it names, or none that is taken.
+	// ErrAlgorithm reports that the token's algorithm is not that of the key that it names, or is not accepted at all.
 	ErrAlgorithm = errors.New("the token's algorithm is not the key's")
-	// ErrUnknownKey: the key it names is not, or no longer, one of this server.
+	// ErrUnknownKey reports that this server does not have, or no longer has, the key that the token names.
 	ErrUnknownKey = errors.New("the token's key is not known")
-	// ErrSignature: it was altered, or another key signed it.
+	// ErrSignature reports that the token was altered or signed with another key.
 	ErrSignature = errors.New("the token's signature is wrong")
-	// ErrExpired: its time is over.
+	// ErrExpired reports that the token has expired.
 	ErrExpired = errors.New("the token has expired")
-	// ErrNotYet: its time has not come; clocks may differ.
+	// ErrNotYet reports that the token is not valid yet. Clocks may differ.
 	ErrNotYet = errors.New("the token is not valid yet")
-	// ErrAudience: it was issued for something else.
+	// ErrAudience reports that the token was issued for another audience.
 	ErrAudience = errors.New("the token is for another audience")
-	// ErrRevoked: its id was revoked.
+	// ErrRevoked reports that the token's id was revoked.
 	ErrRevoked = errors.New("the token was revoked")
-	// ErrUsed: it may be used once, and was.
+	// ErrUsed reports that a token for a single use was used before.
 	ErrUsed = errors.New("the token was used already")
 
-	// ErrKey: a key or its id cannot be used, or not in this way.
+	// ErrKey reports that a key or its id cannot be used, or not in this way.
 	ErrKey = errors.New("signing key")
-	// ErrClaims: such a token would never be accepted.
+	// ErrClaims reports that a token with these claims would never be accepted.
 	ErrClaims = errors.New("claims of a token")
-	// ErrFull: too many ids are remembered; wait for tokens to expire, or retire the key that signed them.
+	// ErrFull reports that too many ids are remembered. Wait for tokens to expire, or retire the key that signed them.
 	ErrFull = errors.New("too many ids are remembered")
 )

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxIDs bounds how many revoked, and how many used, ids are remembered.
+// maxIDs bounds the remembered revoked ids, and separately the used ids.
 const maxIDs = 20_000
 
-// ids remembers ids of tokens until the tokens would have expired.
+// ids maps ids of tokens to the time until which they are remembered, when the tokens expire.
 type ids map[string]time.Time
 
 func decodeIDs(plain []byte) (ids, error) {
@@ -21,13 +21,13 @@ func decodeIDs(plain []byte) (ids, error) {
 	return out, nil
 }
 
-// has reports whether id is remembered. Time does not matter here: forgetting early would be the mistake.
+// has reports whether id is remembered. It ignores the time, because forgetting too early is the dangerous mistake.
 func (s ids) has(id string) bool {
 	_, ok := s[id]
 	return ok
 }
 
-// remember adds an id and drops those whose time is over, by the clock for forgetting.
+// remember adds an id and drops expired ones by the clock for forgetting.
 func (s ids) remember(id string, until, now time.Time) error {
 	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(skew).Before(now) })
 	if old, ok := s[id]; ok && old.After(until) {

@@ -14,19 +14,19 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// defaultName is the secret that a server's ring of keys is.
+// defaultName is the name of the secret with a server's ring of keys.
 const defaultName = "token-signing"
 
-// Config says where an Issuer keeps its keys.
+// Config configures an Issuer.
 type Config struct {
 	// Keeper is required.
 	Keeper *secrets.Keeper
-	// Name is the secret's name, "token-signing" when empty. Revoked and used ids, and serial numbers of revoked certificates, are
-	// kept beside it, in secrets of the names <Name>-revoked, <Name>-used and <Name>-revoked-certificates.
+	// Name is the name of the secret with the keys, "token-signing" if empty. Revoked and used ids, and serial numbers
+	// of revoked certificates, are kept in the secrets <Name>-revoked, <Name>-used and <Name>-revoked-certificates.
 	Name string
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
-	// Log is told of changed keys; slog.Default when nil.
+	// Log receives changes of keys; slog.Default if nil.
 	Log *slog.Logger
 }
 
@@ -42,8 +42,8 @@ type Issuer struct {
 	changed chan struct{} // guarded by mu; closed by Run, and replaced
 }
 
-// Open returns the issuer whose ring the keeper holds, and makes the first key where there is none. Errors are those of the
-// keeper: with another key for secrets, secrets.ErrWrongKey.
+// Open returns the issuer of the ring in the keeper, and creates the first key if there is none. Errors are those of
+// the keeper, such as secrets.ErrWrongKey if secrets are sealed with another key.
 func Open(ctx context.Context, c Config) (*Issuer, error) {
 	if c.Name == "" {
 		c.Name = defaultName
@@ -81,8 +81,8 @@ func Open(ctx context.Context, c Config) (*Issuer, error) {
 	return i, nil
 }
 
-// Issue signs a token that is valid from now for ttl. It fills in the id, unless one is given, and the times, and returns
-// what it signed. Errors: ErrClaims, those of the keeper.
+// Issue signs a token that is valid from now for ttl. It fills in the times, and the id unless the caller gives one,
+// and returns the signed claims. Errors: ErrClaims, those of the keeper.
 func (i *Issuer) Issue(ctx context.Context, c Claims, ttl time.Duration) (token string, issued Claims, err error) {
 	switch {
 	case c.Audience == "":
@@ -112,12 +112,13 @@ func (i *Issuer) Issue(ctx context.Context, c Claims, ttl time.Duration) (token 
 	return token, c, nil
 }
 
-// Rotate makes a new key, which signs from now on, and returns its id. Older keys go on verifying until they are retired.
+// Rotate creates a new key, which signs from now on, and returns its id. Older keys still verify until they are
+// retired.
 func (i *Issuer) Rotate(ctx context.Context) (kid string, err error) {
 	return i.rotate(ctx, func(*ring) bool { return true })
 }
 
-// rotate adds a key if the ring, as it is when it is written, needs one.
+// rotate adds a key if needed reports so for the ring at the moment of the write.
 func (i *Issuer) rotate(ctx context.Context, needed func(*ring) bool) (string, error) {
 	made, err := newKey(i.cfg.Now())
 	if err != nil {
@@ -136,7 +137,8 @@ func (i *Issuer) rotate(ctx context.Context, needed func(*ring) bool) (string, e
 	return made.ID, nil
 }
 
-// Retire removes a key: tokens that it signed are refused from now on. Not the one that signs. Errors: ErrKey.
+// Retire removes a key: tokens that it signed are refused from now on. The signing key cannot be retired. Errors:
+// ErrKey.
 func (i *Issuer) Retire(ctx context.Context, kid string) error {
 	if err := i.ring.edit(ctx, func(r *ring) error { return r.retire(kid) }); err != nil {
 		return err
@@ -145,8 +147,8 @@ func (i *Issuer) Retire(ctx context.Context, kid string) error {
 	return nil
 }
 
-// Import adds a public key, PEM of an Ed25519 or RSA key, whose owner may from now on sign tokens that this server believes, for
-// every audience. The kid is what those tokens must carry. Errors: ErrKey.
+// Import adds a public key, PEM of an Ed25519 or RSA key. From now on its owner can sign tokens that this server
+// accepts, for every audience. Those tokens must carry the kid. Errors: ErrKey.
 func (i *Issuer) Import(ctx context.Context, publicKeyPEM []byte, kid string) error {
 	key, err := importedKey(publicKeyPEM, kid, i.cfg.Now())
 	if err != nil {
@@ -155,7 +157,7 @@ func (i *Issuer) Import(ctx context.Context, publicKeyPEM []byte, kid string) er
 	return i.ring.edit(ctx, func(r *ring) error { return r.add(key) })
 }
 
-// Keys lists the keys, oldest first; none when the ring cannot be read.
+// Keys lists the keys, oldest first. It returns none if the ring cannot be read.
 func (i *Issuer) Keys() []Key {
 	current, err := i.ring.get(context.Background())
 	if err != nil {
@@ -164,8 +166,8 @@ func (i *Issuer) Keys() []Key {
 	return current.list()
 }
 
-// Revoke refuses the tokens of an id from now on. It is remembered until the given time, which must not be before the token's
-// expiry. Errors: ErrClaims, ErrFull.
+// Revoke refuses the tokens with an id from now on. The id is remembered until the given time, which must not be before
+// the token's expiry. Errors: ErrClaims, ErrFull.
 func (i *Issuer) Revoke(ctx context.Context, id string, until time.Time) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%w: the id to revoke is empty or longer than %d bytes", ErrClaims, maxIDBytes)
@@ -173,7 +175,8 @@ func (i *Issuer) Revoke(ctx context.Context, id string, until time.Time) error {
 	return i.revoked.edit(ctx, func(s ids) error { return s.remember(id, until, i.forget()) })
 }
 
-// Use takes a token's id for the first and only time; the second is ErrUsed, on every replica. Until is the token's expiry.
+// Use marks a token's id as used. It succeeds once; after that it returns ErrUsed, on every replica. until is the
+// token's expiry.
 func (i *Issuer) Use(ctx context.Context, id string, until time.Time) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%w: it has no usable id", ErrMalformed)
@@ -186,7 +189,7 @@ func (i *Issuer) Use(ctx context.Context, id string, until time.Time) error {
 	})
 }
 
-// RevokedIDs lists the ids that are refused, in alphabetical order.
+// RevokedIDs lists the revoked ids in alphabetical order.
 func (i *Issuer) RevokedIDs() []string {
 	revoked, err := i.revoked.get(context.Background())
 	if err != nil {
@@ -200,25 +203,26 @@ func (i *Issuer) RevokedIDs() []string {
 	return out
 }
 
-// Revoked returns a channel that Run closes at the next change of keys or revocations. Whoever keeps a session open on the
-// strength of a token takes the channel, verifies, and waits for it to verify again.
+// Revoked returns a channel that Run closes at the next change of keys or revocations. A caller that keeps a session
+// open because of a token gets the channel, verifies the token, and verifies it again when the channel closes.
 func (i *Issuer) Revoked() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.changed
 }
 
-// Generation says as of which keys and revocations a token was judged: while it is the same, only time changes what Verify says.
+// Generation identifies the keys and revocations that a token was verified with. While it is the same, only time
+// changes the result of Verify.
 type Generation struct{ ring, revoked uint64 }
 
-// Generation is the present one. Take it before Verify.
+// Generation returns the current generation. Call it before Verify.
 func (i *Issuer) Generation() Generation {
 	return Generation{i.cfg.Keeper.Version(i.ring.name), i.cfg.Keeper.Version(i.revoked.name)}
 }
 
 // Run follows the store until ctx ends, and then returns nil.
 func (i *Issuer) Run(ctx context.Context) error {
-	// What happened before Run is told as well: somebody may have looked in between.
+	// Report changes from before Run as well: a caller may have verified in between.
 	for last, first := i.Generation(), true; ; first = false {
 		next := i.cfg.Keeper.Changed()
 		if now := i.Generation(); first || now != last {

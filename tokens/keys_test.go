@@ -18,7 +18,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// TestRotation: with two replicas on one store. Old tokens hold until their key is retired, new ones hold at once everywhere.
+// TestRotation uses two replicas on one store. Old tokens stay valid until their key is retired; new ones are valid
+// everywhere at once.
 func TestRotation(t *testing.T) {
 	b := newBench(t)
 	one, two := b.issuer(t, ""), b.issuer(t, "")
@@ -65,7 +66,7 @@ func decodeHeader(t *testing.T, token string) string {
 	return string(raw)
 }
 
-// TestReplicasMakeOneFirstKey: all that start at once sign with the same key.
+// TestReplicasMakeOneFirstKey: all replicas that start together sign with the same key.
 func TestReplicasMakeOneFirstKey(t *testing.T) {
 	b := newBench(t)
 	var wg sync.WaitGroup

@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// maxKeys bounds a ring: every one of them can make tokens that this server believes.
+	// maxKeys bounds a ring, because each key can sign tokens that this server accepts.
 	maxKeys = 32
-	// minRSABits is the least that RS256 keys must have.
+	// minRSABits is the minimum size of an RS256 key.
 	minRSABits = 2048
 	maxRSABits = 8192
 )
 
-// Key is what may be known about a key.
+// Key describes a key without its secret part.
 type Key struct {
 	ID string `json:"kid"`
 	// Algorithm is EdDSA or RS256.
 	Algorithm string    `json:"algorithm"`
 	Created   time.Time `json:"created"`
-	// Signing: new tokens are signed with this one.
+	// Signing reports whether this key signs new tokens.
 	Signing bool `json:"signing"`
-	// Imported: only its public half is here.
+	// Imported reports whether the server has only the public half.
 	Imported bool `json:"imported"`
 }
 
-// ringKey is a key as the secret holds it: one of Private (the seed of an Ed25519 key) and Public (PKIX) is there.
+// ringKey is a key as the secret stores it, with either Private (the seed of an Ed25519 key) or Public (PKIX).
 type ringKey struct {
 	ID      string    `json:"kid"`
 	Created time.Time `json:"created"`
@@ -49,12 +49,12 @@ type ringKey struct {
 	verify crypto.PublicKey
 }
 
-// ring is all keys, oldest first; the last with a private half signs.
+// ring holds all keys, oldest first. The last one with a private half signs.
 type ring struct {
 	Keys []*ringKey `json:"keys"`
 }
 
-// newKey makes an Ed25519 key, named by a digest of its public half.
+// newKey generates an Ed25519 key. Its id is a digest of its public half.
 func newKey(now time.Time) (*ringKey, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func newKey(now time.Time) (*ringKey, error) {
 	return k, k.ready()
 }
 
-// ready derives what is needed to verify. The algorithm follows from the key and from nothing else.
+// ready derives the method and the key for verification. The algorithm follows from the key alone.
 func (k *ringKey) ready() error {
 	if len(k.Private) > 0 {
 		if len(k.Private) != ed25519.SeedSize {
@@ -93,7 +93,7 @@ func (k *ringKey) ready() error {
 	return nil
 }
 
-// signing is the private half, for keys that have one.
+// signing returns the private half of a key that has one.
 func (k *ringKey) signing() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Private) }
 
 var keyID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -133,7 +133,7 @@ func (r *ring) find(kid string) *ringKey {
 	return nil
 }
 
-// signer is the key that signs new tokens, or nil.
+// signer returns the key that signs new tokens, or nil.
 func (r *ring) signer() *ringKey {
 	for _, k := range slices.Backward(r.Keys) {
 		if len(k.Private) > 0 {

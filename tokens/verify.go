@@ -8,13 +8,13 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// maxIDBytes bounds what is remembered for one token.
+// maxIDBytes bounds the size of a remembered id.
 const maxIDBytes = 128
 
-// Verify judges a token that somebody brought, as of now: its form, its key and signature, its audience and times, and
-// whether it was revoked. Claims are returned only with a nil error. Errors: ErrMalformed, ErrAlgorithm, ErrUnknownKey,
-// ErrSignature, ErrExpired, ErrNotYet, ErrAudience, ErrRevoked; and those of the keeper, when keys cannot be read. None
-// holds anything that the token says.
+// Verify checks a token as of now: its form, its key and signature, its audience and times, and whether it is revoked.
+// It returns claims only with a nil error. Errors: ErrMalformed, ErrAlgorithm, ErrUnknownKey, ErrSignature, ErrExpired,
+// ErrNotYet, ErrAudience, ErrRevoked; and those of the keeper if the keys cannot be read. No error contains any part of
+// the token.
 func (i *Issuer) Verify(token string, a Audience) (Claims, error) {
 	ctx := context.Background()
 	current, err := i.ring.get(ctx)
@@ -38,7 +38,7 @@ func (i *Issuer) Verify(token string, a Audience) (Claims, error) {
 	return p.claims(a), nil
 }
 
-// parse returns what a key of the ring has signed.
+// parse returns the payload of a token that a key of the ring signed.
 func parse(token string, keys *ring) (*payload, error) {
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes, more than %d", ErrMalformed, len(token), maxTokenBytes)
@@ -52,7 +52,7 @@ func parse(token string, keys *ring) (*payload, error) {
 	case errors.As(err, &refused):
 		return nil, refused.reason
 	case errors.Is(err, jwt.ErrTokenUnverifiable):
-		return nil, ErrAlgorithm // the library knows no such algorithm
+		return nil, ErrAlgorithm // the library does not know the algorithm
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return nil, ErrSignature
 	default:
@@ -60,16 +60,16 @@ func parse(token string, keys *ring) (*payload, error) {
 	}
 }
 
-// refusal is an error of verifier's on its way through the library.
+// refusal carries an error of verifier through the library.
 type refusal struct{ reason error }
 
 func (r *refusal) Error() string { return r.reason.Error() }
 
-// verifier chooses the key. The key says what the algorithm is; what the header says must agree and decides nothing, so that
-// a public key is never taken for a shared secret.
+// verifier selects the key. The key determines the algorithm. The header must agree with it but decides nothing, so a
+// public key is never treated as a shared secret.
 func (r *ring) verifier(t *jwt.Token) (any, error) {
 	if _, critical := t.Header["crit"]; critical {
-		return nil, &refusal{ErrMalformed} // RFC 7515, section 4.1.11: extensions that must be understood, and are not
+		return nil, &refusal{ErrMalformed} // RFC 7515, section 4.1.11: critical extensions must be understood; none is
 	}
 	kid, _ := t.Header["kid"].(string)
 	key := r.find(kid)

@@ -10,20 +10,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxTraces bounds how many traces a change carries; of more, the latest are kept.
+// maxTraces bounds the traces that a change carries. Beyond it, the latest are kept.
 const maxTraces = 8
 
-// Cause is where a change comes from, as it is told on the way from a write to the proxies. It is kept in memory with the
-// commit, while the changelog reaches back to it; it is never durable, and but for metrics, traces and when streams look nothing depends on it.
+// Cause records where a change comes from, on its way from a write to the proxies. It is kept in memory with the commit
+// for as long as the changelog reaches back to it, and is never durable. Only metrics, traces and the time at which
+// streams look for changes depend on it.
 type Cause struct {
-	// Written is when the oldest write in it was made, at its origin but by this process's clock. A store fills in the
-	// present; zero is not known.
+	// Written is the time of the oldest write in it, made at its origin but measured by this process's clock. A store
+	// sets the current time if it is zero; elsewhere zero means unknown.
 	Written time.Time
-	// Traces are the operations that the change is a step of. The slice is shared and must not be changed.
+	// Traces are the operations that the change belongs to. The slice is shared and must not be changed.
 	Traces []trace.SpanContext
 }
 
-// CauseOf is the cause of what ctx does now: the span under way, if there is one that is recorded.
+// CauseOf returns the cause of what ctx does now, with the current span if it is sampled.
 func CauseOf(ctx context.Context) Cause {
 	c := Cause{Written: time.Now()}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() && span.IsSampled() {
@@ -32,7 +33,7 @@ func CauseOf(ctx context.Context) Cause {
 	return c
 }
 
-// Join takes the other cause in: what happens next is because of both.
+// Join merges other into c: the next step has both causes. The older time and the latest traces are kept.
 func (c *Cause) Join(other *Cause) {
 	if c.Written.IsZero() || !other.Written.IsZero() && other.Written.Before(c.Written) {
 		c.Written = other.Written
@@ -44,7 +45,7 @@ func (c *Cause) Join(other *Cause) {
 	c.Traces = joined[max(len(joined)-maxTraces, 0):]
 }
 
-// Steps are spans of one step in each trace of a Cause. None is a good value, with which nothing happens.
+// Steps holds one span for each trace of a Cause. nil is valid and does nothing.
 type Steps []trace.Span
 
 // Start begins a step in each trace; tracer may be nil.
@@ -59,7 +60,7 @@ func (c *Cause) Start(tracer trace.Tracer, name string, attributes ...attribute.
 	return steps
 }
 
-// Contexts are what goes on from here.
+// Contexts returns the span contexts that later steps continue from.
 func (s Steps) Contexts() []trace.SpanContext {
 	if len(s) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (s Steps) Contexts() []trace.SpanContext {
 	return out
 }
 
-// End ends the step; a problem, unless it is empty, marks it as failed.
+// End ends the step. A problem that is not empty marks it as failed.
 func (s Steps) End(problem string, attributes ...attribute.KeyValue) {
 	for _, span := range s {
 		span.SetAttributes(attributes...)

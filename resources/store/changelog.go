@@ -9,30 +9,32 @@ import (
 const (
 	DefaultWindowCommits = 4_096
 	DefaultWindowChanges = 16_384
-	// DefaultWindowBytes bounds what only the window still refers to. In memory, where specs are decoded too, it is some three times that.
+	// DefaultWindowBytes bounds the data that only the window refers to. In memory, with decoded specs, it is about
+	// three times that.
 	DefaultWindowBytes = 16 << 20
 )
 
-// changelog is a window on the latest commits. Each value of it is immutable: publishing makes the next one, so a reader
-// needs no lock and a slow one holds up nobody. Successive values share the array behind commits; what a value sees of
-// it is never written again.
+// changelog is a window on the latest commits. Each value is immutable and publishing makes the next one, so a reader
+// needs no lock and a slow reader blocks no one. Successive values share the array behind commits. The part that a
+// value sees is never written again.
 type changelog struct {
-	// floor is the revision up to which the window reaches back: everything after it is in commits.
+	// floor is the revision that the window reaches back to: every later commit is in commits.
 	floor uint64
 	// commits are in ascending order of revision.
 	commits []*Commit
 	// changes counts the changes of all commits.
 	changes int
-	// bytes is the size of what the commits replaced or removed: the store itself does not refer to it any more.
+	// bytes is the size of the resources that the commits replaced or removed. The store itself no longer refers to
+	// them.
 	bytes int
-	// dead, deadChanges and deadBytes count what left the window and is still in the array in front of commits.
+	// dead, deadChanges and deadBytes count what left the window but is still in the array before commits.
 	dead, deadChanges, deadBytes int
 
 	maxCommits, maxChanges, maxBytes int
 }
 
-// append returns the window with commits added and with the oldest ones gone that no longer fit. A group of commits that
-// alone is too big leaves an empty window.
+// append returns the window with commits added and without the oldest commits that no longer fit. A group of commits
+// that is too big by itself leaves an empty window.
 func (l changelog) append(commits []*Commit) changelog {
 	for _, c := range commits {
 		l.commits = append(l.commits, c)
@@ -51,15 +53,15 @@ func (l changelog) append(commits []*Commit) changelog {
 		l.deadChanges += len(oldest.Changes)
 	}
 	if l.dead > l.maxCommits || l.deadChanges > l.maxChanges || l.deadBytes > l.maxBytes/4 {
-		// The array still refers to what left the window. Moving to a new one costs a pointer for each commit that is left, and keeps
-		// memory within twice the window.
+		// The array still refers to what left the window. Moving to a new one costs a pointer for each remaining commit
+		// and keeps memory within twice the window.
 		l.commits = slices.Clone(l.commits)
 		l.dead, l.deadChanges, l.deadBytes = 0, 0, 0
 	}
 	return l
 }
 
-// replaced is about how large in bytes is what a commit replaced or removed.
+// replaced returns the approximate size in bytes of the resources that a commit replaced or removed.
 func replaced(c *Commit) (bytes int) {
 	for i := range c.Changes {
 		if old := c.Changes[i].Old; old != nil {
@@ -69,7 +71,7 @@ func replaced(c *Commit) (bytes int) {
 	return bytes
 }
 
-// after returns the commits after revision since in a slice of its own, and whether the window reaches back to since.
+// after returns a copy of the commits after revision since, and reports whether the window reaches back to since.
 func (l *changelog) after(since uint64) ([]*Commit, bool) {
 	if since < l.floor {
 		return nil, false
@@ -78,6 +80,6 @@ func (l *changelog) after(since uint64) ([]*Commit, bool) {
 	if i == len(l.commits) {
 		return nil, true
 	}
-	// A copy: a reader that keeps the slice must not keep the array with what leaves the window.
+	// Return a copy: a reader that keeps the slice must not keep the array, which holds what leaves the window.
 	return slices.Clone(l.commits[i:]), true
 }

@@ -42,7 +42,7 @@ func TestChangelogIsBounded(t *testing.T) {
 			if log.dead > log.maxCommits || log.deadChanges > log.maxChanges {
 				t.Fatalf("the array still refers to %d commits with %d changes that left the window", log.dead, log.deadChanges)
 			}
-			// The next older commit would not have fitted.
+			// The next older commit would not have fit.
 			if floor := int(log.floor); floor > 0 && len(log.commits) < log.maxCommits && changes+written[floor-1] <= log.maxChanges && bytes+weighs[floor-1] <= log.maxBytes {
 				t.Fatalf("revision %d left a window of %d, %d early: it has %d commits with %d changes", floor, log.maxCommits, log.maxChanges, len(log.commits), changes)
 			}

@@ -1,4 +1,4 @@
-// Package store owns the contract of a resource store, the in-memory view that every store serves reads from, and the
-// changelog by revision. Where the bytes are kept is a subpackage's (bolt) or nobody's (Memory). A store knows resources
-// and revisions; what a resource means is not its business.
+// Package store defines the contract of a resource store, the in-memory view that every store serves reads from, and
+// the changelog by revision. Subpackages such as bolt keep the bytes; Memory keeps none. A store handles resources and
+// revisions. It does not interpret resources.
 package store

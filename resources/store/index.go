@@ -15,13 +15,14 @@ const (
 	indexLabel = "label"
 	byPrefix   = "_prefix"
 
-	// separator ends a part of an index key. It sorts before every other byte, so keys sort by their parts, and it is
-	// refused in what is stored, so no part runs into the next, and a key asked for that has one matches nothing.
+	// separator ends a part of an index key. It sorts before every other byte, so keys sort by their parts. The store
+	// refuses it in what it stores, so parts cannot run into each other, and a lookup of a key that contains it finds
+	// nothing.
 	separator = 0
 )
 
-// schema has two indexes. The one by key starts with type, mesh and namespace, so its prefixes serve lists by type, by
-// mesh and by namespace; the one by label starts with type, label and value, and goes on with the key.
+// schema has two indexes. The index by key starts with type, mesh and namespace, so its prefixes serve lists by type,
+// by mesh and by namespace. The index by label starts with type, label and value, followed by the key.
 func schema() *memdb.DBSchema {
 	return &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{
 		table: {
@@ -42,7 +43,7 @@ func (keyIndexer) FromObject(raw any) (bool, []byte, error) {
 	return true, appendKey(nil, raw.(*resources.Resource).Key), nil
 }
 
-// FromArgs takes one resources.Key.
+// FromArgs accepts one resources.Key.
 func (keyIndexer) FromArgs(args ...any) ([]byte, error) {
 	k, ok := args[0].(resources.Key)
 	if !ok || len(args) != 1 {
@@ -51,13 +52,13 @@ func (keyIndexer) FromArgs(args ...any) ([]byte, error) {
 	return appendKey(nil, k), nil
 }
 
-// PrefixFromArgs takes the prefix as it is.
+// PrefixFromArgs returns the prefix unchanged.
 func (keyIndexer) PrefixFromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
 
 // labelIndexer has one entry for each label of a resource; memdb appends the key to each.
 type labelIndexer struct{}
 
-// FromObject is called by memdb, which appends to what it gets: each entry must have bytes of its own.
+// FromObject is called by memdb, which appends to the entries: each must have its own bytes.
 func (labelIndexer) FromObject(raw any) (bool, [][]byte, error) {
 	r := raw.(*resources.Resource)
 	entries := make([][]byte, 0, len(r.Labels))
@@ -67,10 +68,10 @@ func (labelIndexer) FromObject(raw any) (bool, [][]byte, error) {
 	return len(entries) > 0, entries, nil
 }
 
-// FromArgs takes the index key as it is.
+// FromArgs returns the index key unchanged.
 func (labelIndexer) FromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
 
-// PrefixFromArgs takes the prefix as it is.
+// PrefixFromArgs returns the prefix unchanged.
 func (labelIndexer) PrefixFromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
 
 func prefixArg(args []any) ([]byte, error) {
@@ -105,7 +106,7 @@ func appendPart(b []byte, part string) []byte {
 	return append(append(b, part...), separator)
 }
 
-// lookup returns the index that answers q best, and the prefix of its keys to go through.
+// lookup returns the most selective index for q and the prefix of its keys to scan.
 func (q *Query) lookup() (index string, prefix []byte) {
 	index = indexID
 	if label, ok := firstKey(q.Labels); ok {
@@ -123,7 +124,7 @@ func (q *Query) lookup() (index string, prefix []byte) {
 	return index, prefix
 }
 
-// selects reports whether r is what q asks for.
+// selects reports whether q selects r.
 func (q *Query) selects(r *resources.Resource) bool {
 	if r.Type != q.Type || (q.Mesh != "" && r.Mesh != q.Mesh) || (q.Namespace != nil && r.Namespace != *q.Namespace) {
 		return false

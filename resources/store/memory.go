@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Memory is a Store without a disk: what it holds ends with the process. It is for live status and for tests.
+// Memory is a Store without a disk: its contents end with the process. It is for live status and for tests.
 type Memory struct {
 	*Replica
 	closed atomic.Bool
@@ -16,12 +16,12 @@ var _ Store = (*Memory)(nil)
 // NewMemory returns an empty store in memory with the default configuration.
 func NewMemory() *Memory { return NewMemoryWith(ReplicaConfig{}) }
 
-// NewMemoryWith is NewMemory with a window and a clock of the caller's choice.
+// NewMemoryWith returns an empty store in memory with the caller's window and clock.
 func NewMemoryWith(config ReplicaConfig) *Memory {
 	return &Memory{Replica: NewReplica(config)}
 }
 
-// Apply implements Store. It waits for writers before it, and never fails with ErrUnavailable.
+// Apply implements Store. It waits for earlier writers and never fails with ErrUnavailable.
 func (m *Memory) Apply(ctx context.Context, b Batch) (*Commit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (m *Memory) Apply(ctx context.Context, b Batch) (*Commit, error) {
 	return commit, nil
 }
 
-// Close implements Store: it waits for the write under way, and refuses those that come later.
+// Close implements Store: it waits for the write under way and refuses later ones.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	m.Begin().Abort()

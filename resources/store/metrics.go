@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are a durable store's numbers, the same for each kind.
+// Metrics are the metrics of a durable store, the same for each kind of store.
 type Metrics struct {
 	registerer prometheus.Registerer
 	registered []prometheus.Collector
@@ -17,7 +17,8 @@ type Metrics struct {
 	failures prometheus.Counter
 }
 
-// NewMetrics registers the numbers of the store that view is part of; nil registers nothing. Errors are the registerer's.
+// NewMetrics registers the metrics of the store that view belongs to. With a nil registerer it registers nothing.
+// Errors are the registerer's.
 func NewMetrics(registerer prometheus.Registerer, view *Replica) (*Metrics, error) {
 	m := &Metrics{
 		registerer: registerer,
@@ -49,14 +50,14 @@ func NewMetrics(registerer prometheus.Registerer, view *Replica) (*Metrics, erro
 	return m, nil
 }
 
-// Unregister takes them back.
+// Unregister removes the metrics from the registerer.
 func (m *Metrics) Unregister() {
 	for _, c := range m.registered {
 		m.registerer.Unregister(c)
 	}
 }
 
-// Applied notes how long a writer waited, and for what.
+// Applied records how long a writer waited, and with which result.
 func (m *Metrics) Applied(d time.Duration, err error) {
 	result := "ok"
 	switch {
@@ -68,13 +69,13 @@ func (m *Metrics) Applied(d time.Duration, err error) {
 	m.duration.WithLabelValues(result).Observe(d.Seconds())
 }
 
-// Group notes how many batches one write made durable.
+// Group records how many batches one write made durable.
 func (m *Metrics) Group(batches int) { m.batches.Observe(float64(batches)) }
 
-// Failed notes a write that failed.
+// Failed counts a failed write.
 func (m *Metrics) Failed() { m.failures.Inc() }
 
-// viewCollector reads the view's numbers when they are asked for.
+// viewCollector reads the view's figures at each scrape.
 type viewCollector struct{ view *Replica }
 
 func (viewCollector) descs() (revision, window, byType *prometheus.Desc) {

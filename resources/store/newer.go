@@ -2,8 +2,9 @@ package store
 
 import "fmt"
 
-// NewerFormat is the error, err, of something that a newer version of this program wrote: it has a format, and this program reads up
-// to another. program is the version that wrote it, empty when it does not say.
+// NewerFormat wraps err for data in a format newer than this program reads. what names the data, format is its format,
+// and reads is the newest format that this program reads. program is the version that wrote the data, or empty if
+// unknown.
 func NewerFormat(err error, what string, format, reads int, program string) error {
 	needed := "use the newer program"
 	if program != "" {

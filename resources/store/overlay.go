@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Overlay shows base as it would be with the resources put into it, without writing them. A resource stands for the one of
-// the same key in base. It costs a look at all puts of the type for each List, so it is for questions, not for serving.
+// Overlay returns base as it would be with puts, without writing them. A put replaces the resource of base with the
+// same key. Each List scans all puts, so Overlay is for occasional queries, not for serving.
 func Overlay(base Snapshot, puts []*resources.Resource) Snapshot {
 	o := &overlay{base: base, puts: make(map[resources.Key]*resources.Resource, len(puts))}
 	for _, r := range puts {
@@ -20,14 +20,14 @@ func Overlay(base Snapshot, puts []*resources.Resource) Snapshot {
 	return o
 }
 
-// overlay is never changed.
+// overlay is immutable.
 type overlay struct {
 	base   Snapshot
 	puts   map[resources.Key]*resources.Resource
 	sorted []*resources.Resource
 }
 
-// byKey is the order of List within a type.
+// byKey compares resources in the order of List within a type.
 func byKey(a, b *resources.Resource) int {
 	for _, parts := range [][2]string{{a.Mesh, b.Mesh}, {a.Namespace, b.Namespace}, {a.Name, b.Name}} {
 		if c := strings.Compare(parts[0], parts[1]); c != 0 {
@@ -37,7 +37,7 @@ func byKey(a, b *resources.Resource) int {
 	return 0
 }
 
-// Revision is that of base: nothing was written.
+// Revision returns that of base, because nothing was written.
 func (o *overlay) Revision() uint64 { return o.base.Revision() }
 
 func (o *overlay) Get(k resources.Key) *resources.Resource {
@@ -74,7 +74,7 @@ func (o *overlay) List(q Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// Without shows base as it would be without the resource under k, for questions as Overlay's.
+// Without returns base as it would be without the resource under k. Like Overlay, it is for occasional queries.
 func Without(base Snapshot, k resources.Key) Snapshot { return &without{Snapshot: base, gone: k} }
 
 type without struct {

@@ -8,38 +8,38 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Limits of a group, so that the first writer of one does not wait for ever more that join.
+// These limits of a group keep its first writer from waiting for an endless row of others that join.
 const (
 	maxGroupBatches = 512
 	maxGroupOps     = 8192
 )
 
-// Queue is where the writers of a durable store wait for its committer, which takes all that has queued up at once: a lone
-// writer does not wait for company; writers that come during a write make up the next group.
+// Queue holds the writers of a durable store until its committer takes all that are waiting as one group. A lone writer
+// does not wait for others. Writers that arrive during a write form the next group.
 type Queue struct {
 	waiting chan *Request
-	// stop tells the committer to end, stopped that it has.
+	// stop signals the committer to end; stopped is closed once it has ended.
 	stop, stopped chan struct{}
 	closing       sync.Once
 }
 
-// NewQueue returns a queue in which size batches may wait; more writers wait in Apply. Serve must be called once.
+// NewQueue returns a queue that holds up to size batches; further writers wait in Apply. Serve must be called once.
 func NewQueue(size int) *Queue {
 	return &Queue{waiting: make(chan *Request, size), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// Len is how many requests wait.
+// Len returns the number of waiting requests.
 func (q *Queue) Len() int { return len(q.waiting) }
 
-// Stopped is closed when Stop was called.
+// Stopped returns a channel that Stop closes.
 func (q *Queue) Stopped() <-chan struct{} { return q.stop }
 
 // Request is a batch on its way through the committer.
 type Request struct {
 	Batch Batch
-	// claimed: the first to claim it decides what becomes of the request.
+	// claimed is set by the first to claim the request, who decides its outcome.
 	claimed atomic.Bool
-	// done gets the one answer; it has room for it, so the committer never waits.
+	// done receives the one answer. It is buffered, so the committer never waits.
 	done chan answer
 }
 
@@ -51,11 +51,11 @@ type answer struct {
 // Answer ends the wait of the request's writer. The committer calls it once for each request.
 func (r *Request) Answer(c *Commit, err error) { r.done <- answer{c, err} }
 
-// claim reports whether the caller is the first: the committer, to apply the batch, or its writer, to give up.
+// claim reports whether the caller is the first to claim: the committer, to apply the batch, or its writer, to give up.
 func (r *Request) claim() bool { return r.claimed.CompareAndSwap(false, true) }
 
-// Apply queues a batch and waits for its answer. Waiting in the queue ends with ctx; a batch that was taken up is waited
-// for. Errors: ctx's, ErrClosed, the committer's.
+// Apply queues a batch and waits for its answer. The end of ctx ends the wait in the queue, but not the wait for a
+// batch that the committer has claimed. Errors: ctx's, ErrClosed, the committer's.
 func (q *Queue) Apply(ctx context.Context, b Batch) (*Commit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (q *Queue) await(ctx context.Context, r *Request) answer {
 			return answer{err: ctx.Err()}
 		}
 	case <-q.stopped:
-		// The committer has ended, perhaps before this request was in the queue.
+		// The committer has ended, perhaps before this request entered the queue.
 		if r.claim() {
 			return answer{err: ErrClosed}
 		}
@@ -94,7 +94,7 @@ func (q *Queue) await(ctx context.Context, r *Request) answer {
 	return <-r.done
 }
 
-// Serve is the committer: it calls commit, which answers each request of a group, until Stop.
+// Serve runs the committer: it calls commit for each group until Stop. commit must answer each request.
 func (q *Queue) Serve(commit func(group []*Request)) {
 	defer close(q.stopped)
 	for {
@@ -114,7 +114,7 @@ func (q *Queue) Serve(commit func(group []*Request)) {
 	}
 }
 
-// gather claims what is in the queue, without waiting.
+// gather claims the requests in the queue, up to the limits of a group, without waiting.
 func (q *Queue) gather(first *Request) []*Request {
 	var group []*Request
 	ops := 0
@@ -135,13 +135,13 @@ func (q *Queue) gather(first *Request) []*Request {
 	}
 }
 
-// Stop refuses further writers with ErrClosed and waits for the group that was taken up.
+// Stop refuses further writers with ErrClosed and waits for the group under way.
 func (q *Queue) Stop() {
 	q.closing.Do(func() { close(q.stop) })
 	<-q.stopped
 }
 
-// Answers are what became of the requests of a group, not yet told to their writers.
+// Answers holds the results of a group's requests until they are sent to their writers.
 type Answers struct {
 	group   []*Request
 	answers []answer
@@ -156,14 +156,14 @@ func (t *Transaction) ApplyAll(group []*Request) Answers {
 	return a
 }
 
-// Send tells the writers, once the transaction has been made durable.
+// Send delivers the results to the writers. Call it once the transaction is durable.
 func (a Answers) Send() {
 	for i, r := range a.group {
 		r.done <- a.answers[i]
 	}
 }
 
-// Net is what a group of commits makes of each key, nil for a deletion.
+// Net returns the final resource of each key that a group of commits changes, nil for a deletion.
 func Net(commits []*Commit) map[resources.Key]*resources.Resource {
 	changes := map[resources.Key]*resources.Resource{}
 	for _, c := range commits {

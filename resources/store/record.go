@@ -13,7 +13,7 @@ import (
 )
 
 // record is a resource without its key, as durable stores keep it. A value is the checksum of key and JSON (CRC-32C, 4
-// bytes, big endian), then the JSON.
+// bytes, big endian), followed by the JSON.
 type record struct {
 	Revision uint64            `json:"revision"`
 	Created  time.Time         `json:"created"`
@@ -24,7 +24,7 @@ type record struct {
 	Version  string            `json:"version,omitempty"`
 }
 
-// ChecksumSize is how many bytes of a value come before its JSON.
+// ChecksumSize is the number of bytes before the JSON of a value.
 const ChecksumSize = 4
 
 const (
@@ -32,7 +32,8 @@ const (
 	keySeparator = string(rune(separator))
 )
 
-// EncodeKey is the key under which a durable store keeps a resource: type, mesh, namespace and name with a NUL between.
+// EncodeKey returns the key under which a durable store keeps a resource: type, mesh, namespace and name, separated by
+// NUL.
 func EncodeKey(k resources.Key) []byte {
 	return []byte(strings.Join([]string{string(k.Type), k.Mesh, k.Namespace, k.Name}, keySeparator))
 }
@@ -46,7 +47,7 @@ func DecodeKey(b []byte) (resources.Key, error) {
 	return resources.Key{Type: resources.Type(parts[0]), Mesh: parts[1], Namespace: parts[2], Name: parts[3]}, nil
 }
 
-// EncodeValue is what a durable store keeps of r under key, which is r's.
+// EncodeValue returns the value that a durable store keeps for r. key must be the encoded key of r.
 func EncodeValue(key []byte, r *resources.Resource) ([]byte, error) {
 	var out bytes.Buffer
 	out.Write(make([]byte, ChecksumSize))
@@ -65,7 +66,8 @@ func EncodeValue(key []byte, r *resources.Resource) ([]byte, error) {
 	return value, nil
 }
 
-// DecodeEntry reads one entry of a durable store and keeps none of the bytes. Errors: ErrChecksum, or what does not decode.
+// DecodeEntry decodes one entry of a durable store and keeps no reference to its bytes. It returns ErrChecksum or a
+// decoding error.
 func DecodeEntry(key, value []byte) (*resources.Resource, error) {
 	k, err := DecodeKey(key)
 	if err != nil {
@@ -91,7 +93,7 @@ func DecodeEntry(key, value []byte) (*resources.Resource, error) {
 	}, nil
 }
 
-// Checksum is the CRC-32C of a key and the JSON of its value.
+// Checksum returns the CRC-32C of a key and the JSON of its value.
 func Checksum(key, body []byte) uint32 {
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, body)

@@ -11,12 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ReplicaConfig configures a Replica. The zero value is good.
+// ReplicaConfig configures a Replica. The zero value is valid.
 type ReplicaConfig struct {
-	// WindowCommits and WindowChanges bound the changelog: it holds the latest commits, as many as keep within both.
-	// Defaults: DefaultWindowCommits, DefaultWindowChanges. Memory used is up to twice that.
+	// WindowCommits and WindowChanges bound the changelog: it holds as many of the latest commits as fit within both.
+	// Defaults: DefaultWindowCommits, DefaultWindowChanges. It uses memory for up to twice that.
 	WindowCommits, WindowChanges int
-	// WindowBytes bounds it by the size of what its commits replaced or removed. Default: DefaultWindowBytes.
+	// WindowBytes bounds the changelog by the size of what its commits replaced or removed. Default:
+	// DefaultWindowBytes.
 	WindowBytes int
 	// Now is the clock for creation and modification times, time.Now by default.
 	Now func() time.Time
@@ -27,18 +28,18 @@ type ReplicaConfig struct {
 type Replica struct {
 	db  *memdb.MemDB
 	now func() time.Time
-	// current is replaced as a whole by each commit, so whatever one reader sees belongs together.
+	// current is replaced as a whole by each commit, so a reader always sees a consistent state.
 	current atomic.Pointer[state]
-	// counts has every type of the registry and does not change; its values do.
+	// counts has every type of the registry. The map never changes; its values do.
 	counts map[resources.Type]*atomic.Int64
 
-	// writer is held by the transaction under way. It guards assigned and the order of publications.
+	// writer is held by the current transaction. It guards assigned and the order of publications.
 	writer sync.Mutex
-	// assigned is the highest revision that was ever given to a batch.
+	// assigned is the highest revision ever assigned to a batch.
 	assigned uint64
 }
 
-// state is all that readers see, at one revision. It is immutable.
+// state is everything that readers see, at one revision. It is immutable.
 type state struct {
 	snapshot
 	log  changelog
@@ -64,8 +65,8 @@ func NewReplica(config ReplicaConfig) *Replica {
 		panic(fmt.Sprintf("schema of the view: %v", err)) // The schema is fixed: this is a programming error.
 	}
 	r := &Replica{
-		// memdb keeps track of changed nodes for its own watches, except in a snapshot of a database, which can be written to
-		// all the same. Readers here follow the changelog, so that work is saved.
+		// memdb tracks changed nodes for its own watches, except in a snapshot of a database, which can still be
+		// written to. Readers here follow the changelog, so a snapshot saves that work.
 		db:     db.Snapshot(),
 		now:    config.Now,
 		counts: map[resources.Type]*atomic.Int64{},
@@ -78,9 +79,9 @@ func NewReplica(config ReplicaConfig) *Replica {
 	return r
 }
 
-// Load fills an empty view with what a store kept: read calls put for each resource and returns the revision that the
-// store had. Resources are taken as they are and must not be changed by the caller afterwards; put is not for concurrent
-// use. When read fails nothing is loaded and Load returns its error. The changelog starts at the revision.
+// Load fills an empty view with the contents of a store: read calls put for each resource and returns the revision of
+// the store. Resources are stored without a copy, so the caller must not change them afterwards. put is not safe for
+// concurrent use. If read fails, Load loads nothing and returns its error. The changelog starts at the revision.
 func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision uint64, err error)) error {
 	r.writer.Lock()
 	defer r.writer.Unlock()
@@ -105,7 +106,7 @@ func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision 
 	return nil
 }
 
-// publish shows readers the committed state of the database.
+// publish makes the committed state of the database visible to readers.
 func (r *Replica) publish(revision uint64, log changelog) {
 	previous := r.current.Swap(&state{
 		snapshot: snapshot{revision: revision, txn: r.db.Txn(false)},
@@ -117,7 +118,7 @@ func (r *Replica) publish(revision uint64, log changelog) {
 	}
 }
 
-// count keeps the numbers of resources by type.
+// count updates the number of resources by type.
 func (r *Replica) count(changes []Change) {
 	for _, c := range changes {
 		switch {

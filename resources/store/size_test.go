@@ -10,13 +10,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestLargerThanTheLimit: nothing comes to be over MaxResourceBytes, and what is from before can be written as long as it does not grow.
+// TestLargerThanTheLimit: no new resource exceeds MaxResourceBytes. An older one that does may be written if it does
+// not grow.
 func TestLargerThanTheLimit(t *testing.T) {
 	const over = store.MaxResourceBytes + 1000
 	key := storetest.Key("a")
 	for _, row := range []struct {
 		name          string
-		was, becomes  int // bytes of its label; 0: it is not there
+		was, becomes  int // bytes of its label; 0: absent
 		synced, taken bool
 	}{
 		{"new", 0, over, false, false},

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// snapshot is a read-only memdb transaction at a revision. Reading one from many goroutines is safe: memdb only takes
-// iterators over an immutable tree.
+// snapshot is a read-only memdb transaction at a revision. It is safe for concurrent use: memdb only creates iterators
+// over an immutable tree.
 type snapshot struct {
 	revision uint64
 	txn      *memdb.Txn
@@ -35,7 +35,7 @@ func (s *snapshot) List(q Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// get returns nil when there is no such resource.
+// get returns the resource, or nil if there is none.
 func get(txn *memdb.Txn, k resources.Key) *resources.Resource {
 	raw, err := txn.First(table, indexID, k)
 	if err != nil {
@@ -45,8 +45,8 @@ func get(txn *memdb.Txn, k resources.Key) *resources.Resource {
 	return r
 }
 
-// All yields everything that a snapshot holds, secrets included, by type in order of dependency. It is for those who copy
-// or compare whole stores.
+// All yields everything in a snapshot, including secrets, by type in order of dependency. It is for code that copies or
+// compares whole stores.
 func All(s Snapshot) iter.Seq[*resources.Resource] {
 	return func(yield func(*resources.Resource) bool) {
 		for _, d := range resources.Stored() {

@@ -2,16 +2,16 @@ package store
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// Stats are numbers about a view, for metrics.
+// Stats are figures about a view, for metrics.
 type Stats struct {
 	Revision uint64
-	// WindowCommits and WindowChanges are what the changelog holds.
+	// WindowCommits and WindowChanges count the contents of the changelog.
 	WindowCommits, WindowChanges int
-	// ByType has a row for every type of the registry.
+	// ByType has an entry for every type of the registry.
 	ByType map[resources.Type]int64
 }
 
-// Stats returns numbers about the view. While a write is under way they may differ by it from each other.
+// Stats returns figures about the view. During a write they may be inconsistent by that write.
 func (r *Replica) Stats() Stats {
 	s := r.current.Load()
 	stats := Stats{

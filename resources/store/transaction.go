@@ -13,11 +13,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// MaxKeySize is how many bytes type, mesh, namespace and name of a resource may have together.
+// MaxKeySize is the maximum total size of type, mesh, namespace and name of a resource, in bytes.
 const MaxKeySize = 2048
 
-// Transaction is a set of batches that become visible together, or not at all. It is for one goroutine, and holds the
-// write lock of its Replica until Commit or Abort.
+// Transaction is a set of batches that become visible together or not at all. It is for use by one goroutine and holds
+// the write lock of its Replica until Commit or Abort.
 type Transaction struct {
 	replica  *Replica
 	txn      *memdb.Txn
@@ -26,15 +26,15 @@ type Transaction struct {
 	ended    bool
 }
 
-// Begin starts a transaction, after the one under way has ended.
+// Begin starts a transaction once the current one has ended.
 func (r *Replica) Begin() *Transaction {
 	r.writer.Lock()
 	return &Transaction{replica: r, txn: r.db.Txn(true), revision: r.current.Load().revision}
 }
 
-// Apply evaluates a batch on the state that the batches before it leave, and adds its effect to the transaction. Errors
-// are as Store.Apply says; after one the transaction is as if the batch had not been there. The result is not final
-// until Commit: what became of any batch, a refused one too, may depend on others of the transaction.
+// Apply evaluates a batch on the state that the previous batches leave and adds its effect to the transaction. Errors
+// are those of Store.Apply. After an error the transaction is as if the batch had never been applied. The result is
+// final only after Commit: the outcome of any batch, even a refused one, may depend on others in the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	now := t.replica.now()
 	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.replica.assigned + 1, synced: b.Synced}
@@ -54,12 +54,12 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	}
 	for _, c := range changes {
 		if err := t.write(c); err != nil {
-			// The indexers fail on nothing that the plan let through.
+			// The plan passes only changes that the indexers accept.
 			panic(fmt.Sprintf("%s: %v", c.Key(), err))
 		}
 	}
 	t.revision = p.revision
-	// Never given out again, not even when the transaction is aborted: a revision stands for one content.
+	// Never assigned again, even if the transaction is aborted: a revision identifies one content.
 	t.replica.assigned = p.revision
 	commit := &Commit{Revision: p.revision, Changes: changes, Cause: b.Cause}
 	if commit.Cause.Written.IsZero() {
@@ -76,7 +76,7 @@ func (t *Transaction) write(c Change) error {
 	return t.txn.Insert(table, c.New)
 }
 
-// All yields every resource, as the transaction has it. It must not be written to meanwhile.
+// All yields every resource as the transaction sees it. The transaction must not be written to during the iteration.
 func (t *Transaction) All() iter.Seq[*resources.Resource] {
 	return func(yield func(*resources.Resource) bool) {
 		it, err := t.txn.Get(table, indexID)
@@ -91,10 +91,10 @@ func (t *Transaction) All() iter.Seq[*resources.Resource] {
 	}
 }
 
-// Commits are the batches that changed something, oldest first. The slice is valid until the next Apply.
+// Commits returns the commits that changed something, oldest first. The slice is valid until the next Apply.
 func (t *Transaction) Commits() []*Commit { return t.commits }
 
-// Commit shows all batches to readers and wakes the watchers. It cannot fail.
+// Commit makes all batches visible to readers and wakes the watchers. It cannot fail.
 func (t *Transaction) Commit() {
 	if t.ended {
 		return
@@ -111,7 +111,7 @@ func (t *Transaction) Commit() {
 	t.Abort()
 }
 
-// Abort drops all batches. The revisions that they got are not given out again. It does nothing after Commit.
+// Abort drops all batches. Their revisions are not assigned again. After Commit it does nothing.
 func (t *Transaction) Abort() {
 	if t.ended {
 		return
@@ -121,13 +121,13 @@ func (t *Transaction) Abort() {
 	t.replica.writer.Unlock()
 }
 
-// plan works out what a batch does without doing it, so that a refused batch leaves no trace.
+// plan computes the effect of a batch without applying it, so that a refused batch leaves no trace.
 type plan struct {
 	txn      *memdb.Txn
 	now      time.Time
 	revision uint64
 	synced   bool // Batch.Synced
-	// staged is what the batch makes of its keys; order lists them by first use.
+	// staged holds the change that the batch makes to each key; order lists the keys by first use.
 	staged map[resources.Key]Change
 	order  []resources.Key
 }
@@ -159,7 +159,7 @@ func (p *plan) add(op *Op) error {
 	put := op.Put.Clone()
 	put.Revision = p.revision
 	if old != nil && put.Version == old.Version {
-		put.Version = "" // a version stands for one content, and this is another
+		put.Version = "" // a version identifies one content, and this content differs
 	}
 	put.ModificationTime = p.now
 	switch {
@@ -171,7 +171,7 @@ func (p *plan) add(op *Op) error {
 		put.CreationTime = p.now
 	}
 	if put.ModificationTime.Before(put.CreationTime) {
-		put.ModificationTime = put.CreationTime // a clock was set back, or is behind the one where it was made
+		put.ModificationTime = put.CreationTime // a clock was set back, or is behind the one of the origin
 	}
 	p.stage(key, old, put)
 	return nil
@@ -192,7 +192,7 @@ func (p *plan) delete(op *Op) error {
 	return nil
 }
 
-// get returns what the batch has made of the key so far.
+// get returns the resource under the key with the batch's changes so far.
 func (p *plan) get(k resources.Key) *resources.Resource {
 	if c, ok := p.staged[k]; ok {
 		return c.New
@@ -200,7 +200,7 @@ func (p *plan) get(k resources.Key) *resources.Resource {
 	return get(p.txn, k)
 }
 
-// stage notes what the batch makes of the key; old is what get returned.
+// stage records the change that the batch makes to the key. old is the result of get.
 func (p *plan) stage(k resources.Key, old, r *resources.Resource) {
 	if p.staged == nil {
 		p.staged = map[resources.Key]Change{}
@@ -213,7 +213,7 @@ func (p *plan) stage(k resources.Key, old, r *resources.Resource) {
 	p.staged[k] = Change{Old: old, New: r}
 }
 
-// changes is the net effect: one change a key, none where it ends as it was.
+// changes returns the net effect: at most one change for each key, none if its content is the same in the end.
 func (p *plan) changes() []Change {
 	changes := make([]Change, 0, len(p.order))
 	for _, k := range p.order {
@@ -226,7 +226,7 @@ func (p *plan) changes() []Change {
 	return changes
 }
 
-// storable refuses what a store could not give back as it was. Whether a resource makes sense is not its question.
+// storable refuses a resource that a store could not return unchanged. It does not validate its meaning.
 func storable(r *resources.Resource) error {
 	refuse := func(problem string) error { return fmt.Errorf("%s: %s: %w", r.Key, problem, ErrInvalid) }
 	if _, ok := resources.LookupStored(r.Type); !ok {
@@ -261,9 +261,9 @@ func storable(r *resources.Resource) error {
 
 func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, separator) < 0 }
 
-// Adopt adds a commit that another server made durable, as it is: New of each change is what its key has now, kept as
-// given, and for nil Old has the key; what was there before is found out here. revision is higher than the view's.
-// Revisions up to it are not given out again. A transaction adopts or applies, not both.
+// Adopt adds a commit that another server made durable. New of each change is the current resource of its key and is
+// stored unchanged; if it is nil, Old carries the key. Adopt looks up the previous resource itself. revision must be
+// higher than the view's. Revisions up to it are not assigned again. A transaction either adopts or applies, not both.
 func (t *Transaction) Adopt(revision uint64, changes []Change) {
 	commit := &Commit{Revision: revision}
 	for _, c := range changes {
@@ -277,7 +277,7 @@ func (t *Transaction) Adopt(revision uint64, changes []Change) {
 		commit.Changes = append(commit.Changes, c)
 	}
 	t.replica.assigned = max(t.replica.assigned, revision)
-	// Without changes it still counts: who waits for the revision has all there is.
+	// A revision without changes still counts: a caller that waits for it now has everything up to it.
 	if revision > t.revision {
 		t.revision = revision
 		t.commits = append(t.commits, commit)

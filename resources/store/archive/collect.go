@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Collect reads the files in folders of a data folder; folders that are not there have none. Names that begin with a dot
-// are unfinished files, and left out.
+// Collect reads the files in folders of a data folder. Missing folders count as empty. Names that begin with a dot are
+// unfinished files and are left out.
 func Collect(dataDir string, folders ...string) ([]File, error) {
 	var files []File
 	for _, folder := range folders {
@@ -50,9 +50,9 @@ func collect(dataDir, path string) (File, error) {
 	return File{Path: filepath.ToSlash(below), Mode: uint32(info.Mode().Perm()), Data: data}, err
 }
 
-// Restore writes the backup's files below the data folder. One that is there already with other content is an error that
-// wraps fs.ErrExist, unless overwrite is set; all of them are looked at before any is written, by write, which makes a file
-// durable.
+// Restore writes the backup's files below the data folder. It calls write, which must make a file durable. If a file
+// exists with other content, Restore returns an error that wraps fs.ErrExist, unless overwrite is set. It checks all
+// files before it writes any.
 func (b *Backup) Restore(dataDir string, overwrite bool, write func(path string, data []byte, mode fs.FileMode) error) error {
 	for _, f := range b.Files {
 		there, err := os.ReadFile(filepath.Join(dataDir, filepath.FromSlash(f.Path))) //nolint:gosec // checked to be below the data folder

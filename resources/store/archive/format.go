@@ -8,29 +8,29 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// formatVersion is what this code writes, and the newest that it reads.
+// formatVersion is the format that this code writes, and the newest that it reads.
 const formatVersion = 1
 
-// Limits of what is read.
+// These limits apply to reading.
 const (
 	maxLine = 64 << 20
 	maxFile = 1 << 20
 )
 
-// Header says what a backup is of.
+// Header describes the source of a backup.
 type Header struct {
 	// Format is the version of the layout.
 	Format int `json:"causewayBackup"`
-	// Server is "global" or "zone", Zone the zone's name, Version the program's.
+	// Server is "global" or "zone", Zone the name of the zone, Version that of the program.
 	Server  string `json:"server"`
 	Zone    string `json:"zone,omitempty"`
 	Version string `json:"version"`
-	// Created is when the backup was made; Revision what the store had then.
+	// Created is the time of the backup, Revision that of the store then.
 	Created  time.Time `json:"created"`
 	Revision uint64    `json:"revision"`
 }
 
-// File is a file of the data folder, by its path below it, with slashes.
+// File is a file of the data folder. Path is relative to it, with slashes.
 type File struct {
 	Path string `json:"path"`
 	Mode uint32 `json:"mode"`

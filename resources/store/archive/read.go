@@ -24,7 +24,7 @@ type Backup struct {
 	Files     []File
 }
 
-// Read reads a whole backup and checks it. Errors: ErrDamaged with what is wrong, ErrFormat.
+// Read reads and verifies a whole backup. Errors: ErrDamaged with the damage, ErrFormat.
 func Read(r io.Reader) (*Backup, error) {
 	plain, err := gzip.NewReader(r)
 	if err != nil {
@@ -73,12 +73,13 @@ func orTruncated(err error) error {
 	return err
 }
 
-// formats returns what takes up a line of each format there was, the first that of format 1: older backups are read, and not changed.
+// formats returns the parser for the lines of each format, the first for format 1. Older backups can be read and are
+// not changed.
 func formats() []func(b *Backup, text []byte) (*trailer, error) {
 	return []func(*Backup, []byte) (*trailer, error){(*Backup).take}
 }
 
-// take takes up a line, and returns the trailer when it is that.
+// take parses a line into the backup, and returns the trailer if the line is the trailer.
 func (b *Backup) take(text []byte) (*trailer, error) {
 	var l line
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -104,7 +105,7 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 	return l.Trailer, nil
 }
 
-// check refuses files that would be restored elsewhere than below the data folder.
+// check refuses a file that would be restored outside the data folder.
 func (f *File) check() error {
 	if f.Path == "" || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." || strings.HasPrefix(f.Path, "../") || strings.ContainsAny(f.Path, "\\\x00") {
 		return fmt.Errorf("file %q: want a path below the data folder", f.Path)

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Write writes a backup of a snapshot and of files. h's Format and Revision are filled in. Errors: ErrClear, w's.
+// Write writes a backup of a snapshot and of files. It sets h's Format and Revision. Errors: ErrClear, w's.
 func Write(w io.Writer, h Header, s store.Snapshot, files []File) error {
 	h.Format, h.Revision = formatVersion, s.Revision()
 	compressed := gzip.NewWriter(w)
@@ -30,7 +30,7 @@ func Write(w io.Writer, h Header, s store.Snapshot, files []File) error {
 		end.Resources++
 	}
 	for i := range files {
-		// PEM that says so is a key that was not sealed.
+		// A PEM block with this label is a key that is not sealed.
 		if bytes.Contains(files[i].Data, []byte("PRIVATE KEY-----")) {
 			return fmt.Errorf("%s: %w", files[i].Path, ErrClear)
 		}

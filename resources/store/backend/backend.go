@@ -1,5 +1,5 @@
-// Package backend opens the store that a server was told to use: a file of its own, or a place in an etcd cluster that it
-// shares with other servers. It must not know what is stored.
+// Package backend opens the store that a server is configured to use: its own file, or a prefix in an etcd cluster that
+// it shares with other servers. It must not depend on the contents of the store.
 package backend
 
 import (
@@ -20,44 +20,46 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
 
-// Kinds of stores.
+// These are the kinds of stores.
 const (
 	Bolt = "bolt"
 	Etcd = "etcd"
 )
 
-// File is the name of a bolt store in a server's data folder.
+// File is the file name of a bolt store in a server's data folder.
 const File = "causeway.db"
 
-// PasswordEnv has the password for etcd: a flag would show in the list of processes.
+// PasswordEnv is the variable with the password for etcd. There is no flag, because the list of processes would show
+// it.
 const PasswordEnv = "CAUSEWAY_ETCD_PASSWORD" //nolint:gosec // the name of a variable
 
-// Config says which store.
+// Config selects and configures a store.
 type Config struct {
 	// Kind is Bolt, the default, or Etcd.
 	Kind string
 	// Path is the file of a bolt store.
 	Path string
 	// Endpoints, Prefix, CAFile, CertFile, KeyFile, Username and Password are for etcd. Endpoints are client URLs, all
-	// http:// or all https://; CAFile verifies the members, the system's CAs without it; CertFile and KeyFile are this
-	// server's own.
+	// http:// or all https://. CAFile verifies the members; without it the system's CAs do. CertFile and KeyFile are
+	// this server's own.
 	Endpoints                 []string
 	Prefix                    string
 	CAFile, CertFile, KeyFile string
 	Username, Password        string
-	// StartTimeout is how long Insist tries while etcd does not answer. Zero tries once.
+	// StartTimeout is how long Insist retries while etcd does not answer. Zero means one attempt.
 	StartTimeout time.Duration
-	// Held, when set, is asked before each write, and by Healthy; its error refuses the write. It must be quick.
+	// Held, if set, is called before each write and by Healthy. Its error refuses the write. It must be quick.
 	Held func() error
-	// Owner says whose store it is, for who opens it later, and for the backup that is kept in the folder of Path before what is in etcd is
-	// brought to a newer format. Without a Server an older format in etcd is refused, and nothing is noted.
+	// Owner describes the owner of the store, for later programs that open it and for the backup in the folder of Path
+	// that is made before the contents of etcd are migrated to a newer format. Without a Server, an older format in
+	// etcd is refused and nothing is recorded.
 	Owner archive.Header
-	// Registerer takes the store's metrics; nil means none. Log is slog.Default() by default.
+	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
 
-// Validate returns an error that names the flag which is wrong.
+// Validate returns an error that names the wrong flag.
 func (c *Config) Validate() error {
 	switch c.Kind {
 	case "", Bolt:
@@ -93,7 +95,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Store is an opened store.
+// Store is an open store.
 type Store struct {
 	store.Store
 	healthy func() error
@@ -101,7 +103,7 @@ type Store struct {
 	shared  *etcd.Store
 }
 
-// Apply implements store.Store. What Config.Held says refuses a batch with store.ErrUnavailable.
+// Apply implements store.Store. An error of Config.Held refuses a batch with store.ErrUnavailable.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
 	if err := s.inPlace(); err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func (s *Store) inPlace() error {
 	return nil
 }
 
-// Board is where servers that share the store tell each other what is not in it; nil for a store of one server.
+// Board returns the board on which servers with the same store share what is not in it; nil for a store of one server.
 func (s *Store) Board() *etcd.Board {
 	if s.shared == nil {
 		return nil
@@ -127,7 +129,7 @@ func (s *Store) Board() *etcd.Board {
 	return s.shared.Board(0)
 }
 
-// Healthy returns nil while the store can be written to, as far as is known; it returns at once.
+// Healthy returns nil while the store can be written to, as far as is known. It returns at once.
 func (s *Store) Healthy() error {
 	if err := s.inPlace(); err != nil {
 		return err
@@ -172,7 +174,7 @@ func (c *Config) logger() *slog.Logger {
 	return c.Log
 }
 
-// tls is nil for endpoints in the clear.
+// tls returns nil for endpoints without TLS.
 func (c *Config) tls() (*tls.Config, error) {
 	if !strings.HasPrefix(c.Endpoints[0], "https://") {
 		return nil, nil

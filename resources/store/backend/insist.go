@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// DefaultStartTimeout is how long servers insist, unless the configuration says otherwise.
+// DefaultStartTimeout is the default of how long servers retry their start.
 const DefaultStartTimeout = time.Minute
 
 // shortestPause and longestPause bound the wait before a start is tried again.
@@ -20,9 +20,10 @@ const (
 	longestPause  = 2 * time.Second
 )
 
-// Insist does what a server starts with, start, which opens the store with Open, until it succeeds, fails for another reason than
-// that etcd does not answer, or StartTimeout is over: a start is not worth giving up for an election, or a member that is a moment
-// late. start leaves nothing open when it fails. tell hears why it is tried again, each time. The error is that of the last try.
+// Insist runs start, which opens the store with Open, until it succeeds, fails for another reason than that etcd does
+// not answer, or StartTimeout is over. An election, or a member that is slightly late, does not fail a start. start
+// must leave nothing open if it fails. Insist calls tell with the reason before each retry. It returns the error of the
+// last attempt.
 func (c *Config) Insist(ctx context.Context, tell func(why error), start func() error) error {
 	if c.Kind != Etcd {
 		return start()

@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 )
 
-// keep writes a backup of what is in etcd, in an older format, into the server's data folder: etcd-format-N-TIME.backup, which is whole
-// when it appears. Errors are the operating system's.
+// keep writes a backup of the contents of etcd, in an older format, to the server's data folder:
+// etcd-format-N-TIME.backup. The file is complete when it appears. Errors are the operating system's.
 func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (err error) {
 	view := store.NewMemory()
 	err = view.Load(func(put func(*resources.Resource) error) (uint64, error) {

@@ -13,12 +13,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
 
-// ErrNotEmpty: there is a store already, and it was not said that it may be replaced.
+// ErrNotEmpty reports that a store exists and the caller did not allow to replace it.
 var ErrNotEmpty = errors.New("there is a store already")
 
-// Replace makes a store hold rs and nothing else, at a revision. No server may have it open. Where there is one already it
-// returns ErrNotEmpty unless overwrite is set; then a file is moved aside, to the path that is returned, and what was in
-// etcd is gone. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating system's.
+// Replace makes a store hold exactly rs, at a revision. No server may have a file open. If a store exists, Replace
+// returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the path that it returns, and deletes
+// the contents of etcd. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating
+// system's.
 func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string, err error) {
 	if err := c.Validate(); err != nil {
 		return "", err
@@ -34,7 +35,7 @@ func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Res
 	if n := count(opened); n > 0 && !overwrite {
 		return "", fmt.Errorf("%s in etcd has %d resources: %w", c.Prefix, n, ErrNotEmpty)
 	}
-	// Revisions only go up: servers that follow would not see it otherwise.
+	// Revisions only grow: otherwise servers that follow would not see the change.
 	return "", opened.Store.(*etcd.Store).Replace(ctx, max(revision, opened.Snapshot().Revision()+1), rs)
 }
 
@@ -55,7 +56,7 @@ func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources
 	case !overwrite:
 		return "", fmt.Errorf("%s: %w", c.Path, ErrNotEmpty)
 	}
-	// One that is damaged may be replaced too, but none that a server has open.
+	// A damaged file may be replaced too, but not a file that a server has open.
 	if s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Log: c.Log}); errors.Is(err, bolt.ErrInUse) {
 		return "", err
 	} else if err == nil {
@@ -64,7 +65,8 @@ func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources
 		}
 	}
 	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405")
-	// A second name, and then the new file under the first: at no moment is there no store, which a server would begin anew.
+	// Link the old file under a second name, then put the new one under the first: there is always a store, so a server
+	// never creates an empty one.
 	if err := os.Link(c.Path, aside); err != nil {
 		return "", err
 	}

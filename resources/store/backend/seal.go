@@ -10,19 +10,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 
-// Sealer seals the secrets in specs. It is implemented by secrets.Fields.
+// Sealer seals the secrets in specs. secrets.Fields implements it.
 type Sealer interface {
-	// Over returns s with all that is put into it sealed.
+	// Over returns s with a seal on the secrets of all puts.
 	Over(s store.Store) store.Store
-	// Seal returns r with its secrets sealed, and r itself where there is none in the clear. old is what is there now, or nil.
+	// Seal returns r with its secrets sealed, or r itself if none is in the clear. old is the stored resource, or nil.
 	Seal(r, old *resources.Resource) (*resources.Resource, error)
-	// SealStored seals what is in the clear in s, and says how many resources that concerned.
+	// SealStored seals the secrets in s that are in the clear, and returns the number of resources that it changed.
 	SealStored(ctx context.Context, s store.Store) (int, error)
 }
 
-// OpenSealed is Open of a store in which secrets of specs are sealed by f. What an older version left in the clear is sealed first: a file is
-// replaced by a sealed copy in one step, for what is overwritten in it stays in its free pages, and a process that is killed meanwhile
-// leaves either the one or the other. Errors: those of Open and of f.
+// OpenSealed is like Open, for a store in which f seals the secrets of specs. It first seals what an older version left
+// in the clear. It replaces a file by a sealed copy in one step, because overwritten data stays in the free pages of a
+// file. If the process is killed, either the old or the new file is there. Errors: those of Open and of f.
 func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 	s, err := Open(ctx, c)
 	if err != nil {
@@ -47,7 +47,8 @@ func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 	return s, nil
 }
 
-// sealFile returns s, or what was opened in its stead when the file was replaced. n is how many resources were sealed.
+// sealFile returns s, or the store of the new file if it replaced the file. n is the number of resources that it
+// sealed.
 func sealFile(ctx context.Context, c Config, s *Store, f Sealer) (opened *Store, n int, err error) {
 	snapshot := s.Snapshot()
 	revision := snapshot.Revision() + 1

@@ -7,11 +7,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// commit applies a group: in memory where no reader sees it, then on disk, then for all to see.
+// commit applies a group: first in memory, hidden from readers, then on disk, then visibly.
 //
-// When the disk refuses, every writer of the group gets ErrUnavailable, refused ones too: a batch may have been refused
-// because of another one of the group, which then did not happen. The same holds while the file is not in its place any more,
-// also for batches that change nothing: what the view has would not be there after a restart.
+// If the disk refuses, every writer of the group gets ErrUnavailable, even one whose batch was refused: the refusal may
+// be due to another batch of the group, which then did not happen. The same applies if the file is no longer in its
+// place, even to batches that change nothing, because the contents of the view would not survive a restart.
 func (s *Store) commit(group []*store.Request) {
 	s.metrics.Group(len(group))
 	if err := s.file.inPlace(); err != nil {
@@ -33,12 +33,12 @@ func (s *Store) commit(group []*store.Request) {
 			s.refused.Store(&err)
 			err = s.unavailable(err)
 			s.doubtful(revision, changes)
-			// Tried at once, for a failure that is over; otherwise the next group tries again.
+			// Retry at once, in case the failure is over; otherwise the next group retries.
 			_ = s.settle()
 			fail(group, err)
 			return
 		}
-		// Once more: a file that went while it was written is not what the next start opens.
+		// Check again: if the file moved during the write, the next start does not open this one.
 		if err := s.file.inPlace(); err != nil {
 			t.Abort()
 			s.doubtful(revision, changes)
@@ -62,19 +62,19 @@ func (s *Store) unavailable(err error) error {
 	return fmt.Errorf("%s: %w (%w)", s.file.path, store.ErrUnavailable, err)
 }
 
-// doubt is what a failed write may have left in the file.
+// doubt records what a failed write may have left in the file.
 //
-// bbolt ends a transaction by writing a meta page that points to the new pages, and syncing it. When that last sync fails,
-// the write has failed for its writers, but the meta page is in the file as far as this process can see: the next
-// transaction would build on it and make the failed write durable after all. So before anything else is written, the
-// keys that the failed write touched are written again as the view has them. That is right whether the failed write is in
-// the file or not. It is a transaction of its own, not part of the next group's: if it fails in turn, the doubt stays
-// as it is, and no further key comes in doubt, however long the disk is away and whatever writers try.
+// bbolt ends a transaction by writing a meta page that points to the new pages, and syncing it. If that last sync
+// fails, the write has failed for its writers, but this process still sees the meta page in the file: the next
+// transaction would build on it and make the failed write durable after all. So before any other write, the keys that
+// the failed write touched are written again with the contents of the view. That is correct whether the failed write is
+// in the file or not. It is a transaction of its own, not part of the next group's: if it fails too, the doubt stays
+// the same and no further key is added, however long the disk is away and whatever writers try.
 //
-// Revisions of a failed write are not given out again (store.Transaction), and settling stores the highest of them,
-// so a revision never stands for two contents, also when the process ends in between and the failed write is what the
-// next one loads. That last case cannot be excluded: a process that is killed with a doubt open may come back with
-// the write that it had reported as failed, whole, at the revision that it would have had.
+// Revisions of a failed write are not assigned again (store.Transaction), and settling stores the highest of them. So a
+// revision never stands for two contents, even if the process ends in between and the next one loads the failed write.
+// That last case cannot be excluded: a process that is killed with a doubt open may restart with the whole write that
+// it reported as failed, at the revision that it would have had.
 type doubt struct {
 	revision uint64
 	keys     []resources.Key
@@ -87,7 +87,7 @@ func (s *Store) doubtful(revision uint64, changes map[resources.Key]*resources.R
 	}
 }
 
-// settle ends the doubt, if there is one.
+// settle resolves the doubt, if there is one.
 func (s *Store) settle() error {
 	if len(s.doubt.keys) == 0 {
 		s.refused.Store(nil)

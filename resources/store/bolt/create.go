@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Create makes a file with these resources, at a revision. It is complete when it appears under path. Errors: fs.ErrExist
-// when something is there already, and the operating system's.
+// Create makes a file with these resources at a revision. The file is complete when it appears under path. Errors:
+// fs.ErrExist if the path exists, and the operating system's.
 func Create(path string, revision uint64, rs []*resources.Resource) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", path, errors.Join(err, fs.ErrExist))
@@ -30,8 +30,8 @@ func Create(path string, revision uint64, rs []*resources.Resource) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// Replace is Create where a file is there, which it takes the place of in one step: whoever is killed meanwhile leaves either the
-// one or the other. Nobody may have it open. Errors: the operating system's.
+// Replace is like Create, but replaces an existing file in one step: if the process is killed, either the old or the
+// new file is there. No process may have the file open. Errors are the operating system's.
 func Replace(path string, revision uint64, rs []*resources.Resource) error {
 	fresh := path + ".fresh"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -3,10 +3,10 @@ package bolt
 import "errors"
 
 var (
-	// ErrInUse: another process has the file open.
+	// ErrInUse reports that another process has the file open.
 	ErrInUse = errors.New("in use by another process")
-	// ErrDamaged: the file is not, or no longer, what a store wrote. Nothing was changed in it.
+	// ErrDamaged reports that the file is not what a store wrote. The file was not changed.
 	ErrDamaged = errors.New("damaged")
-	// ErrFormat: the file was written by a newer version.
+	// ErrFormat reports that a newer version wrote the file.
 	ErrFormat = errors.New("format is too new")
 )

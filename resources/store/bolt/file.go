@@ -23,10 +23,11 @@ import (
 )
 
 const (
-	// formatVersion is what this code writes, and the newest that it reads.
+	// formatVersion is the format that this code writes, and the newest that it reads.
 	formatVersion = 1
 
-	// initialMmapSize is address space, not memory: bbolt stops all transactions to map again when the file outgrows it.
+	// initialMmapSize reserves address space, not memory: if the file outgrows it, bbolt blocks all transactions to map
+	// it again.
 	initialMmapSize = 1 << 30
 
 	fileMode = 0o600
@@ -41,17 +42,17 @@ var (
 	stateKey        = []byte("state")
 )
 
-// file is the open bbolt file. It is used by one goroutine at a time.
+// file is the open bbolt file. Only one goroutine may use it at a time.
 type file struct {
 	path string
 	db   *bbolt.DB
 	// commit ends a write transaction: (*bbolt.Tx).Commit, unless a test replaces it.
 	commit func(*bbolt.Tx) error
-	// here and dir are where the file and its folder have to stay.
+	// here and dir are the places where the file and its folder must stay.
 	here, dir *place.Place
 }
 
-// openFile opens the file, or makes a new one where there is none.
+// openFile opens the file, or creates one if there is none.
 func openFile(path string, lockTimeout time.Duration) (*file, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func openFile(path string, lockTimeout time.Duration) (*file, error) {
 	return f, nil
 }
 
-// inPlace returns nil while the next start would find what is written.
+// inPlace returns nil while the next start would open this file.
 func (f *file) inPlace() error {
 	if err := f.dir.Check(); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (f *file) inPlace() error {
 	return f.here.Check()
 }
 
-// createFile makes a complete file under another name and then renames it, so that a file under path that is empty or
-// half written is known to be damaged, and never taken for a new one.
+// createFile makes a complete file under another name and then renames it. An empty or half-written file under path is
+// therefore damaged, and never treated as a new one.
 func createFile(path string, lockTimeout time.Duration) error {
 	unfinished := path + ".new"
 	db, _, err := openBolt(unfinished, lockTimeout)
@@ -97,7 +98,7 @@ func createFile(path string, lockTimeout time.Duration) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	// The lock on the unfinished file is held until the rename, so whoever finds no file here is the only one to make it.
+	// The lock on the unfinished file is held until the rename, so only one process can create the file.
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -132,8 +133,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// readAhead reads the file once from front to back: the scattered reads of loading then come from memory, which on a cold
-// cache takes a twentieth of the time (engine-notes, "bbolt").
+// readAhead reads the file once from front to back, so that the scattered reads of loading come from memory. With a
+// cold cache that takes a twentieth of the time.
 func readAhead(path string) error {
 	f, err := os.Open(path) //nolint:gosec // the path is the operator's choice
 	if err != nil {
@@ -150,13 +151,13 @@ func readAhead(path string) error {
 	return nil
 }
 
-// damaged is the error about a file that cannot be used as it is.
+// damaged returns the error for a file that cannot be used in its present state.
 func damaged(path, format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %w: restore it from a backup, or move it away to start with an empty store",
 		path, fmt.Errorf(format, args...), ErrDamaged)
 }
 
-// openBolt also returns the file that bbolt has open, and closes.
+// openBolt opens the file in bbolt. It also returns the file that bbolt has open and closes.
 func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, opened *os.File, err error) {
 	defer func() {
 		if db == nil && opened != nil {
@@ -184,12 +185,12 @@ func openBolt(path string, lockTimeout time.Duration) (db *bbolt.DB, opened *os.
 	case errors.As(err, &refused):
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	// Not the operating system's: bbolt does not like what it reads.
+	// The error is not the operating system's: bbolt rejects the contents.
 	return nil, nil, damaged(path, "not a store's file: %w", err)
 }
 
-// recoverDamage, deferred as `defer recoverDamage(...)()`, makes an error of what a damaged file does to bbolt: it panics on
-// pages that make no sense, and faults on those that a truncated file no longer has. It holds for this goroutine.
+// recoverDamage, deferred as `defer recoverDamage(...)()`, turns the crashes of bbolt on a damaged file into an error:
+// bbolt panics on invalid pages and faults on pages that a truncated file has lost. It works for this goroutine only.
 func recoverDamage(path string, err *error) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {
@@ -200,8 +201,8 @@ func recoverDamage(path string, err *error) func() {
 	}
 }
 
-// read yields all resources and returns the revision. An error of yield ends it. On an error nothing that was yielded may
-// be used: the totals are compared at the end.
+// read yields all resources and returns the revision. An error of yield ends it. After an error nothing that it yielded
+// may be used, because it compares the totals at the end.
 func (f *file) read(yield func(*resources.Resource) error) (revision uint64, err error) {
 	path := f.path
 	defer recoverDamage(path, &err)()
@@ -235,18 +236,18 @@ func (f *file) read(yield func(*resources.Resource) error) (revision uint64, err
 	if got != want {
 		return 0, damaged(path, "it has %d resources (sum %x), but %d were written (sum %x)", got.Count, got.Sum, want.Count, want.Sum)
 	}
-	// What is written next goes to pages that the file says are free: make sure that they are.
+	// The next write goes to pages that the file marks as free: verify that they are.
 	for problem := range tx.Check(bbolt.WithKVStringer(keyText{bbolt.HexKVStringer()})) {
 		err = damaged(path, "%w", problem)
 	}
 	return want.Revision, err
 }
 
-// keyText names keys in what tx.Check finds. Checking has a goroutine of its own, where recoverDamage does not hold: a key that
-// is said to reach beyond the end of the file would end the process.
+// keyText names keys in the problems that tx.Check reports. Check runs in its own goroutine, outside recoverDamage,
+// where a key that seems to reach beyond the end of the file would crash the process.
 type keyText struct{ bbolt.KVStringer }
 
-// keyTextBytes is how much of a key is named.
+// keyTextBytes is the maximum size of a key in such a problem.
 const keyTextBytes = 64
 
 // KeyToString implements bbolt.KVStringer.
@@ -255,7 +256,7 @@ func (t keyText) KeyToString(key []byte) string {
 	return t.KVStringer.KeyToString(key[:min(len(key), keyTextBytes)])
 }
 
-// fitsFile refuses a file that is shorter than the pages that are in use.
+// fitsFile refuses a file that is shorter than its used pages.
 func fitsFile(path string, used int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -267,7 +268,7 @@ func fitsFile(path string, used int64) error {
 	return nil
 }
 
-// header checks format version and buckets, and returns the totals.
+// header checks the format version and the buckets, and returns the totals.
 func header(path string, tx *bbolt.Tx) (totals, error) {
 	b := tx.Bucket(storeBucket)
 	if b == nil || tx.Bucket(resourcesBucket) == nil {
@@ -287,17 +288,17 @@ func header(path string, tx *bbolt.Tx) (totals, error) {
 	return t, nil
 }
 
-// write makes the changes durable: each key gets the resource, or is deleted where that is nil. After an error the file may
-// have the old state or the new one (see the committer). The revision of the file never goes down.
+// write makes the changes durable: each key gets its resource, or is deleted if that is nil. After an error the file
+// may have the old or the new state (see the committer). The revision of the file never decreases.
 func (f *file) write(revision uint64, changes map[resources.Key]*resources.Resource) error {
 	tx, err := f.db.Begin(true)
 	if err != nil {
 		return err
 	}
-	// bbolt does not release its write lock on every failure of Commit; after a good one this does nothing.
+	// bbolt does not release its write lock on every failure of Commit. After a successful Commit this does nothing.
 	defer func() { _ = tx.Rollback() }()
 	b := tx.Bucket(storeBucket)
-	// Read anew in each transaction: after a failed commit the file may have the totals of either state.
+	// Read again in each transaction: after a failed commit the file may have the totals of either state.
 	sums, err := getTotals(b)
 	if err != nil {
 		return err

@@ -9,11 +9,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// decodeChunk is how many entries one goroutine decodes at a time.
+// decodeChunk is the number of entries that one goroutine decodes at a time.
 const decodeChunk = 256
 
-// decoder decodes entries on all processors, and hands the resources on in order, in the goroutine that adds them: most
-// of a start is spent on decoding. No more chunks are under way than there are processors.
+// decoder decodes entries on all processors, because decoding is most of a start. It passes the resources on in order,
+// in the goroutine that adds the entries. At most one chunk for each processor is in progress.
 type decoder struct {
 	path    string
 	put     func(*resources.Resource) error
@@ -35,7 +35,7 @@ func newDecoder(path string, put func(*resources.Resource) error) *decoder {
 	return &decoder{path: path, put: put, filling: newChunk()}
 }
 
-// add takes an entry, of which it makes copies: a goroutine must not read the file's pages, which may fault.
+// add copies an entry into the current chunk: the decoding goroutines must not read the file's pages, which may fault.
 func (d *decoder) add(key, value []byte) error {
 	d.filling.keys = append(d.filling.keys, bytes.Clone(key))
 	d.filling.values = append(d.filling.values, bytes.Clone(value))
@@ -45,7 +45,7 @@ func (d *decoder) add(key, value []byte) error {
 	return d.next()
 }
 
-// next starts the chunk that was filled, and takes the result of the oldest when enough are under way.
+// next starts the full chunk, and takes the result of the oldest one if enough are in progress.
 func (d *decoder) next() error {
 	c := d.filling
 	d.filling = newChunk()
@@ -84,7 +84,7 @@ func (d *decoder) take() error {
 	return nil
 }
 
-// finish hands on what is left.
+// finish passes on the remaining resources.
 func (d *decoder) finish() error {
 	if err := d.next(); err != nil {
 		return err
@@ -97,5 +97,5 @@ func (d *decoder) finish() error {
 	return nil
 }
 
-// stop waits for the goroutines that an error left behind.
+// stop waits for goroutines that still run after an error.
 func (d *decoder) stop() { d.running.Wait() }

@@ -10,21 +10,22 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// migration brings a file of one format to the next. It runs in a transaction, so it happens whole or not at all.
+// migration converts a file from one format to the next. It runs in a transaction, so it happens completely or not at
+// all.
 type migration func(*bbolt.Tx) error
 
-// migrations returns those that there are: the first makes format 2 of format 1, and so on to formatVersion. There has been one
-// format so far.
+// migrations returns all migrations: the first converts format 1 to 2, and so on up to formatVersion. So far there has
+// been only one format.
 func migrations() []migration { return nil }
 
-// migrate brings an older file forward by the steps from its format on, and keeps a copy of it as it was beside it, named by its
-// format. A file of the newest format, or of one that is not known, it leaves alone.
+// migrate converts an older file step by step, starting at its format. It keeps a copy of the original beside it, named
+// by its format. It leaves a file of the newest or an unknown format unchanged.
 func (f *file) migrate(steps []migration) (err error) {
 	defer recoverDamage(f.path, &err)()
 	format := 0
 	err = f.db.View(func(tx *bbolt.Tx) error {
 		if b := tx.Bucket(storeBucket); b != nil {
-			format, _ = strconv.Atoi(string(b.Get(formatKey))) // reading the file judges it
+			format, _ = strconv.Atoi(string(b.Get(formatKey))) // reading the file checks it
 		}
 		if format < 1 || format > len(steps) {
 			return nil
@@ -45,7 +46,7 @@ func (f *file) migrate(steps []migration) (err error) {
 	return err
 }
 
-// sign notes which program has the file, for the day when an older one is given it.
+// sign records the program that has the file, so that an older program can name it.
 func (f *file) sign(program string) error {
 	signed := false
 	err := f.db.View(func(tx *bbolt.Tx) error {
@@ -58,7 +59,8 @@ func (f *file) sign(program string) error {
 	return f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Put(programKey, []byte(program)) })
 }
 
-// keepCopy writes a copy that is whole when it appears. One of an attempt before stays: it is of the same file.
+// keepCopy writes a copy that is complete when it appears. A copy from an earlier attempt stays, because it is of the
+// same file.
 func keepCopy(tx *bbolt.Tx, path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -11,8 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// The layout of bbolt's file, as far as it takes to read leaves: pages of one size, each with a header of id, flags, number of
-// elements and pages that follow; elements whose offsets count from themselves. All numbers are little endian.
+// This is the layout of bbolt's file, as far as reading leaves needs it: pages of one size, each with a header of id,
+// flags, number of elements and number of following pages; elements with offsets relative to themselves. All numbers
+// are little endian.
 const (
 	pageHeader   = 16
 	elementSize  = 16
@@ -21,20 +22,21 @@ const (
 	bucketLeaf   = 0x01
 	bucketHeader = 16
 	metaMagic    = 0xED0CDAED
-	// maxDepth is far beyond any tree that fits a disk; a circle of pages ends there.
+	// maxDepth is far beyond any tree that fits on a disk. It ends a cycle of pages.
 	maxDepth = 64
 )
 
-// Scan is what can be read of a store's file, however damaged it is.
+// Scan is the readable part of a store's file, however damaged the file is.
 type Scan struct {
-	// Resources are those that were found by way of the tree, with right checksums.
+	// Resources were found through the tree, with correct checksums.
 	Resources []*resources.Resource
-	// Strays were found only on pages to which the tree no longer leads: they are older, or what a damaged branch has lost. Only keys
-	// of which Resources has nothing, in the newest revision.
+	// Strays were found only on pages outside the tree: old versions, or resources that a damaged branch has lost. They
+	// have the newest revision of each key that Resources does not contain.
 	Strays []*resources.Resource
-	// Problems are what was found to be wrong, in words.
+	// Problems describes the damage in words.
 	Problems []string
-	// Revision is that of the store; zero when it could not be read. Whole: all that the file says it has was found.
+	// Revision is that of the store, or zero if it could not be read. Whole reports that everything the file should
+	// contain was found.
 	Revision uint64
 	Whole    bool
 
@@ -46,8 +48,8 @@ type Scan struct {
 	hasState bool
 }
 
-// ScanFile reads a file page by page, and by nothing but what it checks itself: it never fails on damage. Errors are the operating
-// system's.
+// ScanFile reads a file page by page and checks everything itself, so it never fails on damage. Errors are the
+// operating system's.
 func ScanFile(path string) (*Scan, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -88,9 +90,9 @@ func (s *Scan) problem(format string, args ...any) {
 
 var errNoMeta = errors.New("neither of the two first pages is one of a store: nothing leads to the rest")
 
-// root finds the newest of the two meta pages and returns the page of the root bucket.
+// root finds the newer of the two meta pages and returns the page of the root bucket.
 func (s *Scan) root() (uint64, error) {
-	const sizes = 8 // 1 to 128 KiB: bbolt's pages are those of the machine that made the file
+	const sizes = 8 // 1 to 128 KiB: bbolt uses the page size of the machine that made the file
 	for shift := range sizes {
 		size := 1024 << shift
 		if root, ok := s.newestMeta(size); ok {
@@ -122,7 +124,7 @@ func (s *Scan) newestMeta(size int) (root uint64, ok bool) {
 	return root, ok
 }
 
-// fnv64 is FNV-1a, which meta pages end with.
+// fnv64 computes FNV-1a, the checksum at the end of meta pages.
 func fnv64(b []byte) uint64 {
 	sum := uint64(14695981039346656037)
 	for _, c := range b {
@@ -131,7 +133,7 @@ func fnv64(b []byte) uint64 {
 	return sum
 }
 
-// page returns a page with those that follow it.
+// page returns a page with its following pages.
 func (s *Scan) page(id uint64) ([]byte, bool) {
 	pages := uint64(len(s.data) / s.pageSize)
 	if id >= pages {
@@ -145,7 +147,7 @@ func (s *Scan) page(id uint64) ([]byte, bool) {
 	return p[:(overflow+1)*uint64(s.pageSize)], true
 }
 
-// tree reads the pages below id. bucket is the name of the bucket that they are of, nil for the root.
+// tree reads the pages below id. bucket is the name of their bucket, nil for the root.
 func (s *Scan) tree(id uint64, depth int, bucket []byte) {
 	p, ok := s.page(id)
 	if !ok || depth > maxDepth || s.visited[id] || binary.LittleEndian.Uint64(p) != id {
@@ -156,7 +158,7 @@ func (s *Scan) tree(id uint64, depth int, bucket []byte) {
 	s.elements(id, p, depth, bucket)
 }
 
-// elements reads one page, or what stands in a bucket's value instead of one.
+// elements reads one page, or the inline page in a bucket's value.
 func (s *Scan) elements(id uint64, p []byte, depth int, bucket []byte) {
 	le := binary.LittleEndian
 	flags, count := le.Uint16(p[8:]), int(le.Uint16(p[10:]))
@@ -180,7 +182,7 @@ func (s *Scan) elements(id uint64, p []byte, depth int, bucket []byte) {
 	}
 }
 
-// leaf cuts key and value of the element at an offset out of a page.
+// leaf returns key and value of the element at an offset of a page.
 func leaf(p []byte, at int) (key, value []byte, ok bool) {
 	le := binary.LittleEndian
 	begin := uint64(at) + uint64(le.Uint32(p[at+4:]))
@@ -222,7 +224,7 @@ func (s *Scan) element(id uint64, flags uint32, key, value []byte, depth int, bu
 	}
 }
 
-// strays reads every leaf to which the tree does not lead.
+// strays reads every leaf that the tree does not reach.
 func (s *Scan) strays() {
 	known := make(map[resources.Key]bool, len(s.Resources))
 	for _, r := range s.Resources {

@@ -18,21 +18,22 @@ import (
 
 // Config configures Open. Only Path is required.
 type Config struct {
-	// Path is the file. It is made, with its directory, where there is none.
+	// Path is the file. Open creates it and its directory if needed.
 	Path string
 	// View configures the view in memory: the changelog's window and the clock.
 	View store.ReplicaConfig
-	// Program is the version of the program that opens the file; an older one that cannot read it names it. Empty notes nothing.
+	// Program is the version of the program that opens the file. An older program that cannot read the file names it.
+	// Empty records nothing.
 	Program string
 	// LockTimeout is how long to wait for another process to close the file; default 1 s.
 	LockTimeout time.Duration
 	// QueueSize is how many batches may wait for the committer; more writers wait in Apply. Default 1,024.
 	QueueSize int
-	// Registerer takes the store's metrics, until Close; nil means none.
+	// Registerer receives the store's metrics until Close; nil means none.
 	Registerer prometheus.Registerer
-	// Log gets failures to write; default slog.Default().
+	// Log receives write failures; default slog.Default().
 	Log *slog.Logger
-	// Commit ends a write transaction. It is (*bbolt.Tx).Commit except in tests of what happens when a disk fails.
+	// Commit ends a write transaction. It is (*bbolt.Tx).Commit, except in tests of disk failures.
 	Commit func(*bbolt.Tx) error
 }
 
@@ -55,7 +56,7 @@ func (c *Config) fillDefaults() error {
 	return nil
 }
 
-// Store is a durable store.Store in one bbolt file. One process can have a file open.
+// Store is a durable store.Store in one bbolt file. Only one process can have a file open.
 type Store struct {
 	*store.Replica
 	file    *file
@@ -66,9 +67,9 @@ type Store struct {
 	closing  sync.Once
 	closeErr error
 
-	// doubt is the committer's own.
+	// doubt belongs to the committer alone.
 	doubt doubt
-	// refused is why the disk took no write, nil once it takes them again; trying ends when nobody tries whether it does.
+	// refused is why the disk refused a write, or nil once it accepts them again. trying ends when no retry is running.
 	refused atomic.Pointer[error]
 	trial   sync.Mutex
 	trying  sync.WaitGroup
@@ -77,7 +78,7 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open loads the file into memory and starts the committer, which runs until Close. ctx bounds the loading. Errors:
-// ErrInUse, ErrDamaged (with what is wrong and what to do), ErrFormat, ctx's, and the operating system's.
+// ErrInUse, ErrDamaged (with the damage and the remedy), ErrFormat, ctx's, and the operating system's.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.fillDefaults(); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}
 	if config.Program != "" {
-		if err := f.sign(config.Program); err != nil { // a disk that takes no writes may take some later
+		if err := f.sign(config.Program); err != nil { // a disk that refuses writes now may accept them later
 			s.log.Warn("store: the version of this program was not noted", "path", config.Path, "error", err)
 		}
 	}
@@ -122,7 +123,8 @@ func (s *Store) load(ctx context.Context) error {
 	})
 }
 
-// Apply implements store.Store. Waiting in the queue ends with ctx; a batch that was taken up is waited for.
+// Apply implements store.Store. The end of ctx ends the wait in the queue, but not the wait for a batch that the
+// committer has accepted.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
 	begin := time.Now()
 	commit, err := s.queue.Apply(ctx, b)
@@ -130,12 +132,12 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error)
 	return commit, err
 }
 
-// Close implements store.Store. Batches that the committer has taken up are finished, others get store.ErrClosed. It
-// fails when the file may still hold a write that was reported as failed.
+// Close implements store.Store. Batches that the committer has accepted complete; others get store.ErrClosed. It fails
+// if the file may still hold a write that was reported as failed.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.queue.Stop()
-		s.trial.Lock() // nobody begins to try any more
+		s.trial.Lock() // no further retry starts
 		s.trying.Wait()
 		s.metrics.Unregister()
 		s.closeErr = errors.Join(s.settle(), s.file.close())
@@ -143,8 +145,9 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Healthy returns nil while the file is in its place and the last write to it went well, and what is wrong otherwise. It returns at
-// once. After a write that failed each call has it tried whether the disk takes writes again, so that nobody else has to.
+// Healthy returns nil while the file is in its place and the last write succeeded, and otherwise the problem. It
+// returns at once. After a failed write each call starts a retry in the background, so that no writer has to find out
+// whether the disk accepts writes again.
 func (s *Store) Healthy() error {
 	if err := s.file.inPlace(); err != nil {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
@@ -156,13 +159,13 @@ func (s *Store) Healthy() error {
 	return nil
 }
 
-// tryAgain has the committer settle what a failed write left, unless that is under way, or the store is closed.
+// tryAgain makes the committer settle a failed write, unless it is already doing so or the store is closed.
 func (s *Store) tryAgain() {
 	if !s.trial.TryLock() {
 		return
 	}
 	s.trying.Go(func() {
 		defer s.trial.Unlock()
-		_, _ = s.queue.Apply(context.Background(), store.Batch{}) // ends when the queue does; what it came to is in refused
+		_, _ = s.queue.Apply(context.Background(), store.Batch{}) // ends when the queue does; the result is in refused
 	})
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// totals are kept over all entries of the file. Sum adds up the entries' checksums, modulo 2^64, so that it can be kept
-// by adding and subtracting.
+// totals cover all entries of the file. Sum is the sum of the entries' checksums, modulo 2^64, so that it can be
+// updated by adding and subtracting.
 type totals struct {
 	Revision uint64 `json:"revision"`
 	Count    uint64 `json:"count"`

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Verify judges the file as a server does that starts on it, and changes nothing. ctx bounds the reading. Errors: ErrInUse, ErrDamaged,
-// ErrFormat, fs.ErrNotExist, ctx's, and the operating system's.
+// Verify checks the file as a starting server does, and changes nothing. ctx bounds the reading. Errors: ErrInUse,
+// ErrDamaged, ErrFormat, fs.ErrNotExist, ctx's, and the operating system's.
 func Verify(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err

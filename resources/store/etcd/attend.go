@@ -10,22 +10,22 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// revokeTimeout bounds how long a server that ends waits for etcd to hear of it.
+// revokeTimeout bounds how long a stopping server waits for etcd to revoke its lease.
 const revokeTimeout = time.Second
 
-// Attendance is how a server is among a board's members.
+// Attendance describes a server as a member of a board.
 type Attendance struct {
 	// ID is the member's; Value is called for what it shows, when it arrives and each time that there is something in Changed, which
 	// may be nil. It must not wait.
 	ID      string
 	Value   func() []byte
 	Changed <-chan struct{}
-	// Arrived, when not nil, is called each time that the server has come.
+	// Arrived, if not nil, is called each time that the server becomes a member.
 	Arrived func()
 }
 
-// Attend keeps a server among the board's members until ctx ends, and then takes it away at once. A server that dies stays a member as
-// long as its lease; one that lost its lease comes back as the youngest member.
+// Attend keeps a server among the board's members until ctx ends, and then removes it at once. A dead server stays a
+// member until its lease ends. A server that lost its lease returns as the youngest member.
 func (b *Board) Attend(ctx context.Context, a Attendance) {
 	for ctx.Err() == nil {
 		if err := b.attend(ctx, a); err != nil && ctx.Err() == nil {
@@ -46,7 +46,7 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 	defer func() {
 		revoke, cancel := context.WithTimeout(context.Background(), revokeTimeout)
 		defer cancel()
-		// When etcd does not hear of it, the lease ends by itself.
+		// If the request does not reach etcd, the lease expires.
 		_, _ = client.Revoke(revoke, granted.ID)
 	}()
 	show := func(ctx context.Context) error {
@@ -72,15 +72,15 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 		case <-a.Changed:
 			shown, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 			if err := show(shown); err != nil {
-				b.log.Debug("the board shows what was before", "error", err) // until something changes again, or the lease ends
+				b.log.Debug("the board shows what was before", "error", err) // until the next change
 			}
 			cancel()
 		}
 	}
 }
 
-// History has etcd forget what was before the last keep, until ctx ends: as long as leads says so, so that one server does it. Keep
-// is how far behind a server may be without comparing everything.
+// History compacts etcd's history from before the last keep, until ctx ends. It does so only while leads returns true,
+// so that one server does it. A server that is at most keep behind need not compare everything.
 func (b *Board) History(ctx context.Context, keep time.Duration, leads func() bool) {
 	var before int64
 	for {
@@ -97,7 +97,7 @@ func (b *Board) History(ctx context.Context, keep time.Duration, leads func() bo
 	}
 }
 
-// compact returns etcd's revision, and compacts up to an earlier one if this server is to.
+// compact returns etcd's revision. If ours is set, it compacts up to before.
 func (b *Board) compact(ctx context.Context, before int64, ours bool) (now int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*b.store.config.Timeout)
 	defer cancel()

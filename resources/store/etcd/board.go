@@ -14,48 +14,49 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// DefaultMemberLease is how long a server that died still counts as a member.
+// DefaultMemberLease is how long a dead server still counts as a member.
 const DefaultMemberLease = 5 * time.Second
 
-// Board is what servers with one store tell each other beside it: who is there, and notes, which the last writer replaces. It has no
-// revisions, no checks and no history. Its methods are safe for concurrent use.
+// Board is what servers with the same store share beside it: the members that are present, and notes, of which the last
+// write wins. It has no revisions, no checks and no history. Its methods are safe for concurrent use.
 type Board struct {
 	store *Store
 	lease time.Duration
 	log   *slog.Logger
 }
 
-// Member is a server that is there. The first of a list leads.
+// Member is a server that is present. The first in a list leads.
 type Member struct {
 	ID    string
 	Value []byte
-	// since orders members by when they came.
+	// since orders members by arrival.
 	since int64
 }
 
-// Note is a key and what is there; a nil Value means that nothing is.
+// Note is a key and its value. A nil Value means that the key is absent.
 type Note struct {
 	Key   string
 	Value []byte
 }
 
-// News is what changed on a board.
+// News is a change of a board.
 type News struct {
-	// Members are all that are there, in order of arrival.
+	// Members are all present members, in order of arrival.
 	Members []Member
-	// Notes are those that changed, or all that there are when Whole.
+	// Notes are those that changed, or all notes if Whole is set.
 	Notes []Note
 	Whole bool
 }
 
-// Board returns the board beside the store. A lease of zero is DefaultMemberLease; etcd counts whole seconds, and two at least.
+// Board returns the board beside the store. A lease of zero means DefaultMemberLease. etcd counts whole seconds, with a
+// minimum of two.
 func (s *Store) Board(lease time.Duration) *Board {
 	setDefault(&lease, DefaultMemberLease)
 	return &Board{store: s, lease: lease, log: s.log}
 }
 
-// Put writes notes, in several transactions where there are many. Errors: ErrNoteTooLarge when all were written but those that etcd
-// never takes, which the error names; otherwise etcd's, and some may have been written.
+// Put writes notes, in several transactions if there are many. It returns ErrNoteTooLarge, with the keys, if it wrote
+// all notes except those that etcd never accepts. Other errors are etcd's, and some notes may have been written.
 func (b *Board) Put(ctx context.Context, notes []Note) error {
 	var large []string
 	for chunk := range slices.Chunk(notes, b.store.config.MaxOps) {
@@ -79,7 +80,8 @@ func (b *Board) Put(ctx context.Context, notes []Note) error {
 	return nil
 }
 
-// each writes notes one by one where etcd refused them together for their size, and returns the keys of those that it refuses alone.
+// each writes notes one by one if etcd refused them together for their size, and returns the keys of those that it
+// refuses even alone.
 func (b *Board) each(ctx context.Context, notes []Note, together error) (refused []string, err error) {
 	if !isTooLarge(errors.Unwrap(together)) {
 		return nil, together
@@ -117,8 +119,8 @@ func (b *Board) commit(ctx context.Context, ops []clientv3.Op) error {
 	return nil
 }
 
-// Follow tells hear what is on the board, and then what changes, one call at a time, until ctx ends. After an interruption it tells
-// everything again.
+// Follow calls hear with the contents of the board and then with each change, one call at a time, until ctx ends. After
+// an interruption it reports the whole board again.
 func (b *Board) Follow(ctx context.Context, hear func(News)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
@@ -169,7 +171,7 @@ func (b *Board) follow(ctx context.Context, hear func(News)) error {
 
 func byArrival(a, b Member) int { return int(a.since - b.since) }
 
-// load reads the board; next is where to watch from.
+// load reads the board. next is the revision to watch from.
 func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next int64, err error) {
 	s := b.store
 	read := func(prefix string, at int64, each func(*mvccpb.KeyValue)) (int64, error) {

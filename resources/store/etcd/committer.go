@@ -15,28 +15,28 @@ import (
 )
 
 var (
-	// errLate: another server wrote first.
+	// errLate reports that another server wrote first.
 	errLate = errors.New("another server wrote first")
-	// errGone: the writer's lease ended before the last part.
+	// errGone reports that the writer's lease ended before the last part.
 	errGone = errors.New("the lease of the writer ended before its last part")
 )
 
-// commit applies a group: in memory where no reader sees it, then in etcd, then for all to see. When another server was
-// first it follows that one's write and judges the batches anew.
+// commit applies a group: first in memory, hidden from readers, then in etcd, then visibly. If another server wrote
+// first, it follows that write and evaluates the batches again.
 func (s *Store) commit(group []*store.Request) {
 	s.metrics.Group(len(group))
 	if err := s.health.err(); err != nil {
 		s.fail(group, err)
 		return
 	}
-	// A cut batch of a server that died holds up others until its lease ends.
+	// A cut batch of a dead server blocks others until its lease ends.
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout+2*s.config.WriterLease)
 	defer cancel()
 	for {
 		late, err := s.try(ctx, group)
 		if errors.Is(err, errLate) {
 			if late <= s.place.seen() {
-				wait(ctx, busyInterval) // nobody has written: somebody is about to, and has the writer key
+				wait(ctx, busyInterval) // no write yet: another server has the writer key and is about to write
 			}
 			err = s.place.wait(ctx, late)
 			if err == nil {
@@ -66,7 +66,7 @@ func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, er
 	answers := t.ApplyAll(group)
 	commits := t.Commits()
 	if len(commits) == 0 {
-		// That nothing is to be done, or may be, is true only if the view is what etcd has.
+		// That there is nothing to do, or that a batch is refused, is certain only if the view is current.
 		if late, err := s.confirm(ctx); err != nil {
 			return late, err
 		}
@@ -83,7 +83,8 @@ func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, er
 	return 0, nil
 }
 
-// confirm asks etcd whether the view shows the last write. With errLate it does not, and late is the etcd revision to wait for.
+// confirm checks that the view shows etcd's last write. If not, it returns errLate, and late is the etcd revision to
+// wait for.
 func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -108,7 +109,7 @@ func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 	return 0, nil
 }
 
-// write makes commits durable and returns how that went. The caller is in a transaction of the view.
+// write makes commits durable and returns the writing. The caller holds a transaction of the view.
 func (s *Store) write(ctx context.Context, commits []*store.Commit) (*writing, error) {
 	at, value := s.place.mark()
 	w := &writing{store: s, expected: at, value: value}
@@ -136,19 +137,19 @@ func (s *Store) write(ctx context.Context, commits []*store.Commit) (*writing, e
 	return w, nil
 }
 
-// writing is one write on its way.
+// writing is one write in progress.
 type writing struct {
 	store *Store
 	head  head
-	// expected is head's etcd revision, and value what it holds, when nobody else wrote.
+	// expected is head's etcd revision and value its content if no other server wrote.
 	expected int64
 	value    string
 	lease    clientv3.LeaseID
-	// late is, with errLate, the etcd revision to wait for.
+	// late is the etcd revision to wait for with errLate.
 	late int64
 }
 
-// lock makes the lease for the writer key; the key itself comes with the first part.
+// lock creates the lease for the writer key. The first part writes the key itself.
 func (w *writing) lock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.store.config.Timeout)
 	defer cancel()
@@ -160,11 +161,11 @@ func (w *writing) lock(ctx context.Context) error {
 	return nil
 }
 
-// unlock takes the writer key away, where the last part did not.
+// unlock removes the writer key if the last part did not.
 func (w *writing) unlock() {
 	ctx, cancel := context.WithTimeout(context.Background(), w.store.config.Timeout)
 	defer cancel()
-	// When etcd does not hear of it, the lease ends by itself.
+	// If the request does not reach etcd, the lease expires.
 	_, _ = w.store.client.Revoke(ctx, w.lease)
 }
 
@@ -181,7 +182,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 		clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected),
 		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version)),
 	}
-	if w.expected > 0 { // a restored store may have come to the same revision by other writes
+	if w.expected > 0 { // a restored store may have reached the same revision by other writes
 		conditions = append(conditions, clientv3.Compare(clientv3.Value(s.keys.head()), "=", w.value))
 	}
 	if w.head.Part == 1 {
@@ -233,7 +234,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 	return errLate
 }
 
-// isRefusal says whether etcd did not take a transaction, as opposed to not having answered.
+// isRefusal reports whether etcd refused a transaction, as opposed to not answering.
 func isRefusal(err error) bool {
 	for _, refusal := range []error{rpctypes.ErrTooManyOps, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty} {
 		if errors.Is(err, refusal) {
@@ -243,7 +244,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// arrived looks, after a transaction without an answer, whether it is the last that happened.
+// arrived reports, after a transaction without an answer, whether that transaction is the last that happened.
 func (w *writing) arrived(ctx context.Context, value string) bool {
 	s := w.store
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Timeout)
@@ -256,7 +257,7 @@ func (w *writing) arrived(ctx context.Context, value string) bool {
 	return true
 }
 
-// lost is the error of a write of which it is not known whether it happened, or how much of it did.
+// lost returns the error for a write that may have happened completely, partly or not at all.
 func (w *writing) lost(err error) error {
 	if !errors.Is(err, errGone) {
 		w.store.health.suspect(err)
@@ -277,9 +278,9 @@ func (s *Store) fail(group []*store.Request, err error) {
 	}
 }
 
-// Replace makes the store hold rs and nothing else, at a revision, whatever is there now. Servers that have it open follow.
-// Resources must not be changed afterwards. Errors: store.ErrUnavailable; ErrUncertain beside it when only a part may have
-// been written: then call it again.
+// Replace makes the store hold exactly rs, at a revision, whatever its contents. Servers that have it open follow. The
+// caller must not change the resources afterwards. Errors: store.ErrUnavailable; ErrUncertain beside it if only a part
+// may have been written: then call it again.
 func (s *Store) Replace(ctx context.Context, revision uint64, rs []*resources.Resource) error {
 	t := s.Begin()
 	defer t.Abort()

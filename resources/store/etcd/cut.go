@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// part is what goes into one transaction.
+// part is the contents of one transaction.
 type part struct {
 	ops  []clientv3.Op
 	size int
@@ -17,8 +17,8 @@ type part struct {
 	key resources.Key
 }
 
-// cut makes parts of what a group of commits does: each key once, at the place of its last change, in the order of the
-// commits and of their changes. A resource that is bigger than a part has one for itself.
+// cut divides the changes of a group of commits into parts: each key once, at the place of its last change, in the
+// order of the commits and of their changes. A resource that is bigger than a part gets its own.
 func (s *Store) cut(commits []*store.Commit) ([]part, error) {
 	var parts []part
 	current := part{}
@@ -55,7 +55,7 @@ type keyed struct {
 	resource *resources.Resource
 }
 
-// order is the net effect of commits, in order of each key's last change.
+// order returns the net effect of commits, in order of each key's last change.
 func order(commits []*store.Commit) []keyed {
 	var all []keyed
 	for _, c := range commits {

@@ -1,7 +1,8 @@
-// Package etcd owns the store that several servers share: resources in an etcd cluster, one committer and one view in memory
-// (store.Replica) in each server, kept up to date by an etcd watch. It must not know what resources mean.
+// Package etcd implements the store that several servers share: resources in an etcd cluster, and in each server one
+// committer and one view in memory (store.Replica), kept up to date by an etcd watch. It must not depend on what
+// resources mean.
 //
-// Below the prefix there are these keys:
+// These keys are below the prefix:
 //
 //	format      the version of this layout, in decimal
 //	program     the version of the program that last opened the store
@@ -10,12 +11,13 @@
 //	board/      what servers tell each other beside the store: who is there, on leases, and notes (Board)
 //	r/KEY       a resource: key and value as resources/store/record.go describes them; in format N from 2 on, r.N/KEY
 //
-// Each write compares head with what the writer's view has seen, so batches are judged on exactly the state that they
-// apply to, as if there were one writer only: conditions and checks hold across servers. Who was late waits for the watch and
-// judges anew. A batch that is bigger than etcd takes in one transaction is cut, in the order of its changes; no other
-// server writes in between, and watching servers show it when its last part has come. Only a server that dies in the
-// middle leaves a part of a batch behind.
+// Each write compares head with the writer's view, so batches are evaluated on exactly the state that they apply to, as
+// if there were only one writer: conditions and checks hold across servers. A writer that is late waits for the watch
+// and evaluates its batches again. A batch that exceeds an etcd transaction is cut, in the order of its changes. No
+// other server writes in between, and watching servers show it once its last part has arrived. Only a server that dies
+// in the middle leaves a partial batch behind.
 //
-// Servers of different versions may share a store as long as they write the same format. One that writes a newer format brings what
-// there is forward when it opens the store (migrate.go); from then on the older ones can write no more, and show what they had.
+// Servers of different versions may share a store as long as they write the same format. A server that writes a newer
+// format migrates the store when it opens it (migrate.go). From then on older servers cannot write, and show the
+// contents from before.
 package etcd

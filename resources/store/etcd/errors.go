@@ -3,14 +3,16 @@ package etcd
 import "errors"
 
 var (
-	// ErrOldFormat: the keys below the prefix were written by an older version, and nobody said where a backup is to be kept.
+	// ErrOldFormat reports that an older version wrote the keys below the prefix, and that no place for a backup is
+	// configured.
 	ErrOldFormat = errors.New("format is older")
-	// ErrFormat: the keys below the prefix were written by a newer version.
+	// ErrFormat reports that a newer version wrote the keys below the prefix.
 	ErrFormat = errors.New("format is too new")
-	// ErrRefused: etcd is there, and does not let this server in, or is not the one that it was told to trust.
+	// ErrRefused reports that etcd answers but denies this server access, or is not the one that this server trusts.
 	ErrRefused = errors.New("etcd and this server refuse each other")
-	// ErrNoteTooLarge: etcd takes no note of that size, now or later.
+	// ErrNoteTooLarge reports a note of a size that etcd never accepts.
 	ErrNoteTooLarge = errors.New("a note is larger than etcd takes")
-	// ErrWentBack: the cluster knows less than it once told this server, as after a restore. The server must start again.
+	// ErrWentBack reports that the cluster has lost writes that this server has seen, as after a restore. The server
+	// must restart.
 	ErrWentBack = errors.New("etcd went back in time")
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// follow brings into the view what other servers write, until ctx ends. It goes on where it was after an interruption;
-// when etcd has forgotten that place, everything is compared.
+// follow applies the writes of other servers to the view until ctx ends. After an interruption it continues where it
+// was. If etcd has compacted that revision, it compares everything.
 func (s *Store) follow(ctx context.Context) {
 	f := follower{store: s, next: s.place.next}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
@@ -56,16 +56,16 @@ func (s *Store) follow(ctx context.Context) {
 }
 
 var (
-	// errUnreadable: an event makes no sense.
+	// errUnreadable reports an event that cannot be decoded.
 	errUnreadable = errors.New("unreadable event")
-	// errGap: a write has passed the watch by.
+	// errGap reports that the watch missed a write.
 	errGap = errors.New("the watch left out a write")
 )
 
-// follower is where following stands.
+// follower is the state of following.
 type follower struct {
 	store *Store
-	// next is the first revision of etcd that was not seen yet.
+	// next is the first etcd revision not seen yet.
 	next int64
 	// pending are the changes of a cut batch that is not complete, of which head is the last that was seen, at etcd's
 	// revision at; value is how etcd has it.
@@ -75,9 +75,9 @@ type follower struct {
 	at      int64
 }
 
-// watch takes up events until the watch breaks, or the store finds that none come any more. The header of a response says where etcd
-// is, not how far the watch has come: while it catches up, etcd sends old events in batches under the newest revision. So what is
-// seen are events alone.
+// watch applies events until the watch breaks, or the store finds that no more arrive. The header of a response has
+// etcd's revision, not the progress of the watch: while the watch catches up, etcd sends old events in batches under
+// the newest revision. So only events count as seen.
 func (f *follower) watch(ctx context.Context) error {
 	s := f.store
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -100,7 +100,7 @@ func (f *follower) watch(ctx context.Context) error {
 	return errors.New("the watch ended")
 }
 
-// take takes up events, which come whole for each revision of etcd.
+// take applies events, which arrive complete for each revision of etcd.
 func (f *follower) take(events []*clientv3.Event) error {
 	for len(events) > 0 {
 		at := events[0].Kv.ModRevision
@@ -117,7 +117,7 @@ func (f *follower) take(events []*clientv3.Event) error {
 	return nil
 }
 
-// one takes up one transaction.
+// one applies one transaction.
 func (f *follower) one(at int64, events []*clientv3.Event) error {
 	s := f.store
 	t := s.Begin()
@@ -130,7 +130,7 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 		name := string(e.Kv.Key)
 		switch {
 		case name == s.keys.format() && string(e.Kv.Value) != strconv.Itoa(s.keys.version):
-			// Nothing of it is for this program: what it knows by other names may be gone.
+			// Nothing in it is for this program: the keys that it knows may be gone.
 			return fmt.Errorf("%w: %w", errUnreadable, ErrFormat)
 		case name == s.keys.head() && e.Type == clientv3.EventTypePut:
 			h, err := decodeHead(e.Kv.Value)
@@ -151,7 +151,7 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 			f.pending = append(f.pending, change)
 		}
 	}
-	// A batch is shown when it is whole, or when its writer will not complete it any more.
+	// A batch becomes visible once it is complete, or once its writer can no longer complete it.
 	if moved && f.head.whole() || writerGone && len(f.pending) > 0 {
 		f.publish(t)
 	}
@@ -223,7 +223,7 @@ func (f *follower) compare(ctx context.Context) error {
 	return nil
 }
 
-// differences are what makes of the view what etcd has.
+// differences returns the changes that turn the view into the contents of etcd.
 func differences(t *store.Transaction, now []*resources.Resource) []store.Change {
 	var changes []store.Change
 	there := make(map[resources.Key]bool, len(now))

@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ensureFormat makes sure that what is below the prefix has the format of this program: it marks an empty prefix as ours, brings older
-// formats forward, and refuses newer ones.
+// ensureFormat makes sure that the keys below the prefix have the format of this program: it marks an empty prefix as
+// its own, migrates older formats, and refuses newer ones.
 func (s *Store) ensureFormat(ctx context.Context) error {
 	for {
 		format, program, err := s.format(ctx)
@@ -27,7 +27,7 @@ func (s *Store) ensureFormat(ctx context.Context) error {
 	}
 }
 
-// format is that of what is below the prefix, an older one or ours, with the version of the program that last opened it.
+// format returns the format below the prefix, ours or an older one, and the version of the program that last opened it.
 func (s *Store) format(ctx context.Context) (format int, program string, err error) {
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func (s *Store) format(ctx context.Context) (format int, program string, err err
 	return format, valueOf(r, 1), nil
 }
 
-// anotherFormat is the error of a format that is not ours any more, or was never.
+// anotherFormat returns the error for a format that this program does not write.
 func (s *Store) anotherFormat(format, program string) error {
 	n, err := strconv.Atoi(format)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) anotherFormat(format, program string) error {
 	return store.NewerFormat(ErrFormat, s.config.Prefix, n, s.keys.version, program)
 }
 
-// outdate ends writing and following for good: a newer program has brought the store forward. What is in the view stays.
+// outdate ends writing and following permanently: a newer program has migrated the store. The view keeps its contents.
 func (s *Store) outdate(format, program string) error {
 	err := fmt.Errorf("%w: %w", store.ErrUnavailable, s.anotherFormat(format, program))
 	s.health.end(err)
@@ -69,7 +69,7 @@ func (s *Store) outdate(format, program string) error {
 	return err
 }
 
-// sign notes which program has the store, for the day when an older one is given it.
+// sign records the program that has the store, so that an older program can name it.
 func (s *Store) sign(ctx context.Context, signed string) error {
 	if s.config.Program == "" || s.config.Program == signed {
 		return nil

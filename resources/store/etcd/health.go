@@ -14,24 +14,26 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// healthInterval is how often the cluster is asked whether it is there.
+// healthInterval is how often the store checks that the cluster answers.
 const healthInterval = time.Second
 
-// health knows whether the cluster answers and whether the view has what it has, so that writers need not wait to find out.
+// health records whether the cluster answers and whether the view is current, so that writers need not wait to find
+// out.
 type health struct {
 	mu sync.Mutex
-	// All are guarded by mu. away is why the cluster does not answer, nil while it does; final is why this store can never write again;
-	// full is why the cluster takes no writes although it answers.
+	// mu guards all fields. away is why the cluster does not answer, nil while it does. final is why this store can
+	// never write again. full is why the cluster refuses writes although it answers.
 	away, final, full error
-	// behind is the etcd revision of a write that the view does not show, first found missing at since; 0 when it shows all.
+	// behind is the etcd revision of a write that the view does not show, first missed at since; 0 if the view shows
+	// all.
 	behind int64
 	since  time.Time
-	// stale says that behind is so old that no watch will bring it; rewatch ends the watch.
+	// stale reports that behind is too old for any watch to deliver it; rewatch ends the watch.
 	stale   bool
 	rewatch context.CancelFunc
 }
 
-// err is nil while writes make sense.
+// err returns nil while writes can succeed.
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +46,7 @@ func (h *health) err() error {
 	return nil
 }
 
-// report is err, and nil only while the view is current and etcd takes writes.
+// report is like err, but returns nil only while the view is current and etcd accepts writes.
 func (h *health) report() error {
 	if err := h.err(); err != nil {
 		return err
@@ -83,7 +85,7 @@ func (h *health) end(err error) {
 	h.final = err
 }
 
-// fill notes that etcd has no room, and why; nil that it took a write.
+// fill records why etcd has no room; nil records that it has accepted a write.
 func (h *health) fill(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,15 +98,15 @@ func (h *health) isFull() bool {
 	return h.full != nil
 }
 
-// watching tells how the watch under way can be ended.
+// watching records how to end the current watch.
 func (h *health) watching(cancel context.CancelFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.rewatch = cancel
 }
 
-// compared takes in that etcd's last write is at now, and the view's at seen. A write that stays away for longer than patience ends
-// the watch, so that everything is compared.
+// compared records that etcd's last write is at now and the view's at seen. If a write is missing for longer than
+// patience, it ends the watch, so that everything is compared.
 func (h *health) compared(seen, now int64, patience time.Duration, at time.Time) (stale bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,18 +134,19 @@ func (h *health) isBehind() bool {
 	return h.stale
 }
 
-// caughtUp notes that everything was compared.
+// caughtUp records that everything was compared.
 func (h *health) caughtUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.behind, h.stale = 0, false
 }
 
-// Healthy returns nil while the cluster answers and takes writes, and the view has all of them; otherwise store.ErrUnavailable with what
-// is wrong. ErrWentBack means that the server must be started again. It asks nobody, so it returns at once.
+// Healthy returns nil while the cluster answers and accepts writes and the view shows all of them; otherwise
+// store.ErrUnavailable with the problem. ErrWentBack means that the server must restart. It sends no request, so it
+// returns at once.
 func (s *Store) Healthy() error { return s.health.report() }
 
-// watchHealth asks for the head of the store, linearised, so that a member without a quorum counts as away.
+// watchHealth reads the head of the store, linearised, so that a member without a quorum counts as away.
 func (s *Store) watchHealth(ctx context.Context) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
@@ -162,7 +165,7 @@ func (s *Store) watchHealth(ctx context.Context) {
 	}
 }
 
-// look compares the head of the store with the view; false means that there is no more to look for.
+// look compares the head of the store with the view. It returns false if there is nothing more to watch for.
 func (s *Store) look(ctx context.Context) bool {
 	at, value := s.place.mark()
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -189,7 +192,7 @@ func (s *Store) look(ctx context.Context) bool {
 	if now == at && valueOf(r, 1) == strconv.Itoa(s.keys.version) {
 		s.place.confirm(at, r.Header.Revision)
 	}
-	// A batch in parts may take as long as its writer's lease to come or to be given up.
+	// A batch in parts may take as long as its writer's lease to arrive or to be abandoned.
 	if s.health.compared(s.place.seen(), now, s.config.Timeout+2*s.config.WriterLease, time.Now()) {
 		s.log.Error("store: etcd has writes that do not come here: comparing everything", "endpoints", s.config.Endpoints, "revision", now)
 	}
@@ -199,7 +202,8 @@ func (s *Store) look(ctx context.Context) bool {
 	return true
 }
 
-// lookForRoom asks whether etcd still takes no writes. One that does not tell this user is taken to have room, until it refuses again.
+// lookForRoom checks whether etcd still refuses writes. If etcd denies this user the answer, it is assumed to have room
+// until it refuses again.
 func (s *Store) lookForRoom(ctx context.Context) {
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -211,7 +215,7 @@ func (s *Store) lookForRoom(ctx context.Context) {
 	s.log.Info("store: etcd has room again", "endpoints", s.config.Endpoints)
 }
 
-// wentBack ends writing and following for good: this is not the store that was followed, as after a restore.
+// wentBack ends writing and following permanently: this is not the store that was followed, as after a restore.
 func (s *Store) wentBack(why error) error {
 	err := fmt.Errorf("%w: %w: %w: start this server again", ErrWentBack, why, store.ErrUnavailable)
 	s.health.end(err)
@@ -219,9 +223,9 @@ func (s *Store) wentBack(why error) error {
 	return err
 }
 
-// recognise asks, before a watch goes on, whether the store still has the write that the view shows at the revision where it was
-// made: one that was restored meanwhile may have come further since, by other writes. Where etcd has forgotten that revision, its last
-// write cannot be an earlier one. Errors: ErrWentBack, and etcd's.
+// recognise checks, before a watch continues, that the store still has the write that the view shows, at the same
+// revision. A store that was restored meanwhile may have reached a later revision by other writes. If etcd has
+// compacted that revision, its last write cannot be an earlier one. Errors: ErrWentBack, and etcd's.
 func (s *Store) recognise(ctx context.Context) error {
 	at, value := s.place.mark()
 	if at == 0 {
@@ -234,7 +238,7 @@ func (s *Store) recognise(ctx context.Context) error {
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return s.wentBack(fmt.Errorf("it has not come to %d, where it was", at))
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return nil // the watch is told the same, and everything is compared
+		return nil // the watch gets the same error, and everything is compared
 	case err != nil:
 		return err
 	case len(r.Kvs) == 0 || r.Kvs[0].ModRevision != at || string(r.Kvs[0].Value) != value:

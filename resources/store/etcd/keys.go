@@ -13,19 +13,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// entryReader reads a resource as a layout has it: key, below that of the resources, and value.
+// entryReader decodes a resource in a layout from its key, below that of the resources, and its value.
 type entryReader func(key, value []byte) (*resources.Resource, error)
 
-// formats returns what reads each layout there was, the first that of format 1. The last one is written.
+// formats returns the reader of each layout, the first of format 1. The last one is written.
 func formats() []entryReader { return []entryReader{store.DecodeEntry} }
 
-// keys are the names below a prefix, in the layout of a format.
+// keys returns the names below a prefix in the layout of a format.
 type keys struct {
 	prefix  string
 	version int
 }
 
-// store and end bound the names of the store; those of the board come before.
+// store and end bound the names of the store. Those of the board sort before them.
 func (k keys) store() string   { return k.prefix + "/f" }
 func (k keys) end() string     { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
 func (k keys) members() string { return k.prefix + "/board/m/" }
@@ -35,7 +35,7 @@ func (k keys) head() string    { return k.prefix + "/head" }
 func (k keys) writer() string  { return k.prefix + "/writer" }
 func (k keys) program() string { return k.prefix + "/program" }
 
-// resources has a name of its own in each format, so that those of the next can be written while those of the last are read.
+// resources has a different name in each format, so that the next format can be written while the previous one is read.
 func (k keys) resources() string {
 	if k.version == 1 {
 		return k.prefix + "/r/"
@@ -43,29 +43,29 @@ func (k keys) resources() string {
 	return k.prefix + "/r." + strconv.Itoa(k.version) + "/"
 }
 
-// of are the names in the layout of another format.
+// of returns the names in the layout of another format.
 func (k keys) of(version int) keys { return keys{k.prefix, version} }
 
 func (k keys) resource(key resources.Key) string { return k.resources() + string(store.EncodeKey(key)) }
 
-// head is what the head key says of the last write.
+// head is the value of the head key, about the last write.
 type head struct {
-	// Revision is the store's, of which the batches of the write got the last.
+	// Revision is that of the store, the revision of the last batch in the write.
 	Revision uint64 `json:"revision"`
-	// Part counts from 1; a write is whole when Part is Parts.
+	// Part counts from 1. A write is complete if Part equals Parts.
 	Part  int `json:"part"`
 	Parts int `json:"parts"`
 	// Writer is the server that wrote it.
 	Writer string `json:"writer"`
-	// After is the etcd revision of the write before, so that a view can tell that it has every one of them. Absent in the first
-	// write, and in those of older programs.
+	// After is the etcd revision of the previous write, so that a view can detect a missing one. Absent in the first
+	// write and in those of older programs.
 	After int64 `json:"after,omitempty"`
-	// Before is the digest of what the write before left in head: a store that was restored may have another write at After. Absent
-	// where After is, and in those of older programs.
+	// Before is the digest of the head that the previous write left: a restored store may have another write at After.
+	// Absent if After is, and in the writes of older programs.
 	Before string `json:"before,omitempty"`
 }
 
-// follows names the write before: where it is, and what it left in head.
+// follows records the previous write: its revision and the head that it left.
 func (h *head) follows(at int64, value string) {
 	h.After, h.Before = at, ""
 	if at > 0 {
@@ -73,7 +73,7 @@ func (h *head) follows(at int64, value string) {
 	}
 }
 
-// isAfter reports whether the write before may have left value in head.
+// isAfter reports whether the previous write may have left value in head.
 func (h head) isAfter(value string) bool { return h.Before == "" || h.Before == digestOf(value) }
 
 func digestOf(value string) string {

@@ -16,7 +16,7 @@ import (
 const (
 	// pageSize is how many resources one request loads.
 	pageSize = 1000
-	// busyInterval is how often a start looks whether a cut batch is complete.
+	// busyInterval is how often a start checks whether a cut batch is complete.
 	busyInterval = 50 * time.Millisecond
 )
 
@@ -41,7 +41,7 @@ func (s *Store) load(ctx context.Context) error {
 	})
 }
 
-// state is everything, at one revision of etcd.
+// state is the contents of the store at one revision of etcd.
 type state struct {
 	resources []*resources.Resource
 	// revision is the store's; at is where head was last written, next where to watch from, both etcd's. head is what was written.
@@ -51,7 +51,8 @@ type state struct {
 	cluster  uint64
 }
 
-// read reads everything, when no cut batch is under way. Errors: ErrFormat when it was brought to a newer format meanwhile.
+// read reads everything once no cut batch is being written. It returns ErrFormat if the store was migrated to a newer
+// format meanwhile.
 func (s *Store) read(ctx context.Context) (*state, error) {
 	for {
 		state, err := s.readOnce(ctx, s.keys, false)
@@ -68,11 +69,11 @@ func (s *Store) read(ctx context.Context) (*state, error) {
 	}
 }
 
-// errBusy: a cut batch is under way.
+// errBusy reports that a cut batch is being written.
 var errBusy = errors.New("a batch is being written")
 
-// readOnce reads everything in the layout of keys, when no cut batch is under way; ours says that the writer key is this server's, which
-// writes none.
+// readOnce reads everything in the layout of keys, or returns errBusy if a cut batch is being written. ours reports
+// that this server holds the writer key and writes no batch.
 func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, error) {
 	first, err := s.get(ctx, clientv3.OpGet(keys.head()), clientv3.OpGet(keys.writer()), clientv3.OpGet(keys.format()), clientv3.OpGet(keys.program()))
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, err
 	}
 }
 
-// valueOf is what the first key has that a part of a transaction read; empty when there is none.
+// valueOf returns the value of the first key that a part of a transaction read, or "" if there is none.
 func valueOf(r *clientv3.TxnResponse, part int) string {
 	if kvs := r.Responses[part].GetResponseRange().GetKvs(); len(kvs) > 0 {
 		return string(kvs[0].Value)
@@ -122,7 +123,8 @@ func valueOf(r *clientv3.TxnResponse, part int) string {
 	return ""
 }
 
-// modRevisionOf is where etcd last changed the first key that a part of a transaction read; 0 when there is none.
+// modRevisionOf returns the etcd revision of the last change to the first key that a part of a transaction read, or 0
+// if there is none.
 func modRevisionOf(r *clientv3.TxnResponse, part int) int64 {
 	if kvs := r.Responses[part].GetResponseRange().GetKvs(); len(kvs) > 0 {
 		return kvs[0].ModRevision

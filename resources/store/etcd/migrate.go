@@ -12,10 +12,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// migrate brings an older format forward, or waits a moment when another server writes, or does it already. While it lasts nobody
-// writes: it holds the writer key. What is of the older format stays as it is until all of the newer is there, and is exchanged for
-// it in one transaction; a server that dies in between leaves things of the newer format that nobody reads, and that the next one
-// takes away.
+// migrate converts an older format, or waits briefly if another server writes or already migrates. It holds the writer
+// key, so no other server writes meanwhile. The older format stays unchanged until the newer one is complete, and one
+// transaction exchanges them. A server that dies in between leaves keys of the newer format that no server reads and
+// that the next attempt removes.
 func (s *Store) migrate(ctx context.Context, from int) error {
 	if s.config.Backup == nil {
 		return fmt.Errorf("%s has format %d, and this program writes %d: %w: start a server of this version first, which brings it forward and keeps a backup", s.config.Prefix, from, s.keys.version, ErrOldFormat)
@@ -31,7 +31,7 @@ func (s *Store) migrate(ctx context.Context, from int) error {
 		return s.config.unreachable(ctx, err)
 	}
 	go func() {
-		for range alive { // until ctx ends, or the lease
+		for range alive { // until ctx or the lease ends
 		}
 	}()
 	m := migration{store: s, from: s.keys.of(from), lease: granted.ID}
@@ -47,14 +47,14 @@ func (s *Store) migrate(ctx context.Context, from int) error {
 	return nil
 }
 
-// migration is one attempt to bring a store forward.
+// migration is one attempt to migrate a store.
 type migration struct {
 	store *Store
 	from  keys
 	lease clientv3.LeaseID
 }
 
-// begin takes the writer key, unless somebody has it or the format has changed.
+// begin acquires the writer key. It returns false if another server holds it or the format has changed.
 func (m *migration) begin(ctx context.Context) (bool, error) {
 	s := m.store
 	r, err := s.client.Txn(ctx).If(
@@ -67,15 +67,16 @@ func (m *migration) begin(ctx context.Context) (bool, error) {
 	return r.Succeeded, nil
 }
 
-// release lets others write again.
+// release lets other servers write again.
 func (m *migration) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), m.store.config.Timeout)
 	defer cancel()
-	// When etcd does not hear of it, the lease ends by itself.
+	// If the request does not reach etcd, the lease expires.
 	_, _ = m.store.client.Revoke(ctx, m.lease)
 }
 
-// run keeps a backup, writes what there is in the newer format, and exchanges the two. errGone: this attempt lost the writer key.
+// run keeps a backup, writes the contents in the newer format, and exchanges the two. It returns errGone if this
+// attempt lost the writer key.
 func (m *migration) run(ctx context.Context) error {
 	s := m.store
 	old, err := s.readOnce(ctx, m.from, true)
@@ -85,7 +86,7 @@ func (m *migration) run(ctx context.Context) error {
 	if err := s.config.Backup(m.from.version, old.revision, old.resources); err != nil {
 		return fmt.Errorf("the backup before it: %w", err)
 	}
-	// What an attempt before has left behind.
+	// Remove what an earlier attempt left behind.
 	if err := m.put(ctx, clientv3.OpDelete(s.keys.resources(), clientv3.WithPrefix())); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (m *migration) run(ctx context.Context) error {
 		clientv3.OpDelete(m.from.resources(), clientv3.WithPrefix()), clientv3.OpDelete(s.keys.writer()))
 }
 
-// put writes as long as this attempt has the writer key.
+// put writes as long as this attempt holds the writer key.
 func (m *migration) put(ctx context.Context, ops ...clientv3.Op) error {
 	s := m.store
 	ctx, cancel := context.WithTimeout(ctx, max(s.config.Timeout, 10*time.Second))

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// oversize: etcd takes no transaction of this size, now or later.
+// oversize reports a transaction of a size that etcd never accepts.
 type oversize struct {
 	part part
 	why  error
@@ -24,7 +24,7 @@ func (o *oversize) Error() string {
 	return fmt.Sprintf("a transaction of %d bytes: %v", o.part.size, o.why)
 }
 
-// isTooLarge says whether etcd, or the connection to it, refused a request for its size.
+// isTooLarge reports whether etcd, or the connection to it, refused a request for its size.
 func isTooLarge(err error) bool {
 	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
 		return true
@@ -32,7 +32,7 @@ func isTooLarge(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
-// shrink has later transactions be smaller than a refused one, and reports whether they can be.
+// shrink makes later transactions smaller than a refused one, and reports whether that is possible.
 func (s *Store) shrink(refused part) bool {
 	if len(refused.ops) == 1 {
 		return false
@@ -42,7 +42,7 @@ func (s *Store) shrink(refused part) bool {
 	return true
 }
 
-// refuseAlone refuses the request whose resource can never be written, and commits its neighbours in the group.
+// refuseAlone refuses the request whose resource can never be written, and commits the others in the group.
 func (s *Store) refuseAlone(group []*store.Request, large *oversize) {
 	if len(group) > 1 {
 		for _, r := range group {
@@ -54,8 +54,8 @@ func (s *Store) refuseAlone(group []*store.Request, large *oversize) {
 	group[0].Answer(nil, &store.TooLargeError{Key: large.part.key, Bytes: large.part.size})
 }
 
-// probe has etcd judge the size of parts before any of them is written, by a transaction that does nothing: a refusal half way would
-// leave half a batch.
+// probe lets etcd check the size of all parts before any is written, with a transaction that does nothing: a refusal
+// half way would leave a partial batch.
 func (w *writing) probe(ctx context.Context, parts []part) error {
 	if len(parts) == 1 {
 		return nil

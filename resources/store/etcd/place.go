@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// place is how far the view has come in etcd: the write of head that the view shows.
+// place is the position of the view in etcd: the write of head that the view shows.
 type place struct {
 	mu sync.Mutex
 	// at, value, confirmed and moved are guarded by mu. at is the etcd revision of the write, value what it left in head; both
@@ -13,7 +13,7 @@ type place struct {
 	at        int64
 	value     string
 	confirmed int64
-	// moved is closed when at grows.
+	// moved is closed when at increases.
 	moved chan struct{}
 	// next is where following begins, and cluster the id of etcd's cluster; they are set before.
 	next    int64
@@ -28,7 +28,8 @@ func (p *place) seen() int64 {
 	return at
 }
 
-// mark is the write that the view shows: a store that has another one at this revision is not the one that was followed.
+// mark returns the write that the view shows. A store with another write at this revision is not the one that was
+// followed.
 func (p *place) mark() (at int64, value string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +47,7 @@ func (p *place) move(at int64, value string) {
 	p.moved = make(chan struct{})
 }
 
-// confirm notes that etcd, at its revision now, still had the write at as the last one.
+// confirm records that at etcd's revision now, the write at was still the last one.
 func (p *place) confirm(at, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,14 +56,15 @@ func (p *place) confirm(at, now int64) {
 	}
 }
 
-// from is where to watch from, given the first revision of which no event has come: later, where it is confirmed that there is none.
+// from returns the revision to watch from. next is the first revision without an event so far; the result is later if
+// it is confirmed that there are no events in between.
 func (p *place) from(next int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(next, p.confirmed+1)
 }
 
-// wait returns when the view shows the write at the etcd revision, or a later one.
+// wait returns once the view shows the write at the etcd revision, or a later one.
 func (p *place) wait(ctx context.Context, at int64) error {
 	for {
 		p.mu.Lock()

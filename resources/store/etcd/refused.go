@@ -15,11 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// handshakeTimeout bounds the look at one member's TLS.
+// handshakeTimeout bounds the TLS handshake with one member.
 const handshakeTimeout = 2 * time.Second
 
-// unreachable is the error of a request at start that failed: ErrRefused when trying again is of no use, store.ErrUnavailable
-// otherwise.
+// unreachable returns the error for a failed request at start: ErrRefused if a retry cannot help, otherwise
+// store.ErrUnavailable.
 func (c *Config) unreachable(ctx context.Context, err error) error {
 	members := strings.Join(c.Endpoints, ", ")
 	if denied(err) {
@@ -31,7 +31,7 @@ func (c *Config) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("etcd at %s: %w (%w): check --etcd-endpoints, and that a majority of the members runs", members, store.ErrUnavailable, err)
 }
 
-// denied says whether etcd knows this user, and does not let it do what it asks.
+// denied reports whether etcd knows this user and denies the request.
 func denied(err error) bool {
 	for _, why := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
 		if errors.Is(err, why) {
@@ -41,8 +41,8 @@ func denied(err error) bool {
 	return false
 }
 
-// handshake returns what is wrong with TLS when every member that takes connections refuses, or is refused, for it: the client
-// library does not tell that apart from a member that is away.
+// handshake returns the TLS error if every member that accepts connections fails the handshake, on either side. The
+// client library does not distinguish that from a member that is away.
 func (c *Config) handshake(ctx context.Context) (wrong error) {
 	if c.TLS == nil {
 		return nil
@@ -62,7 +62,8 @@ func (c *Config) handshake(ctx context.Context) (wrong error) {
 	return wrong
 }
 
-// shakeHands connects once, and waits a moment for the refusal of our certificate, which by TLS 1.3 comes after the handshake.
+// shakeHands connects once, and waits briefly for a rejection of our certificate, which TLS 1.3 sends after the
+// handshake.
 func shakeHands(ctx context.Context, host string, config *tls.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -82,7 +83,7 @@ func shakeHands(ctx context.Context, host string, config *tls.Config) error {
 	return nil
 }
 
-// refusesTLS says whether an error is one side's judgement of the other, as opposed to a connection that broke.
+// refusesTLS reports whether an error is one side's rejection of the other, as opposed to a broken connection.
 func refusesTLS(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError

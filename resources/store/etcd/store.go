@@ -25,31 +25,32 @@ import (
 type Config struct {
 	// Endpoints are the members' client URLs, http:// or https://.
 	Endpoints []string
-	// Prefix is where the store's keys are; stores with different prefixes, none the beginning of another, share a cluster.
+	// Prefix is where the store's keys are. Stores can share a cluster if no prefix is the beginning of another.
 	Prefix string
 	// TLS secures connections to https endpoints.
 	TLS *tls.Config
-	// Username and Password log in where the cluster asks for it.
+	// Username and Password log in if the cluster requires it.
 	Username, Password string
-	// Program is the version of this program; an older one that cannot read its layout names it. Empty notes nothing.
+	// Program is the version of this program. An older program that cannot read the layout names it. Empty records
+	// nothing.
 	Program string
-	// Backup keeps what there is, of an older format, before it is brought forward; without it an older format is refused.
+	// Backup keeps the contents in an older format before they are migrated. Without it an older format is refused.
 	Backup func(format int, revision uint64, rs []*resources.Resource) error
 	// View configures the view in memory: the changelog's window and the clock.
 	View store.ReplicaConfig
-	// Timeout bounds one request to etcd, and how long a write is tried. Default 3 s.
+	// Timeout bounds one request to etcd and how long a write is retried. Default 3 s.
 	Timeout time.Duration
-	// MaxOps and MaxBytes bound one transaction; bigger batches are cut. Defaults 100 and 1 MiB: etcd takes 128 operations and
-	// 1.5 MiB unless it is told otherwise.
+	// MaxOps and MaxBytes bound one transaction; bigger batches are cut. Defaults 100 and 1 MiB: etcd's own defaults
+	// are 128 operations and 1.5 MiB.
 	MaxOps, MaxBytes int
-	// WriterLease is how long a server that died while it wrote a cut batch keeps others from writing, in whole seconds.
+	// WriterLease is how long a server that died while it wrote a cut batch blocks other writers, in whole seconds.
 	// Default 5 s.
 	WriterLease time.Duration
 	// QueueSize is how many batches may wait for the committer; more writers wait in Apply. Default 1,024.
 	QueueSize int
-	// Registerer takes the store's metrics, until Close; nil means none.
+	// Registerer receives the store's metrics until Close; nil means none.
 	Registerer prometheus.Registerer
-	// Log gets lost and found connections; default slog.Default().
+	// Log receives lost and restored connections; default slog.Default().
 	Log *slog.Logger
 }
 
@@ -91,23 +92,23 @@ type Store struct {
 
 	queue     *store.Queue
 	following sync.WaitGroup
-	// stopFollowing ends the watch and what waits for it.
+	// stopFollowing ends the watch and everything that waits for it.
 	stopFollowing context.CancelFunc
 	closing       sync.Once
 	closeErr      error
 
 	place  place
 	health health
-	// maxBytes bounds a transaction: MaxBytes, or less when etcd has refused one of that size. taken is the size of the biggest that it
-	// took. Both are the committer's.
+	// maxBytes bounds a transaction: MaxBytes, or less once etcd has refused that size. taken is the size of the
+	// biggest transaction that etcd has accepted. Both belong to the committer.
 	maxBytes, taken int
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open loads what is below the prefix and starts to follow it, until Close. An older format is brought forward first, once, whichever
-// of several servers does it. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, Backup's,
-// store.ErrUnavailable when no member answers, which may be different in a moment, ErrRefused, store.ErrChecksum, ctx's.
+// Open loads the keys below the prefix and follows them until Close. It first migrates an older format; only one of
+// several servers does so. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, Backup's, store.ErrUnavailable if
+// no member answers, which may be temporary, ErrRefused, store.ErrChecksum, ctx's.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	return openWith(ctx, config, formats())
 }
@@ -144,7 +145,7 @@ func connect(c *Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Username: c.Username, Password: c.Password,
 		DialTimeout: c.Timeout, DialKeepAliveTime: 3 * time.Second, DialKeepAliveTimeout: 2 * time.Second, PermitWithoutStream: true,
-		// Failed requests are repeated by us, where it is known what that means.
+		// The store retries failed requests itself, where it knows what that means.
 		MaxUnaryRetries: 2,
 		Logger:          zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -154,8 +155,8 @@ func connect(c *Config) (*clientv3.Client, error) {
 	})
 }
 
-// Apply implements store.Store. While no member answers it fails at once with store.ErrUnavailable; ErrUncertain beside it
-// says that the connection was lost while the batch was on its way.
+// Apply implements store.Store. While no member answers it fails at once with store.ErrUnavailable. ErrUncertain beside
+// it reports that the connection was lost while the batch was being written.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
 	begin := time.Now()
 	commit, err := s.queue.Apply(ctx, b)

@@ -7,11 +7,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// maxReadable is how much of a name at home stands in that of a copy, in bytes.
+// maxReadable is how many bytes of the display name the name of a copy contains.
 const maxReadable = 200
 
-// contents checks what the resources say: that they are valid, that keys and labels agree, that names of copies are what they hash to,
-// that meshes are there, and that no revision is from the future.
+// contents checks the resources: they are valid, keys and labels agree, names of copies match their hashes, meshes
+// exist, and no revision is in the future.
 func (r *Report) contents(all []*resources.Resource, revision uint64) {
 	meshes := map[string]bool{}
 	for _, one := range all {
@@ -28,7 +28,7 @@ func (r *Report) contents(all []*resources.Resource, revision uint64) {
 			r.resource(one, fmt.Sprintf("its revision is %d, and the store's is %d", one.Revision, revision), "restore a backup: zones would take an old state for a newer one")
 		}
 		if one.Type == resources.TypeSecret {
-			continue // sealed: only a server with the key can tell
+			continue // sealed: only a server with the key can check it
 		}
 		r.labels(one)
 		if one.Mesh != "" && !meshes[one.Mesh] {
@@ -44,13 +44,13 @@ func (r *Report) resource(one *resources.Resource, what, do string) {
 	r.add(Finding{Severity: Warning, Where: one.Key.String(), What: what, Do: do})
 }
 
-// labels compares labels with the key, and a copy's name with what it must hash to.
+// labels compares the labels with the key, and the name of a copy with its display name.
 func (r *Report) labels(one *resources.Resource) {
 	const do = "a server computes it: apply the resource again where it was written"
 	if mesh, labelled := one.Labels[resources.LabelMesh]; labelled && mesh != one.Mesh {
 		r.resource(one, fmt.Sprintf("the label %s says %q", resources.LabelMesh, mesh), do)
 	}
-	// Names of copies are hashed by who sends them; all begin with what they are called at home, cut where it is long.
+	// The sender hashes the names of copies. All begin with the display name, truncated if it is long.
 	display := one.Labels[resources.LabelDisplayName]
 	if cut := display[:min(len(display), maxReadable)]; display != "" && display != one.Name && !strings.HasPrefix(one.Name, cut+"-") {
 		r.resource(one, fmt.Sprintf("it is called %q at home, from which this name does not come", display), do)

@@ -1,4 +1,4 @@
-// Package fsck owns the check of a server's data folder while the server does not run: the store's file, what its resources say, and the
-// files beside it. It explains what it finds and says what to do. It must not change anything unless it is told to repair, and
-// then only what is safe, with what was there kept beside.
+// Package fsck checks a server's data folder while the server does not run: the file of the store, the contents of its
+// resources, and the files beside it. It explains each finding and its remedy. It must not change anything unless asked
+// to repair. A repair makes only safe changes and keeps the originals.
 package fsck

@@ -20,11 +20,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// maxFile bounds what is read of a file beside the store, in bytes.
+// maxFile bounds how much of a file beside the store is read, in bytes.
 const maxFile = 64 << 20
 
-// files checks everything beside the store. The folder may be a link, as systemd makes for a server with a user of its own: with a separator
-// behind it, it is followed.
+// files checks everything beside the store. The folder may be a link, as systemd makes for a server with its own user:
+// the trailing separator makes the walk follow it.
 func (r *Report) files() error {
 	return filepath.WalkDir(r.Dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,11 +50,12 @@ func (r *Report) files() error {
 	})
 }
 
-// permissions of folders, the store and keys: their owner only. The server refuses a key that others can read.
+// permissions checks that only the owner has access to folders, the store and keys. The server refuses a key that
+// others can read.
 func (r *Report) permissions(path, name string, info fs.FileInfo) {
 	open := info.Mode().Perm() & 0o077
 	if name == "." {
-		open &= 0o022 // that others may look into the folder itself is the choice of who made it
+		open &= 0o022 // whether others may list the folder is up to the operator
 	}
 	secret := info.IsDir() || name == backend.File || strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".sealed") || strings.HasPrefix(name, "audit")
 	if open == 0 || !secret || !info.IsDir() && !info.Mode().IsRegular() {
@@ -111,8 +112,8 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 
 func validJSON(_ int, line []byte) bool { return json.Valid(line) }
 
-// validHolding judges a line of what a zone's proxies were given: each but the first is sealed, in base64. Whether it opens is seen when
-// the zone starts, as the key is not known here.
+// validHolding reports whether a line of the holdings of a zone's proxies is valid: each line but the first is sealed,
+// in base64. The key is unknown here, so only the zone's start shows whether it opens.
 func validHolding(number int, line []byte) bool {
 	if number == 1 {
 		return bytes.HasPrefix(line, []byte("causeway-holdings "))
@@ -121,7 +122,7 @@ func validHolding(number int, line []byte) bool {
 	return err == nil && bytes.HasPrefix(sealed, []byte("cwseal"))
 }
 
-// lines checks a file line by line. A last line that a crash has cut off is what the server takes away itself.
+// lines checks a file line by line. The server itself removes a last line that a crash has truncated.
 func (r *Report) lines(name string, content []byte, valid func(number int, line []byte) bool, do string, repair func() error) {
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, maxFile)

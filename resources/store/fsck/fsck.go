@@ -14,36 +14,36 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
-// Damage: the server does not start with it, or something is lost. Warning: it should be looked at.
+// Damage means that the server does not start or that data is lost. Warning means that an operator should look at it.
 const (
 	Damage  Severity = "damage"
 	Warning Severity = "warning"
 )
 
-// Finding is one thing that is not as it should be.
+// Finding is one problem.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	// Where is a file, relative to the folder, or a resource.
 	Where string `json:"where"`
-	// What is wrong, and Do what to do about it.
+	// What describes the problem, Do the remedy.
 	What string `json:"what"`
 	Do   string `json:"do"`
-	// Repairable: Repair mends it. Repaired: it has.
+	// Repairable reports whether Repair can fix it, Repaired that it has.
 	Repairable bool `json:"repairable"`
 	Repaired   bool `json:"repaired,omitempty"`
 
 	repair func() error
-	// rebuilds: the repair writes the store's file anew.
+	// rebuilds reports whether the repair rewrites the file of the store.
 	rebuilds bool
 }
 
-// Report is what a check found.
+// Report is the result of a check.
 type Report struct {
 	Dir string `json:"dir"`
-	// Resources and Revision are those that could be read of the store; Files the files that were looked at.
+	// Resources and Revision are those that could be read from the store. Files counts the checked files.
 	Resources int       `json:"resources"`
 	Revision  uint64    `json:"revision"`
 	Files     int       `json:"files"`
@@ -52,7 +52,7 @@ type Report struct {
 	scan *bolt.Scan
 }
 
-// Left counts the findings that were not repaired.
+// Left counts the findings that are not repaired.
 func (r *Report) Left() int {
 	n := 0
 	for i := range r.Findings {
@@ -68,8 +68,9 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Check looks at everything in a data folder. It changes nothing. ctx bounds the reading. Errors: bolt.ErrInUse while a server runs on it, fs.ErrNotExist where
-// there is no folder, and the operating system's; what is wrong with the data is in the report.
+// Check checks everything in a data folder and changes nothing. ctx bounds the reading. Errors: bolt.ErrInUse while a
+// server runs on it, fs.ErrNotExist if there is no folder, and the operating system's. Problems of the data are in the
+// report.
 func Check(ctx context.Context, dir string) (*Report, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -89,8 +90,8 @@ func Check(ctx context.Context, dir string) (*Report, error) {
 	return r, nil
 }
 
-// store checks the file, as the server would and page by page, and then what is in it. A folder without one is that of a server whose
-// store is in etcd, or of one that has not run.
+// store checks the file, first as the server does and then page by page, and then its contents. A folder without the
+// file belongs to a server with its store in etcd, or to one that has never run.
 func (r *Report) store(ctx context.Context) error {
 	path := filepath.Join(r.Dir, backend.File)
 	verdict := bolt.Verify(ctx, path)
@@ -117,7 +118,7 @@ func (r *Report) store(ctx context.Context) error {
 	return nil
 }
 
-// damaged adds what is wrong with the file as a whole, in the server's words first.
+// damaged adds the findings about the file as a whole, starting with the server's own error.
 func (r *Report) damaged(path string, verdict error) {
 	f := Finding{Severity: Damage, Where: backend.File, What: verdict.Error()}
 	if r.scan.Whole {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 
-// Repair mends what is safe to mend, and keeps what was there beside. It goes on after an error, and returns all of them.
+// Repair fixes what is safe to fix and keeps the originals. It continues after an error and returns all errors.
 func (r *Report) Repair() error {
 	var failed []error
 	for i := range r.Findings {
@@ -36,10 +36,10 @@ func (r *Report) Repair() error {
 	return errors.Join(failed...)
 }
 
-// seeFirst is the advice about details of damage.
+// seeFirst is the remedy for details of damage.
 const seeFirst = "see the first finding about this file"
 
-// rebuilt reports whether the store's file was written anew.
+// rebuilt reports whether a repair rewrote the file of the store.
 func (r *Report) rebuilt() bool {
 	for i := range r.Findings {
 		if r.Findings[i].rebuilds && r.Findings[i].Repaired {
@@ -49,7 +49,8 @@ func (r *Report) rebuilt() bool {
 	return false
 }
 
-// rebuild writes the file anew with all that was read, which is all that was written, and moves the damaged one aside.
+// rebuild writes a new file with everything that was read, which is everything that was written, and moves the damaged
+// one aside.
 func (r *Report) rebuild(path string) error {
 	fresh := path + ".repaired"
 	if err := bolt.Create(fresh, r.scan.Revision, r.scan.Resources); err != nil {
@@ -61,16 +62,17 @@ func (r *Report) rebuild(path string) error {
 	return os.Rename(fresh, path)
 }
 
-// aside renames a file to say that it was damaged, and when that was seen.
+// aside renames a file so that its name shows that it was damaged, and when that was found.
 func aside(path string) error {
 	return os.Rename(path, path+".damaged-"+time.Now().UTC().Format("20060102-150405.000"))
 }
 
-// ErrNothingToSalvage: there is no store's file in the folder, or nothing in it can be read.
+// ErrNothingToSalvage reports that the folder has no file of a store, or that nothing in the file can be read.
 var ErrNothingToSalvage = errors.New("nothing can be read of the store")
 
-// Salvage writes a backup of all that can be read: resources of the tree, those that only loose pages have, which may have been
-// deleted since, and the files of folders beside the store that a backup of a server has. It returns how many resources there are.
+// Salvage writes a backup of everything that can be read: the resources of the tree, those found only on loose pages,
+// which may have been deleted since, and the files of the folders that a server's backup contains. It returns the
+// number of resources.
 func (r *Report) Salvage(w io.Writer, h archive.Header, folders ...string) (int, error) {
 	if r.scan == nil || len(r.scan.Resources)+len(r.scan.Strays) == 0 {
 		return 0, ErrNothingToSalvage
@@ -100,7 +102,7 @@ func (r *Report) Salvage(w io.Writer, h archive.Header, folders ...string) (int,
 	return len(all), archive.Write(w, h, view.Snapshot(), files)
 }
 
-// ServerOf says whose folder it is, by what is in it: "zone" or "global".
+// ServerOf returns the kind of server that owns the folder, judging by its contents: "zone" or "global".
 func ServerOf(dir string) string {
 	for _, name := range []string{"membership", "identity"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

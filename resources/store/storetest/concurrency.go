@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// testConcurrentWriters has writers that count up one resource by optimistic writes: each success counts once.
+// testConcurrentWriters counts up one resource by optimistic writes of many writers: each success must count once.
 func testConcurrentWriters(t *testing.T, open Open) {
 	s := open(t, store.ReplicaConfig{})
 	const writers, each = 8, 20
@@ -63,7 +63,7 @@ func content(r *resources.Resource) (n int, err error) {
 	return n, err
 }
 
-// testConcurrentReaders has batches that give two resources the same content; no reader may ever see them differ.
+// testConcurrentReaders writes batches that give two resources the same content: no reader may ever see them differ.
 func testConcurrentReaders(t *testing.T, open Open) {
 	s := open(t, store.ReplicaConfig{})
 	left, right := Key("left"), Key("right")
@@ -111,7 +111,7 @@ func testConcurrentReaders(t *testing.T, open Open) {
 	readers.Wait()
 }
 
-// testFollow has a reader that follows the changelog while others write; what it puts together must be the state.
+// testFollow follows the changelog while others write: the changes together must make up the state.
 func testFollow(t *testing.T, open Open) {
 	s := open(t, store.ReplicaConfig{})
 	const writers, each = 4, 50

@@ -12,20 +12,20 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Deadline is how long a test waits for what must happen.
+// Deadline is how long a test waits for an expected event.
 const Deadline = 20 * time.Second
 
-// Key is the key of a MeshTimeout in mesh default.
+// Key returns the key of a MeshTimeout in mesh default.
 func Key(name string) resources.Key {
 	return resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: name}
 }
 
-// Resource makes a resource whose spec tells contents apart.
+// Resource returns a resource whose spec depends on content.
 func Resource(k resources.Key, content int, labels map[string]string) *resources.Resource {
 	return &resources.Resource{Key: k, Labels: maps.Clone(labels), Spec: Spec(k.Type, content)}
 }
 
-// Spec makes a spec of type t with the content in an unknown field.
+// Spec returns a spec of type t with the content in an unknown field.
 func Spec(t resources.Type, content int) *resources.Spec {
 	s, err := resources.NewSpec(t, fmt.Appendf(nil, `{"content":%d,"text":"<a&b>"}`, content))
 	if err != nil {
@@ -34,10 +34,10 @@ func Spec(t resources.Type, content int) *resources.Spec {
 	return s
 }
 
-// Put is a batch that stores r without a condition.
+// Put returns a batch that stores r without a condition.
 func Put(r *resources.Resource) store.Batch { return store.Batch{Ops: []store.Op{{Put: r}}} }
 
-// Delete is a batch that deletes k without a condition.
+// Delete returns a batch that deletes k without a condition.
 func Delete(k resources.Key) store.Batch { return store.Batch{Ops: []store.Op{{Delete: k}}} }
 
 // Apply applies b and fails the test on an error.
@@ -76,7 +76,7 @@ func SameState(t testing.TB, got, want store.Snapshot) {
 	}
 }
 
-// Describe prints resources for a failure's message.
+// Describe formats resources for a failure message.
 func Describe(list []*resources.Resource) string {
 	out := ""
 	for _, r := range list {
@@ -85,7 +85,7 @@ func Describe(list []*resources.Resource) string {
 	return out
 }
 
-// names lists what a query selects.
+// names lists the resources that a query selects.
 func names(s store.Snapshot, q store.Query) []string {
 	var out []string
 	for r := range s.List(q) {

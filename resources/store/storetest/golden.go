@@ -13,10 +13,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// GoldenRevision is that of a store with Golden.
+// GoldenRevision is the revision of a store with Golden.
 const GoldenRevision = 42
 
-// Golden is what the golden files of every durable format hold: keys, labels, specs, status and times of every form that there is.
+// Golden returns the resources in the golden files of every durable format: keys, labels, specs, status and times of
+// every form.
 func Golden() []*resources.Resource {
 	at := func(revision uint64, key resources.Key, labels map[string]string, spec, status, version string) *resources.Resource {
 		s, err := resources.NewSpec(key.Type, []byte(spec))
@@ -43,8 +44,8 @@ func Golden() []*resources.Resource {
 	}
 }
 
-// Missing names what keeps got from being want, in every byte and field; empty when nothing does. Where a format does not keep
-// versions, want should have none.
+// Missing describes each difference of got from want, in every byte and field, or is empty if there is none. If a
+// format does not keep versions, want should have none.
 func Missing(got, want []*resources.Resource) string {
 	byKey := map[resources.Key]*resources.Resource{}
 	for _, r := range got {
@@ -65,9 +66,9 @@ func Missing(got, want []*resources.Resource) string {
 	return out
 }
 
-// GoldenFile is the path of the golden file of a format, testdata/format-N plus extension. With -update, a flag of the test's, it is
-// written where there is none, by a function that is given the path: one that is there is what programs out there have written, so
-// it is never written again. A format that changed gets a new number.
+// GoldenFile returns the path of the golden file of a format, testdata/format-N plus extension. With the test flag
+// -update it calls write to create a missing file. It never overwrites an existing file, because released programs have
+// written such files. A format that changes gets a new number.
 func GoldenFile(t testing.TB, format int, extension string, write func(path string) error) string {
 	t.Helper()
 	path := filepath.Join("testdata", fmt.Sprintf("format-%d%s", format, extension))

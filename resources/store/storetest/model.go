@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// model is a store as one would write it without care for speed: what a batch does is done to a copy of a map.
+// model is a store written without care for speed: it applies a batch to a copy of a map.
 type model struct {
 	state    map[resources.Key]*resources.Resource
 	revision uint64
@@ -26,7 +26,7 @@ type model struct {
 
 var errRefused = errors.New("refused by the check")
 
-// modelOp is an op that the model can read, since conditions are opaque.
+// modelOp is an op that the model can read, because conditions are opaque.
 type modelOp struct {
 	put      *resources.Resource
 	key      resources.Key

@@ -46,7 +46,7 @@ func testOrder(t *testing.T, open Open) {
 		t.Errorf("another type: got %v", got)
 	}
 	for range s.Snapshot().List(store.Query{Type: resources.TypeMeshTimeout}) {
-		break // A list may be left early.
+		break // A caller may leave a list early.
 	}
 }
 
@@ -112,7 +112,7 @@ func testWindowChanges(t *testing.T, open Open) {
 	Apply(t, s, batch(1, 3))
 	expect(0, 0, false)
 	expect(1, 2, true)
-	Apply(t, s, batch(11, 4)) // Alone too big for the window.
+	Apply(t, s, batch(11, 4)) // Too big for the window by itself.
 	expect(3, 0, false)
 	expect(4, 0, true)
 	Apply(t, s, batch(1, 5))

@@ -1,5 +1,5 @@
-// Package storetest owns the conformance suite that every store.Store passes, and the fixtures for it. It knows nothing
-// of any implementation.
+// Package storetest provides the conformance suite that every store.Store passes, and its fixtures. It does not depend
+// on any implementation.
 package storetest
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Open makes an empty store for one test, with the given window and clock, and closes it when the test ends.
+// Open creates an empty store for one test, with the given window and clock, and closes it when the test ends.
 type Open func(t testing.TB, view store.ReplicaConfig) store.Store
 
-// Run checks everything that store.Store promises.
+// Run checks the whole contract of store.Store.
 func Run(t *testing.T, open Open) {
 	for name, test := range map[string]func(*testing.T, Open){
 		"agrees with a plain map":               testModel,

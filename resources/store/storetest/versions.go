@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// testVersions: a copy keeps the version that it came in, and whoever changes it otherwise takes that away.
+// testVersions checks that a copy keeps its version, and that any other change removes it.
 func testVersions(t *testing.T, open Open) {
 	s := open(t, store.ReplicaConfig{})
 	copied := Resource(Key("copy"), 1, nil)

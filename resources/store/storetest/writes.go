@@ -80,7 +80,7 @@ func testBatch(t *testing.T, open Open) {
 		{Put: Resource(a, 2, nil)},
 		{Put: Resource(a, 3, nil)}, // One change for the key, with the last content.
 		{Delete: b},
-		{Delete: c}, // Made and gone: no change.
+		{Delete: c}, // Created and deleted: no change.
 	}})
 	if commit.Revision != 2 || s.Snapshot().Revision() != 2 {
 		t.Fatalf("got revision %d, store at %d, want 2", commit.Revision, s.Snapshot().Revision())
@@ -253,7 +253,7 @@ func testInvalid(t *testing.T, open Open) {
 	if s.Snapshot().Revision() != 0 {
 		t.Error("something was stored")
 	}
-	// A key that reads like another one when its parts are put together is not that other one.
+	// A key that equals another one when its parts are concatenated is still a different key.
 	whole := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "m", Namespace: "n", Name: "x"}
 	alias := resources.Key{Type: whole.Type, Mesh: "m\x00n", Namespace: "x"}
 	Apply(t, s, Put(Resource(whole, 1, nil)))

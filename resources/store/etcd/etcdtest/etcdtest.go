@@ -1,5 +1,5 @@
-// Package etcdtest runs etcd clusters for tests: each member is a process of its own, the test's binary called anew, that
-// can be killed and started again.
+// Package etcdtest runs etcd clusters for tests. Each member is a process of its own that runs the test's binary again,
+// and can be killed and restarted.
 package etcdtest
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const childEnv = "CAUSEWAY_ETCDTEST_MEMBER"
 
-// Main runs a member, and does not return, when this process is one; TestMain of each package that uses Start calls it
+// Main runs a member, and does not return, if this process is one. TestMain of each package that uses Start calls it
 // first.
 func Main() {
 	if spec := os.Getenv(childEnv); spec != "" {
@@ -34,8 +34,8 @@ func Main() {
 	}
 }
 
-// Alone is a command that runs a member of its own in dir, this very program called anew, and its client URL. The program calls Main
-// first.
+// Alone returns a command that runs a single member in dir, as a new process of this program, and its client URL. The
+// program must call Main first.
 func Alone(dir string) (*exec.Cmd, string, error) {
 	client, err := freeURL()
 	if err != nil {
@@ -55,12 +55,12 @@ func Alone(dir string) (*exec.Cmd, string, error) {
 	return cmd, client, nil
 }
 
-// Cluster is a running cluster. It is for one goroutine.
+// Cluster is a running cluster. It is for use by one goroutine.
 type Cluster struct {
 	Members []*Member
 }
 
-// Member is one of its processes.
+// Member is one process of a cluster.
 type Member struct {
 	// Endpoint is its client URL.
 	Endpoint string
@@ -68,25 +68,26 @@ type Member struct {
 	process  *exec.Cmd
 }
 
-// Start starts a cluster of size members, without waiting for disks, and ends it with the test.
+// Start starts a cluster of size members, which do not wait for disks, and stops it at the end of the test.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	return start(t, size, "")
 }
 
-// StartAt is Start for one member that listens for clients on an address of this machine.
+// StartAt is like Start, for one member that listens for clients on an address of this machine.
 func StartAt(t testing.TB, host string) *Cluster {
 	t.Helper()
 	return startAt(t, host, 1, "")
 }
 
-// StartLimited is Start for one member that takes requests of up to so many bytes, of which some are etcd's own.
+// StartLimited is like Start, for one member that accepts requests up to a size in bytes, including etcd's own
+// overhead.
 func StartLimited(t testing.TB, bytes uint) *Cluster {
 	t.Helper()
 	return start(t, 1, fmt.Sprint("request=", bytes))
 }
 
-// StartQuota is Start for one member whose database may grow to so many bytes.
+// StartQuota is like Start, for one member whose database may grow to a size in bytes.
 func StartQuota(t testing.TB, bytes int64) *Cluster {
 	t.Helper()
 	return start(t, 1, fmt.Sprint("quota=", bytes))
@@ -124,7 +125,7 @@ func startAt(t testing.TB, host string, size int, limit string) *Cluster {
 	return c
 }
 
-// Endpoints are the members' client URLs.
+// Endpoints returns the members' client URLs.
 func (c *Cluster) Endpoints() []string {
 	var out []string
 	for _, m := range c.Members {
@@ -133,7 +134,7 @@ func (c *Cluster) Endpoints() []string {
 	return out
 }
 
-// Start starts the member's process, anew after Kill.
+// Start starts the member's process, also after Kill.
 func (m *Member) Start(t testing.TB) {
 	t.Helper()
 	self, err := os.Executable()
@@ -143,14 +144,14 @@ func (m *Member) Start(t testing.TB) {
 	m.process = exec.Command(self) //nolint:gosec // this very program
 	m.process.Env = append(os.Environ(), childEnv+"="+m.spec)
 	m.process.Stderr = os.Stderr
-	// The member ends when this process does, whatever ends it.
+	// The member ends with this process, however this process ends.
 	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.process.Start(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Folder is where the member keeps its data.
+// Folder returns the member's data folder.
 func (m *Member) Folder() string { return strings.Split(m.spec, "|")[1] }
 
 // Kill ends the member at once, as a crash would.
@@ -163,7 +164,7 @@ func (m *Member) Kill() {
 	m.process = nil
 }
 
-// Freeze stops the member without ending it, and returns once none of its threads runs; Thaw lets it go on.
+// Freeze stops the member without ending it, and returns once all of its threads are stopped. Thaw continues it.
 func (m *Member) Freeze(t testing.TB) {
 	t.Helper()
 	if err := m.process.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -178,7 +179,7 @@ func (m *Member) Freeze(t testing.TB) {
 	}
 }
 
-// stopped reports whether all threads of a process are: a signal is on its way for a moment.
+// stopped reports whether all threads of a process are stopped: the signal may take a moment to arrive.
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, thread := range threads {
@@ -196,13 +197,13 @@ func stopped(pid int) bool {
 // Thaw undoes Freeze.
 func (m *Member) Thaw() { _ = m.process.Process.Signal(syscall.SIGCONT) }
 
-// Ready waits until the member answers, which it does when it has what a majority has: then another one may be killed.
+// Ready waits until the member answers. It does so once it has what a majority has, and then another one may be killed.
 func (m *Member) Ready(t testing.TB) {
 	t.Helper()
 	ready(t, m.Endpoint)
 }
 
-// Leader waits until the cluster has a leader, and returns it.
+// Leader waits until the cluster has a leader and returns it.
 func (c *Cluster) Leader(t testing.TB) *Member {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
@@ -224,7 +225,7 @@ func (c *Cluster) Leader(t testing.TB) *Member {
 	return nil
 }
 
-// Keys lists all that the cluster has.
+// Keys lists all keys in the cluster.
 func (c *Cluster) Keys(t testing.TB) []string {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
@@ -243,7 +244,7 @@ func (c *Cluster) Keys(t testing.TB) []string {
 	return keys
 }
 
-// ready waits until a read of what a majority has is answered by one of the endpoints.
+// ready waits until one of the endpoints answers a linearised read.
 func ready(t testing.TB, endpoints ...string) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
@@ -282,7 +283,7 @@ func freeURL() (string, error) {
 	return fmt.Sprintf("http://127.0.0.1:%d", port), nil
 }
 
-// serve runs one member until it fails or its process is ended.
+// serve runs one member until it fails or its process ends.
 func serve(spec []string) error {
 	if len(spec) != 6 {
 		return errors.New("the member is not well described")
@@ -293,7 +294,7 @@ func serve(spec []string) error {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(spec[3]), urls(spec[3])
 	config.InitialCluster = spec[4]
 	config.UnsafeNoFsync = true
-	config.BcryptCost = 4 // the least: passwords of tests are no secrets
+	config.BcryptCost = 4 // the minimum: passwords in tests are not secret
 	config.LogLevel = "fatal"
 	if err := limit(config, spec[5]); err != nil {
 		return err
@@ -306,7 +307,7 @@ func serve(spec []string) error {
 	return <-e.Err()
 }
 
-// limit sets what StartLimited and StartQuota ask for.
+// limit applies the limits of StartLimited and StartQuota.
 func limit(config *embed.Config, spec string) error {
 	what, value, found := strings.Cut(spec, "=")
 	if !found {
@@ -332,7 +333,7 @@ func urls(s string) []url.URL {
 	return []url.URL{*u}
 }
 
-// Wipe ends the member and starts it with an empty disk, as a cluster that was set up anew.
+// Wipe ends the member and starts it with an empty disk, like a new cluster.
 func (m *Member) Wipe(t testing.TB) {
 	t.Helper()
 	m.Kill()
