@@ -1,5 +1,5 @@
-// Package hashing owns the name that a resource takes when it leaves the server it was written on.
-// It is a pure function of strings and imports nothing of Causeway.
+// Package hashing computes the name that a resource has outside the server it was written on. It is a pure function of
+// strings and imports nothing of Causeway.
 package hashing
 
 import "hash/fnv"
@@ -7,19 +7,19 @@ import "hash/fnv"
 // MaxNameLength is the longest name, in bytes, that Name returns.
 const MaxNameLength = 253
 
-// maxPrefixLength is what MaxNameLength leaves for the readable part: a dash and 16 characters follow it.
+// maxPrefixLength is the longest readable part, in bytes: a dash and 16 characters follow it.
 const maxPrefixLength = MaxNameLength - 1 - suffixLength
 
 const suffixLength = 16
 
-// alphabet has no vowels and no look-alikes. A hexadecimal digit is mapped by its code point, so "0" and "f"
-// share a letter: part of the wire format, not a choice.
+// alphabet has no vowels and no look-alikes. A hexadecimal digit is mapped by its code point, so "0" and "f" share a
+// letter. This is part of the wire format.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// Name returns `<displayName>-<16 characters>`, the name of a resource outside its home. displayName is cut to
-// 236 bytes (a rune may be cut through); extra holds the zone and then the namespace, each only where the resource
-// has one. Nothing separates the parts that are hashed, so different owners can share a name: receivers must check.
-// Rule: kuma-wire, "Name hashing"; seed 004, "Namespace-scoped policies and multizone".
+// Name returns `<displayName>-<16 characters>`, the name of a resource outside its home. It cuts displayName to 236
+// bytes, possibly within a rune. extra holds the zone and then the namespace, each only if the resource has one. The
+// hashed parts have no separator, so different owners can share a name: receivers must check. Source: Kuma's KDS, name
+// hashing; seed 004, "Namespace-scoped policies and multizone".
 func Name(mesh, displayName string, extra ...string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(mesh))
@@ -34,7 +34,7 @@ func Name(mesh, displayName string, extra ...string) string {
 	return prefix + "-" + suffix(h.Sum64())
 }
 
-// suffix spells sum, big-endian, as 16 letters of alphabet.
+// suffix encodes sum, big-endian, as 16 letters of alphabet.
 func suffix(sum uint64) string {
 	const hexDigits = "0123456789abcdef"
 	var out [suffixLength]byte

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/hashing"
 )
 
-// The vectors were computed by an existing control plane's own function (kuma-wire, "Name hashing").
+// The vectors were computed by Kuma's own function, which defines the names in Kuma's KDS.
 func TestNameVectors(t *testing.T) {
 	ten := strings.Repeat("abcdefghij", 26)
 	tests := []struct {

@@ -2,7 +2,8 @@ package panics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns c guarded: a registry asks its collectors in goroutines of its own, and what they show is in part what peers said.
+// Collector returns c guarded. A registry calls its collectors in goroutines of its own, and part of what they report
+// comes from peers.
 func (g *Guard) Collector(serving string, c prometheus.Collector) prometheus.Collector {
 	if g == nil {
 		return c
@@ -16,9 +17,9 @@ type collector struct {
 	serving string
 }
 
-// Collect implements prometheus.Collector. What was collected before the panic is shown.
+// Collect implements prometheus.Collector. It reports what was collected before the panic.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	_ = c.guard.Do(c.serving, func() error { // it is told where it is caught
+	_ = c.guard.Do(c.serving, func() error { // the guard has logged the panic
 		c.Collector.Collect(out)
 		return nil
 	})

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Registrar returns r with every method that is registered from then on guarded, from the decoding of its request on.
+// Registrar returns r with a guard around every method that is registered through it, including the decoding of the
+// request.
 func (g *Guard) Registrar(serving string, r grpc.ServiceRegistrar) grpc.ServiceRegistrar {
 	if g == nil {
 		return r
@@ -55,7 +56,7 @@ func (r *registrar) stream(handle grpc.StreamHandler) grpc.StreamHandler {
 	}
 }
 
-// internal is what a peer is told of a panic.
+// internal returns the status that a peer receives for a panic.
 func internal(err error) error {
 	if err == Err { //nolint:errorlint // what wraps it has its own code
 		return status.Error(codes.Internal, err.Error())
@@ -63,7 +64,8 @@ func internal(err error) error {
 	return err
 }
 
-// Credentials returns c with handshakes guarded: gRPC runs them, and what they call of ours, in goroutines of its own.
+// Credentials returns c with guarded handshakes: gRPC runs them, and the callbacks that they call, in goroutines of its
+// own.
 func (g *Guard) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
 	if g == nil {
 		return c

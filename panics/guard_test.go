@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines is a log that tests read.
+// lines is a log that tests can read.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer // guarded by mu
@@ -51,7 +51,7 @@ func newGuard() (*panics.Guard, *lines) {
 	return panics.New(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))), l
 }
 
-// counted is the metric, by what was served.
+// counted returns the metric, by what was served.
 func counted(t *testing.T, g *panics.Guard) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -85,7 +85,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestWithoutGuard: nothing is caught, so that tests fail.
+// TestWithoutGuard: a nil guard catches nothing, so that tests fail.
 func TestWithoutGuard(t *testing.T) {
 	var g *panics.Guard
 	defer func() {
@@ -98,7 +98,8 @@ func TestWithoutGuard(t *testing.T) {
 
 type service struct{}
 
-// panicking is a service whose call panics before its request is decoded, and whose stream after its first message.
+// panicking returns a service whose call panics before it decodes its request, and whose stream panics after its first
+// message.
 func panicking() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "test", HandlerType: (*any)(nil),
@@ -112,7 +113,7 @@ func panicking() *grpc.ServiceDesc {
 	}
 }
 
-// badHandshake panics for the first who comes.
+// badHandshake panics in the first handshake.
 type badHandshake struct {
 	credentials.TransportCredentials
 	once *sync.Once
@@ -125,7 +126,7 @@ func (c badHandshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 
 func (c badHandshake) Clone() credentials.TransportCredentials { return c }
 
-// TestGRPC: calls, streams and handshakes panic, and the server goes on.
+// TestGRPC: calls, streams and handshakes panic, and the server continues.
 func TestGRPC(t *testing.T) {
 	g, _ := newGuard()
 	server := grpc.NewServer(grpc.Creds(g.Credentials(badHandshake{insecure.NewCredentials(), &sync.Once{}})))
@@ -209,7 +210,8 @@ func (c badCollector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, "\xff")
 }
 
-// TestCollector: a label that a peer chose and that is no UTF-8 would end the process, as registries collect in goroutines of their own.
+// TestCollector: a label from a peer that is not UTF-8 would end the process, because registries collect in goroutines
+// of their own.
 func TestCollector(t *testing.T) {
 	g, _ := newGuard()
 	r := prometheus.NewRegistry()

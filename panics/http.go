@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Handler returns h guarded: a panic closes the connection of whoever asked. That net/http would do too, but it would tell nobody.
+// Handler returns h guarded: a panic closes the caller's connection. net/http would do that too, but would not count
+// the panic.
 func (g *Guard) Handler(serving string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -24,14 +25,14 @@ func (g *Guard) Handler(serving string, h http.Handler) http.Handler {
 	})
 }
 
-// aborts: this is how a handler ends a connection on purpose.
+// aborts reports whether a handler ended the connection on purpose.
 func aborts(reason any) bool {
 	err, ok := reason.(error)
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// ErrorLog is for http.Server: what net/http itself recovers from, as a panic in a callback of a TLS handshake, it says there only.
-// The rest of what it says, of handshakes that fail and the like, is nobody's business and is logged at level debug.
+// ErrorLog returns a log for http.Server. net/http reports the panics that it recovers from itself, such as one in a
+// callback of a TLS handshake, only there. The rest, such as failed handshakes, is logged at level debug.
 func (g *Guard) ErrorLog() *log.Logger {
 	if g == nil {
 		return nil
@@ -41,7 +42,7 @@ func (g *Guard) ErrorLog() *log.Logger {
 
 type errorLog struct{ guard *Guard }
 
-// Write implements io.Writer: one call is one message.
+// Write implements io.Writer. Each call is one message.
 func (l errorLog) Write(b []byte) (int, error) {
 	text := strings.TrimSpace(string(b))
 	if strings.Contains(text[:min(len(text), 64)], "panic serving") {

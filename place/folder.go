@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// lookEvery is how often Run looks: a folder that is gone is told of within that, also when nobody asks.
+// lookEvery is how often Run checks. Run reports a missing folder within that time, even if no other code calls Check.
 const lookEvery = 500 * time.Millisecond
 
-// Folder is a server's data folder, and the files in it without which a restart would not be what the process is now. It is safe
+// Folder is a server's data folder, and the files in it that a restart needs to resume in the current state. It is safe
 // for concurrent use.
 type Folder struct {
 	dir *Place
@@ -26,7 +26,7 @@ type Folder struct {
 	needs []*need // guarded by mu
 }
 
-// HoldFolder opens the folder, which must be there. Errors are the operating system's.
+// HoldFolder opens the folder, which must exist. Errors are the operating system's.
 func HoldFolder(path string) (*Folder, error) {
 	dir, err := Hold(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func HoldFolder(path string) (*Folder, error) {
 	return &Folder{dir: dir}, nil
 }
 
-// HoldData is HoldFolder for one of which a file is needed (Need), and others are kept (Keep).
+// HoldData is HoldFolder with one needed file (Need) and any number of kept files (Keep).
 func HoldData(path, needed string, kept ...string) (*Folder, error) {
 	f, err := HoldFolder(path)
 	if err != nil {
@@ -51,10 +51,11 @@ func HoldData(path, needed string, kept ...string) (*Folder, error) {
 	return f, nil
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (f *Folder) Close() error { return f.dir.Close() }
 
-// Need has Check look for these files, by their paths in the folder, as far as they are there now. They may be replaced.
+// Need adds files, by their paths in the folder, that Check must find. It skips files that do not exist now. They may
+// be replaced.
 func (f *Folder) Need(names ...string) {
 	for _, name := range names {
 		path := filepath.Join(f.dir.path, name)
@@ -64,7 +65,7 @@ func (f *Folder) Need(names ...string) {
 	}
 }
 
-// Keep is Need for a small file that must go on holding what it holds now. Errors are the operating system's.
+// Keep is Need for a small file whose content must not change. Errors are the operating system's.
 func (f *Folder) Keep(name string) error {
 	n := &need{path: filepath.Join(f.dir.path, name), fixed: true}
 	info, err := os.Stat(n.path)
@@ -89,8 +90,8 @@ func (f *Folder) add(n *need) {
 	}
 }
 
-// Check returns nil while the folder and what is needed of it are in their place. It costs a call of the operating system for each.
-// Its error wraps ErrMoved, or is that of looking.
+// Check returns nil while the folder and the needed files are in their place. It costs one system call for each. Its
+// error wraps ErrMoved or is that of the system call.
 func (f *Folder) Check() error {
 	if err := f.dir.Check(); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (f *Folder) Check() error {
 	return nil
 }
 
-// Run tells the log when the folder goes and when it is back, until ctx ends. It returns nil.
+// Run logs when the folder disappears and when it is back, until ctx ends. It returns nil.
 func (f *Folder) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -131,10 +132,10 @@ func (f *Folder) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// need is a file that has to be there.
+// need is a file that must be present.
 type need struct {
 	path string
-	// fixed files have to hold what they held; info is the one that was read last.
+	// fixed files must keep their content. info is the state of the file when it was last read.
 	fixed bool
 	sum   [sha256.Size]byte
 	info  fs.FileInfo

@@ -8,19 +8,20 @@ import (
 	"path/filepath"
 )
 
-// ErrMoved: at the path there is nothing, or something else than what was opened.
+// ErrMoved reports that the path leads to nothing, or to something else than what was opened.
 var ErrMoved = errors.New("is no longer what this process has opened")
 
-// Place is a file or folder that is held open, so that no other can get its inode, and the path that has to lead to it.
+// Place is an open file or folder, and the path that must lead to it. It stays open so that no other file can get its
+// inode.
 type Place struct {
 	path string
 	file *os.File
 	info fs.FileInfo
-	// borrowed: somebody else closes file.
+	// borrowed means that the caller of Of closes file.
 	borrowed bool
 }
 
-// Hold opens what is at path, which Close lets go of. Errors are the operating system's.
+// Hold opens the file or folder at path, which Close releases. Errors are the operating system's.
 func Hold(path string) (*Place, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -34,21 +35,22 @@ func Hold(path string) (*Place, error) {
 	return p, nil
 }
 
-// Of is the place of a file that the caller has opened at path and closes after the last Check.
+// Of returns the place of a file that the caller has opened at path and closes after the last Check.
 func Of(path string, f *os.File) (*Place, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	// A restart begins from the same folder by its name, which the present folder of a process outlives.
+	// The path must not depend on the working directory, which may change until the restart finds the same folder by
+	// name.
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
 	return &Place{path: path, file: f, info: info, borrowed: true}, nil
 }
 
-// Check returns nil while the path leads to what was opened. It costs one call of the operating system. Its error wraps ErrMoved, or is that of
-// looking.
+// Check returns nil while the path leads to what was opened. It costs one system call. Its error wraps ErrMoved or is
+// that of the system call.
 func (p *Place) Check() error {
 	now, err := os.Stat(p.path)
 	switch {
@@ -63,7 +65,7 @@ func (p *Place) Check() error {
 	return nil
 }
 
-// Close lets go of what Hold opened.
+// Close releases what Hold opened. It does nothing after Of.
 func (p *Place) Close() error {
 	if p.borrowed {
 		return nil

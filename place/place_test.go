@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folder makes a data folder in a folder of its own, and holds it.
+// folder creates a data folder in a directory of its own, and holds it.
 func folder(t *testing.T) (*place.Folder, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -47,7 +47,7 @@ func write(t *testing.T, dir, name, text string) {
 	must(t, os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
 }
 
-// TestFolder: what becomes of a folder, and whether it is still the one that was held.
+// TestFolder changes a folder in many ways, and checks whether it still counts as the one that was held.
 func TestFolder(t *testing.T) {
 	for what, c := range map[string]struct {
 		do    func(t *testing.T, dir string)
@@ -87,7 +87,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestRelativePath: a folder that was named from where the process stands is found by the name that it had at the start.
+// TestRelativePath: a folder with a relative path is found by its absolute path at the start.
 func TestRelativePath(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "above")
 	must(t, os.MkdirAll(filepath.Join(above, "data"), 0o700))
@@ -119,7 +119,7 @@ func (l *lines) count(words string) int {
 	return strings.Count(l.text.String(), words)
 }
 
-// TestRunTells: going and coming back are told once each, without anybody asking.
+// TestRunTells: Run logs the loss and the return of the folder once each, without a call of Check.
 func TestRunTells(t *testing.T) {
 	f, dir := folder(t)
 	var log lines

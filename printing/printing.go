@@ -1,6 +1,6 @@
-// Package printing makes text of what others wrote: whatever a stranger's path, a zone's label or a server's error holds, it moves no
-// cursor, rings no bell, reverses no line and hides nothing where people read it. It imports nothing of ours, so that whatever
-// prints can use it.
+// Package printing makes untrusted text safe to display. Whatever a stranger's path, a zone's label or a server's error
+// contains, it moves no cursor, rings no bell, reverses no line and hides nothing from the reader. The package imports
+// nothing of Causeway, so that all code that prints can use it.
 package printing
 
 import (
@@ -14,8 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// unsafe reports whether a character does something else than to be seen: controls of both sets, what reorders or joins text,
-// has no width, or begins another line in secret. Tabs and ends of lines are for the caller.
+// unsafe reports whether a character does anything other than show a glyph: control characters of both sets, and
+// characters that reorder or join text, have no width, or start a new line invisibly. Tabs and newlines are left to the
+// caller.
 func unsafe(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
@@ -23,12 +24,12 @@ func unsafe(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Safe reports whether s may be shown as it is.
+// Safe reports whether s may be shown unchanged.
 func Safe(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unsafe) < 0
 }
 
-// Text is s with whatever is not to be shown escaped, as in JSON: \u001b. Bytes that are no UTF-8 are \xNN.
+// Text returns s with unsafe characters escaped as in JSON: \u001b. Invalid UTF-8 bytes become \xNN.
 func Text(s string) string {
 	if Safe(s) {
 		return s
@@ -36,17 +37,18 @@ func Text(s string) string {
 	return string(escaped([]byte(s), asJSON))
 }
 
-// Line is Text in one line without tabs: for cells of tables, whose borders these are.
+// Line returns Text(s) on one line without tabs, for table cells, which newlines and tabs delimit.
 func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
-// YAML escapes what is not to be shown in a document of YAML. Strings that have any of it must be in double quotes there.
+// YAML escapes the unsafe characters in a YAML document. Strings that contain any must be in double quotes there.
 func YAML(doc []byte) []byte {
 	return escaped(doc, asYAML)
 }
 
-// JSON escapes what is not to be shown in a document of JSON, which means the same afterwards: people read answers in terminals, too.
+// JSON escapes the unsafe characters in a JSON document without changing its meaning, because people read answers in
+// terminals too. It returns invalid UTF-8 unchanged.
 func JSON(doc []byte) []byte {
 	plain := !slices.ContainsFunc(doc, func(b byte) bool { return b >= 0x7f })
 	if plain || !utf8.Valid(doc) {
@@ -86,18 +88,18 @@ func escaped(text []byte, escape func([]byte, rune) []byte) (out []byte) {
 	return out
 }
 
-// Writer passes text on, escaped as by Text. What stands in strings of JSON remains the same JSON. It may be used by several
-// goroutines, each of whose writes stays whole.
+// Writer forwards text, escaped as by Text. JSON keeps its meaning, because only characters in its strings are escaped.
+// It is safe for concurrent use, and does not interleave writes.
 type Writer struct {
 	mu   sync.Mutex
 	to   io.Writer
-	rest []byte // of a character whose end comes with the next write; guarded by mu
+	rest []byte // the start of a character that the next write completes; guarded by mu
 }
 
-// NewWriter returns a writer in front of w.
+// NewWriter returns a Writer that forwards to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Write never reports fewer bytes than it was given, unless the writer behind it fails.
+// Write reports len(p) bytes written unless the underlying writer fails.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +115,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes what has no end; it does not close the writer behind.
+// Close writes an incomplete character, escaped. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +131,7 @@ func clean(text []byte) []byte {
 	return escaped(text, asJSON)
 }
 
-// unfinished is how many bytes at the end may be the beginning of a character.
+// unfinished returns how many bytes at the end may be the start of a character.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if begin := text[len(text)-n:]; utf8.RuneStart(begin[0]) {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// nasty is what somebody may write to be shown as something else.
+// nasty holds sequences that make text look different from what it is.
 var nasty = []string{
 	"\x1b[2J", "\x1b]0;title\x07", "\r", "\b\b\b", "\x00", "\x7f", "\u009b31m", "\u0085", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff",
 	"\u2028", "\u2029", "\u061c", "\u00ad", "\U000e0041", "\xff", "\xc2", "\xe2\x80", "\x9b2J",
@@ -33,7 +33,7 @@ func TestNothingNastyIsShown(t *testing.T) {
 	}
 }
 
-// FuzzWriter: however text is cut into writes, what comes out is the same, and harmless; JSON stays what it says.
+// FuzzWriter: the output is the same and safe no matter how the text is split into writes, and JSON keeps its meaning.
 func FuzzWriter(f *testing.F) {
 	for _, one := range nasty {
 		f.Add("a"+one+"b", 2)
@@ -72,7 +72,7 @@ func write(t *testing.T, parts ...string) string {
 	return out.String()
 }
 
-// TestJSONIsTheSameJSON: an answer means what it meant, and no character of it does anything to a terminal.
+// TestJSONIsTheSameJSON: an answer keeps its meaning, and no character of it affects a terminal.
 func TestJSONIsTheSameJSON(t *testing.T) {
 	for _, text := range []string{"plain", "żółw", "\x1b[2J", "\u009b2J", "a\u202eb", "\u2066x\u2069", "\u007f", "\U000e0041", "line\u2028two"} {
 		raw, err := json.Marshal(map[string]string{"name": text, text: "key"})

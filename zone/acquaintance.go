@@ -14,23 +14,23 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// acquaintance tells who believes the authorities of this zone: its own proxies, the global, and by the global's word the other zones
-// and their proxies.
+// acquaintance reports who trusts the authorities of this zone: its own proxies, the global, and, as the global
+// reports, the other zones and their proxies.
 type acquaintance struct {
 	zone        string
 	store       store.Reader
 	authorities *identity.Authorities
 	standings   func() []xds.Standing
-	// awaited counts proxies of a mesh that are to come back after a start.
+	// awaited counts the proxies of a mesh that are expected to reconnect after a start.
 	awaited func(mesh string) int
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 }
 
-// otherZones stands for zones that nobody names.
+// otherZones stands for zones whose names are unknown.
 const otherZones = "other zones"
 
-// unaware lists who does not know the authorities of a realm as they are now.
+// unaware lists who does not yet trust the current authorities of a realm.
 func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unaware {
 	var out identity.Unaware
 	wait := func(format string, args ...any) { out.Waited = append(out.Waited, fmt.Sprintf(format, args...)) }
@@ -91,7 +91,7 @@ func offline(zone kds.RolloutOffline) string {
 	return zone.Zone + ", offline since " + zone.Since.UTC().Format(time.RFC3339)
 }
 
-// behind counts the zone's proxies in a mesh that have not acknowledged everything.
+// behind counts the zone's proxies in a mesh that have not acknowledged their whole configuration.
 func (k *acquaintance) behind(mesh string) int {
 	n := 0
 	for _, one := range k.standings() {

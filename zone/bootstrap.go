@@ -30,30 +30,30 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// BootstrapConfig is what a proxy must know to find its zone.
+// BootstrapConfig holds what a proxy needs to find its zone.
 type BootstrapConfig struct {
 	// Mesh is "default" when empty; Dataplane is required; Namespace is empty for Dataplanes without one.
 	Mesh, Dataplane, Namespace string
-	// ZoneIngress, instead of a Dataplane, is the ingress that the proxy is; it is of no mesh.
+	// ZoneIngress names the zone ingress that the proxy serves, instead of a Dataplane. It belongs to no mesh.
 	ZoneIngress string
 	// XDSAddress is the zone's xDS server: grpcs://host:port, grpc://host:port (plaintext, loopback only), or host:port,
 	// which is plaintext on loopback and TLS elsewhere.
 	XDSAddress string
-	// XDSCA verifies the xDS server: the name of a PEM file, or PEM text. It is required with TLS.
+	// XDSCA verifies the xDS server: the name of a PEM file, or PEM text. TLS requires it.
 	XDSCA string
-	// Token is the proxy's dataplane token, or empty. The bootstrap holds it: keep that readable by its owner only. It needs TLS,
-	// or loopback.
+	// Token is the proxy's dataplane token, or empty. The bootstrap contains it, so only its owner may be able to read
+	// the bootstrap. A token needs TLS or loopback.
 	Token string
-	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the provider Spire
-	// needs; empty for none.
+	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the
+	// provider Spire needs. Empty if there is none.
 	SpireSocket string
-	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty; it must be on loopback.
-	// "none" gives none.
+	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
+	// "none" turns the interface off.
 	AdminAddress string
-	// MaxConnections is how many downstream connections Envoy takes, 50,000 when zero.
+	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
 	MaxConnections int64
-	// DrainTime is within which TCP connections end whose clients lost their access, 30 seconds when zero; whole seconds. Envoy
-	// takes it on its command line only: the bootstrap says in its first line how to start Envoy.
+	// DrainTime limits how long the TCP connections of clients that lost their access stay open: whole seconds, 30 when
+	// zero. Envoy reads it from its command line only, so the first line of the bootstrap shows how to start Envoy.
 	DrainTime time.Duration
 }
 
@@ -66,8 +66,8 @@ const (
 	defaultDrainTime      = 30 * time.Second
 )
 
-// Bootstrap returns Envoy's bootstrap configuration as YAML. Everything else comes over the aggregated stream that it sets up.
-// It reads the file that XDSCA names. Errors name the field to change.
+// Bootstrap returns Envoy's bootstrap configuration as YAML. Envoy receives everything else over the aggregated stream
+// that it sets up. Bootstrap reads the file that XDSCA names. Errors name the field to change.
 func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	if cfg.ZoneIngress == "" {
 		cfg.Mesh = cmp.Or(cfg.Mesh, "default")
@@ -154,7 +154,7 @@ func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 	}
 }
 
-// zoneCluster is the way to the zone's xDS server.
+// zoneCluster returns the cluster of the zone's xDS server.
 func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
 	host, port, secure, err := xdsAddress(cfg.XDSAddress)
 	if err != nil {
@@ -199,7 +199,7 @@ func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
 	return c, err
 }
 
-// xdsAddress reads XDSAddress.
+// xdsAddress parses XDSAddress.
 func xdsAddress(address string) (host string, port uint32, secure bool, err error) {
 	rest, plain := strings.CutPrefix(address, "grpc://")
 	rest, secure = strings.CutPrefix(rest, "grpcs://")
@@ -223,7 +223,7 @@ func isLoopbackHost(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// upstreamTLS verifies that the server has a certificate of the CA for the host that was dialled.
+// upstreamTLS verifies that the server has a certificate of the CA for the dialled host.
 func upstreamTLS(ca, host string) (*corev3.TransportSocket, error) {
 	if ca == "" {
 		return nil, errNoXDSCA

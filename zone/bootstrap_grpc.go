@@ -14,17 +14,17 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// GRPCBootstrapConfig is what a gRPC program without a proxy must know to find its zone and its identity.
+// GRPCBootstrapConfig holds what a gRPC program without a proxy needs to find its zone and its identity.
 type GRPCBootstrapConfig struct {
 	// Mesh is "default" when empty; Dataplane is required; Namespace is empty for Dataplanes without one.
 	Mesh, Dataplane, Namespace string
 	// XDSAddress is as in BootstrapConfig.
 	XDSAddress string
-	// XDSCA is the name of a PEM file that verifies the xDS server. It is required with TLS.
+	// XDSCA is the name of a PEM file that verifies the xDS server. TLS requires it.
 	XDSCA string
-	// IdentityDir is the folder in which `causewayctl svid --watch --out-dir` keeps the identity fresh; required.
+	// IdentityDir is the folder in which `causewayctl svid --watch --out-dir` keeps the identity fresh. Required.
 	IdentityDir string
-	// Refresh is how often the program looks for new files there, 10 seconds when zero.
+	// Refresh is how often the program checks for new files there, 10 seconds when zero.
 	Refresh time.Duration
 }
 
@@ -38,7 +38,7 @@ const (
 
 const defaultIdentityRefresh = 10 * time.Second
 
-// refresh is as gRPC reads durations.
+// refresh returns the interval in gRPC's duration format.
 func (c *GRPCBootstrapConfig) refresh() string {
 	return fmt.Sprintf("%gs", cmp.Or(c.Refresh, defaultIdentityRefresh).Seconds())
 }
@@ -64,7 +64,7 @@ type grpcCredentials struct {
 
 type grpcTLSOptions struct {
 	CA string `json:"ca_certificate_file"`
-	// Certificate and Key are the program's SVID: off loopback the zone asks for one.
+	// Certificate and Key are the program's SVID, which the zone requires off loopback.
 	Certificate string `json:"certificate_file"`
 	Key         string `json:"private_key_file"`
 	Refresh     string `json:"refresh_interval"`
@@ -84,18 +84,18 @@ type grpcPluginRef struct {
 type grpcFileWatcher struct {
 	Certificate string `json:"certificate_file"`
 	Key         string `json:"private_key_file"`
-	// CA is used by programs that do not know bundle maps, or were not told to use them.
+	// CA is for programs that do not support bundle maps, or have that support turned off.
 	CA        string `json:"ca_certificate_file"`
 	BundleMap string `json:"spiffe_trust_bundle_map_file"`
 	Refresh   string `json:"refresh_interval"`
 }
 
-// GRPCBootstrap returns the bootstrap file of a gRPC program as JSON; GRPC_XDS_BOOTSTRAP names it to the program. It reads no
-// file. Errors name the field to change.
+// GRPCBootstrap returns the bootstrap file of a gRPC program as JSON. The variable GRPC_XDS_BOOTSTRAP names the file to
+// the program. GRPCBootstrap reads no files. Errors name the field to change.
 //
-// Clients of other trust domains get in only where the program knows bundle maps: grpc-go does with
-// GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true. Otherwise it trusts the CAs of its own trust domain, so that no zone's CA is
-// believed about another's clients.
+// The program accepts clients of other trust domains only if it supports bundle maps, as grpc-go does with
+// GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true. Otherwise it trusts only the CAs of its own trust domain, so that no zone's
+// CA can vouch for the clients of another.
 func GRPCBootstrap(cfg GRPCBootstrapConfig) ([]byte, error) {
 	cfg.Mesh = cmp.Or(cfg.Mesh, "default")
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// maxSocketPath is what the kernel takes for the path of a socket, in bytes.
+// maxSocketPath is the kernel's limit for the path of a socket, in bytes.
 const maxSocketPath = 107
 
-// spireCluster is the way to the SPIRE agent beside the proxy. It is in the bootstrap because Envoy asks only such clusters for secrets, and
-// because only the proxy's machine knows where the socket is.
+// spireCluster returns the cluster of the SPIRE agent beside the proxy. It is in the bootstrap because Envoy requests
+// secrets only from static clusters, and because only the proxy's machine knows where the socket is.
 func spireCluster(socket string) (*clusterv3.Cluster, error) {
 	if !path.IsAbs(socket) || len(socket) > maxSocketPath {
 		return nil, fmt.Errorf("spire socket %q: want an absolute path of at most %d bytes", socket, maxSocketPath)

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// tokenSecret is the name of the token among a bootstrap's secrets, which Envoy shows in no dump of its configuration.
+// tokenSecret is the name of the token among the bootstrap's secrets, which Envoy omits from its configuration dumps.
 const tokenSecret = "dataplane_token" //nolint:gosec // a name, not a credential
 
-// compactToken is what a JSON Web Token looks like.
+// compactToken matches the compact form of a JSON Web Token.
 var compactToken = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 func tokenSecrets(token string) []*tlsv3.Secret {
@@ -29,7 +29,8 @@ func tokenSecrets(token string) []*tlsv3.Secret {
 	}}}}
 }
 
-// tokenFilters put the token into every request to the zone, whichever part of Envoy makes it: discovery and access logs.
+// tokenFilters returns the filters that add the token to every request to the zone, both for discovery and for access
+// logs.
 func tokenFilters(token string) ([]*hcmv3.HttpFilter, error) {
 	if token == "" {
 		return nil, nil

@@ -24,77 +24,83 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Config is what Run needs. The zero value of an address means the default one; port 0 picks a free one.
+// Config configures Run. An empty address means the default one. Port 0 picks a free port.
 type Config struct {
 	// Zone is the zone's name, a DNS label. Required, unless the zone joins or has joined.
 	Zone string
-	// Join is a join string: the zone joins by it before it serves, if it has not yet. Then Zone and Global are known by it.
+	// Join is a join string. The zone joins with it before it serves, unless it has joined already. Zone and Global
+	// then come from the membership.
 	Join string
-	// Global is the global's URL, grpcs://host:port, or grpc://host:port on loopback; several replicas are separated by commas, the
-	// scheme is that of the first. Empty: the zone runs alone.
+	// Global is the global's URL: grpcs://host:port, or grpc://host:port on loopback. Commas separate several replicas,
+	// which use the scheme of the first. If it is empty, the zone runs alone.
 	Global string
-	// GlobalCA is a PEM file of the CA that signed the global's certificate; GlobalCASHA256 is the SHA-256, in hex, of a certificate
-	// in the chain that the global presents; GlobalInsecure believes anybody. With grpcs://, exactly one of the three.
+	// GlobalCA is a PEM file with the CA that signed the global's certificate. GlobalCASHA256 is the SHA-256, in hex,
+	// of a certificate in the chain that the global presents. GlobalInsecure trusts any server. With grpcs://, set
+	// exactly one of the three.
 	GlobalCA, GlobalCASHA256 string
 	GlobalInsecure           bool
 	// DataDir holds the store, the certificates and the identity keys. Required.
 	DataDir string
-	// Store says where resources are kept; by default in a bolt file in DataDir. In etcd the default place is
-	// /causeway/zones/<zone>. Path, Registerer and Log are filled in.
+	// Store configures where the zone keeps its resources: by default in a bolt file in DataDir. In etcd the default
+	// prefix is /causeway/zones/<zone>. Run fills in Path, Registerer and Log.
 	Store backend.Config
-	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
+	// SecretsKeyFile or SecretsPassphrase seals the keys at rest; see secrets.Config. If both are empty,
+	// <DataDir>/secrets.key does.
 	SecretsKeyFile, SecretsPassphrase string
-	// ExternalSecretsDir is the folder with files that MeshExternalServices may name: those of a mesh in <mesh>/, those of a namespace
-	// in <mesh>/<namespace>/. Empty: they can name none.
+	// ExternalSecretsDir is the folder with the files that MeshExternalServices may name: those of a mesh in <mesh>/,
+	// those of a namespace in <mesh>/<namespace>/. If it is empty, they cannot name files.
 	ExternalSecretsDir string
-	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with a CA in
+	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with the CA in
 	// <DataDir>/tls/ca.crt.
 	APIAddress, XDSAddress, DiagnosticsAddress string
-	// TLSMinVersion is the least version of TLS on those, server.TLS12 or server.TLS13; the latter when empty.
+	// TLSMinVersion is the minimum version of TLS on those ports: server.TLS12 or server.TLS13, the latter when empty.
 	TLSMinVersion string
-	// XDSRequireCredentials asks proxies for a dataplane token or an SVID on loopback too; off loopback they always need one.
+	// XDSRequireCredentials requires a dataplane token or an SVID of proxies on loopback too. Off loopback they always
+	// need one.
 	XDSRequireCredentials bool
-	// IdentityOverlap is how long a new authority of a mesh waits at most, before it signs, for zones that are offline; connected ones it
-	// waits for. 10 minutes when zero, none when negative.
+	// IdentityOverlap limits how long a new authority of a mesh waits for offline zones before it signs. It always
+	// waits for connected zones. 10 minutes when zero; a negative value means no wait.
 	IdentityOverlap time.Duration
-	// ReadyFile, when set, is written once the zone is ready.
+	// ReadyFile, if set, is written once the zone is ready.
 	ReadyFile string
 	// SystemNamespace is resources.DefaultSystemNamespace when empty.
 	SystemNamespace string
-	// KDSMaxMessageSize is where messages to the global are cut, in bytes; the protocol's default when zero.
+	// KDSMaxMessageSize limits the size of messages to the global, in bytes. Larger ones are split. The protocol's
+	// default when zero.
 	KDSMaxMessageSize int
-	// RBACForm is how permissions are written for Envoy: list, compiled, or auto (the default), which compiles those of an
-	// inbound from some size on.
+	// RBACForm selects how permissions are written for Envoy: list, compiled, or auto (the default), which compiles the
+	// permissions of an inbound above a certain size.
 	RBACForm string
-	// AccessLog is where proxies log what their inbounds judge: a list of als (the zone collects, for reports and suggestions),
-	// stdout (each proxy's own) and absolute paths of files, separated by commas. Empty: nowhere.
+	// AccessLog lists where proxies log the decisions of their inbounds, separated by commas: als (the zone collects
+	// them, for reports and suggestions), stdout (each proxy's own) and absolute paths of files. If it is empty,
+	// proxies do not log them.
 	AccessLog string
-	// Now is the clock of reports on what proxies log; time.Now when nil.
+	// Now is the clock for reports on what proxies log, time.Now when nil.
 	Now func() time.Time
 
 	// clusterID is read at the start.
 	clusterID string
-	// folder is DataDir, held from the start.
+	// folder is DataDir. It is held open from the start.
 	folder *place.Folder
-	// Access says who may use the HTTP API.
+	// Access configures who may use the HTTP API.
 	Access access.Settings
-	// Tracer gets the spans of what passes through; nil for none.
+	// Tracer receives the spans; nil turns tracing off.
 	Tracer trace.Tracer
-	// Panics catches what would end the process on behalf of one peer or user; nil, as in tests, lets it.
+	// Panics catches panics that would end the process because of one peer or user. Nil, as in tests, catches nothing.
 	Panics *panics.Guard
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// otherGlobals are more addresses of a global that the zone has joined, host:port.
+	// otherGlobals are further addresses, host:port, of the global that the zone has joined.
 	otherGlobals []string
 }
 
-// member reports whether the zone joins, or has joined in this data directory.
+// member reports whether the zone is to join, or has joined in this data directory.
 func (c *Config) member() bool {
 	return c.Join != "" || HasJoined(c.DataDir)
 }
 
-// HasJoined reports whether the zone of a data directory has a credential of a global.
+// HasJoined reports whether a data directory holds the credential of a zone that has joined a global.
 func HasJoined(dataDir string) bool {
 	if dataDir == "" {
 		return false
@@ -103,12 +109,12 @@ func HasJoined(dataDir string) bool {
 	return err == nil
 }
 
-// defaultIdentityOverlap is much longer than a zone that is connected needs.
+// defaultIdentityOverlap is much longer than a connected zone needs.
 const defaultIdentityOverlap = 10 * time.Minute
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Validate says, for every field that is wrong, what would be right.
+// Validate returns an error for every invalid field, which names the valid values.
 func (c *Config) Validate() error {
 	var errs []error
 	member := c.member()
@@ -179,7 +185,7 @@ func (c *Config) validateGlobal(member bool) []error {
 	return errs
 }
 
-// withDefaults fills what was left empty.
+// withDefaults returns the configuration with defaults for the empty fields.
 func (c Config) withDefaults() Config {
 	c.APIAddress = cmp.Or(c.APIAddress, "127.0.0.1:5681")
 	c.XDSAddress = cmp.Or(c.XDSAddress, "127.0.0.1:5678")
@@ -196,7 +202,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// sinks are where proxies log.
+// sinks returns the destinations of the proxies' access logs.
 func (c *Config) sinks() ([]accesslog.Sink, error) {
 	sinks, err := accesslog.ParseSinks(c.AccessLog)
 	if err != nil {

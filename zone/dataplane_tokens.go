@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// defaultTokenLife and maxTokenLife are of dataplane tokens. A token that ends takes no traffic away, but the proxy gets no
-	// changes and no new identity any more.
+	// defaultTokenLife and maxTokenLife apply to dataplane tokens. When a token expires, the proxy's traffic continues,
+	// but the proxy receives no more changes and no new identity.
 	defaultTokenLife = 90 * 24 * time.Hour
 	maxTokenLife     = 366 * 24 * time.Hour
 	// maxTokenRequest is in bytes.
 	maxTokenRequest = 16 << 10
-	// maxTokenLabels bounds what a token is bound to.
+	// maxTokenLabels limits the labels that a token is bound to.
 	maxTokenLabels = 32
 )
 
-// tokenHandler issues and revokes the tokens by which proxies ask for their configuration.
+// tokenHandler issues and revokes the tokens with which proxies request their configuration.
 type tokenHandler struct {
 	store  store.Reader
 	issuer *tokens.Issuer
 	now    func() time.Time
-	// routes judges who asks.
+	// routes authorizes the caller.
 	routes *api.Server
 }
 
-// dataplaneTokenRequest says what a Dataplane must be for the token to be good: everything that is given. It must be in the
-// namespace that the query names, or in none: who may issue for one namespace must not get at others.
+// dataplaneTokenRequest lists what the token requires of a Dataplane: it must match every field that is set. The
+// Dataplane must be in the namespace that the query names, or in none, so that a caller who may issue tokens for one
+// namespace cannot reach others.
 type dataplaneTokenRequest struct {
 	Dataplane string            `json:"dataplane,omitempty"`
 	Workload  string            `json:"workload,omitempty"`
@@ -47,7 +48,7 @@ type dataplaneTokenRequest struct {
 
 type tokenResponse struct {
 	Token string `json:"token"`
-	// ID is what revoking names.
+	// ID identifies the token for revocation.
 	ID      string    `json:"id"`
 	Expires time.Time `json:"expirationTime"`
 }
@@ -67,7 +68,7 @@ func readBody(r *http.Request, into any) error {
 	return api.ReadJSON(r, maxTokenRequest, "body", "want a JSON object: %v", into)
 }
 
-// check refuses what no Dataplane can be called: a name with a slash would be the name of one in another namespace.
+// check rejects names that no Dataplane can have. A name with a slash would name a Dataplane in another namespace.
 func (q *dataplaneTokenRequest) check() error {
 	switch {
 	case q.Dataplane == "" && q.Workload == "" && len(q.Labels) == 0:
@@ -91,7 +92,8 @@ func (q *dataplaneTokenRequest) check() error {
 	return nil
 }
 
-// issue is POST /meshes/{mesh}/_dataplane-tokens. What is judged is the namespace of the Dataplanes that the token is good for.
+// issue serves POST /meshes/{mesh}/_dataplane-tokens. It authorizes the caller for the namespace of the Dataplanes that
+// the token is valid for.
 func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 	var request dataplaneTokenRequest
 	if err := readBody(r, &request); err != nil {
@@ -125,7 +127,7 @@ func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, r, claims, request.ValidFor)
 }
 
-// issueForIngress is POST /zoneingresses/{name}/_token.
+// issueForIngress serves POST /zoneingresses/{name}/_token.
 func (h *tokenHandler) issueForIngress(w http.ResponseWriter, r *http.Request) error {
 	var request struct {
 		ValidFor string `json:"validFor,omitempty"`
@@ -160,7 +162,7 @@ func (h *tokenHandler) answer(w http.ResponseWriter, r *http.Request, claims tok
 	return api.WriteJSON(w, http.StatusOK, tokenResponse{Token: token, ID: issued.ID, Expires: issued.Expires.UTC()})
 }
 
-// revoke is POST /_dataplane-tokens/_revoke. Streams that were opened by the token end.
+// revoke serves POST /_dataplane-tokens/_revoke. Streams that were opened with the token end.
 func (h *tokenHandler) revoke(w http.ResponseWriter, r *http.Request) error {
 	var request revokeRequest
 	if err := readBody(r, &request); err != nil {

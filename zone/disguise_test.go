@@ -17,8 +17,8 @@ import (
 
 var disguisesSent = flag.Int("disguises", 6_000, "requests that the disguise test generates; 100000 is the long form")
 
-// spellings are known disguises, with {d} for the denied path, {1} and {2} for its two segments and {1'} for the first without its
-// first letter. They are sent in each run, and make the rows of the table in docs/permissions.md.
+// spellings are known disguises, with {d} for the denied path, {1} and {2} for its two segments and {1'} for the first
+// without its first letter. Each run sends them, and they are the rows of the table in docs/permissions.md.
 var spellings = []string{
 	"{d}", "{d}/", "{d}/x", "/{1};x/{2}", "/;x{d}", "/{1}/;/{2}", "/{1}%3b/{2}", "/{1}%3Bx/{2}", "{d};x", "{d}%3bx", "{d}%3fx", "{d}%23x", "/{1}//{2}",
 	"/{1}/./{2}", "/x/..{d}", "/x/..;{d}", "/x/%2e%2e{d}", "/x/%2e%2e;{d}", "/x/%252e%252e{d}", `/{1}\{2}`, "/{1}%5c{2}", "/{1}%255c{2}",
@@ -38,14 +38,14 @@ func spelled(pattern, path string) string {
 	return strings.NewReplacer("{d}", path, "{D}", strings.ToUpper(path), "{1'}", first[1:], "{1}", first, "{2}", second).Replace(pattern)
 }
 
-// pieces are put into a path between any two characters.
+// pieces are inserted into a path between any two characters.
 var pieces = []string{
 	";x", ";", "%3b", "%3B=", "/", "//", "/./", "/x/../", "/x/..;/", "/%2e%2e/", "/%2e%2e;/", "..", "../", ".", "\\", "%5c", "%255c", "%2f", "%252f", "%25252f", "%2%66",
 	"%c0%af", "%c0%ae", "%20", "%09", "%0a", "%00", "%2500", "%", "%u002e", "%u2215", "?x", "?", "%3f", "%253f", "%23", "+", "%ff", "%e9", "%80", "%c2%ad", "%e2%80%8b",
 	"%ef%bc%8f", "%ef%bc%8e", "%ef%bc%9b", ".json", ":$", "::$DATA", "~1", "/;/", "/%20/", "/.%20/", "x", "%2525", "%c2%a0", "%e3%80%80", "/..%20/", "/%252e%252e/", "/.;/",
 }
 
-// disguised is a path made of another by a few changes.
+// disguised returns a path that differs from another by a few changes.
 func disguised(r *rand.Rand, path string) string {
 	for range 1 + r.IntN(3) {
 		at := 1 + r.IntN(len(path))
@@ -94,10 +94,10 @@ func percentEncoded(r rune) string {
 	return out.String()
 }
 
-// judged is a client, the rule that it is under, and what no reader may serve it.
+// judged is a client, the rule that applies to it, and what no reader may serve it.
 type judged struct {
 	name, rule, list string
-	// leaks says whether a request that Envoy passed on gives the client what it may not have.
+	// leaks reports whether a request that Envoy forwards gives the client something that it must not have.
 	leaks func(reader, string) bool
 	base  []string
 }
@@ -138,7 +138,7 @@ func (j judged) requests(n int) []rawRequest {
 	return out
 }
 
-// newDisguiseWorld runs an Envoy whose clients are under one rule each, and gives its port.
+// newDisguiseWorld runs an Envoy in which one rule applies to each client, and returns its port.
 func newDisguiseWorld(t *testing.T, form rbac.Form, more string) (*world, int) {
 	t.Helper()
 	w := newWorldOf(t, form)
@@ -160,8 +160,9 @@ func newDisguiseWorld(t *testing.T, form rbac.Form, more string) (*world, int) {
 	return w, port
 }
 
-// TestNoReaderServesADeniedPath sends disguises of a denied path, and of paths beside an allowed one, through a real Envoy. What it
-// passes on is given to a model of each kind of application: none may serve the denied path, nor leave the allowed one.
+// TestNoReaderServesADeniedPath sends disguises of a denied path, and of paths beside an allowed one, through a real
+// Envoy. A model of each kind of application reads the requests that Envoy forwards: none may serve the denied path, or
+// a path outside the allowed one.
 func TestNoReaderServesADeniedPath(t *testing.T) {
 	w, port := newDisguiseWorld(t, rbac.Auto, "")
 	would, passed := map[string]int{}, map[string]int{}
@@ -171,7 +172,8 @@ func TestNoReaderServesADeniedPath(t *testing.T) {
 		requests := j.requests(*disguisesSent / len(clients))
 		var overHTTP1, overHTTP2 []rawRequest
 		for i, q := range requests {
-			// Envoy closes an HTTP/1.1 connection on which it refuses a request, so only some of those go there.
+			// Envoy closes an HTTP/1.1 connection on which it refuses a request, so only some of those requests are
+			// sent there.
 			_, refused := rbac.NormalizePath(q.target)
 			if i%8 > 0 || refused != "" && i%64 > 0 {
 				overHTTP2 = append(overHTTP2, q)
@@ -230,7 +232,7 @@ const (
 	tableTo         = "<!-- end of readers -->\n"
 )
 
-// TestReadersTable: the table of docs/permissions.md says which reader takes which spelling for a denied path.
+// TestReadersTable: the table of docs/permissions.md shows which reader treats which spelling as a denied path.
 func TestReadersTable(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| written | taken for `/api/admin` by |\n| --- | --- |\n")
@@ -262,8 +264,9 @@ func TestReadersTable(t *testing.T) {
 	}
 }
 
-// TestMethodsInDisguise: what is no registered method in capitals is answered before any rule, and where rules name methods, a
-// request that asks to be taken for one of another method is denied. Each has a twin that passes.
+// TestMethodsInDisguise: a method that is not registered, or not in capitals, is answered before any rule. If rules
+// name methods, a request that asks to be treated as one with another method is denied. Each request has a twin that
+// passes.
 func TestMethodsInDisguise(t *testing.T) {
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
 		t.Run(string(form), func(t *testing.T) { methodsInDisguise(t, form) })
@@ -310,7 +313,7 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 	}
 }
 
-// TestWhatADenyOfAPathCosts: what else a deny of a path denies, and what it leaves alone.
+// TestWhatADenyOfAPathCosts shows what else a deny of a path denies, and what it does not affect.
 func TestWhatADenyOfAPathCosts(t *testing.T) {
 	w, port := newDisguiseWorld(t, rbac.Auto, "")
 	left := []string{

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// client is the certificate of a Dataplane of its own.
+// client returns the certificate of a new Dataplane.
 func (z *runningZone) client(name string) *tls.Certificate {
 	z.t.Helper()
 	z.apply("dataplanes/"+name, fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": %q, "networking": {"address": "127.0.0.1", "inbound": [{"port": 1}]}}`, name))
@@ -26,7 +26,7 @@ func (z *runningZone) client(name string) *tls.Certificate {
 	return keyPair(z.t, certificate, key)
 }
 
-// get reads a JSON answer.
+// get decodes a JSON answer.
 func (z *runningZone) get(path string, into any) {
 	z.t.Helper()
 	code, answer := z.call(http.MethodGet, path, "")
@@ -38,8 +38,8 @@ func (z *runningZone) get(path string, into any) {
 
 const spiffe = "spiffe://default.zone-1.mesh.local/workload/"
 
-// TestAccessLogs sends what two policies allow, allow with a shadow denial, and deny, on HTTP and on TCP, and reads who decided
-// in the log, in the report, in the metrics and in the suggestion.
+// TestAccessLogs sends requests that two policies allow, allow with a shadow denial, and deny, over HTTP and TCP. It
+// reads which policy decided from the log, the report, the metrics and the suggestion.
 func TestAccessLogs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.log")
 	clock := &laterClock{}
@@ -86,7 +86,7 @@ func TestAccessLogs(t *testing.T) {
 	t.Run("suggestion", func(t *testing.T) { checkSuggestion(t, z, clients, web, db) })
 }
 
-// logLine is what the lines of HTTP and of TCP have in common.
+// logLine holds the fields that HTTP and TCP log lines share.
 type logLine struct {
 	Inbound, Client, Method, Path, Policy, Verdict, ShadowPolicy, ShadowVerdict string
 }
@@ -133,7 +133,7 @@ func checkShadowReport(t *testing.T, z *runningZone, policy string) {
 		}
 	}
 	eventually(t, "two shadow denials", func() bool {
-		report.Items = nil // what is absent must not be left from before
+		report.Items = nil // absent fields must not keep old values
 		z.get("/_report/shadow?mesh=default&policy="+policy, &report)
 		return len(report.Items) == 2
 	})
@@ -153,7 +153,7 @@ func checkShadowReport(t *testing.T, z *runningZone, policy string) {
 	}
 }
 
-// checkReadiness lets time pass: when nobody was denied in the shadow for a week, the policy is safe to enforce.
+// checkReadiness lets time pass: after a week without a shadow denial, the policy is safe to enforce.
 func checkReadiness(t *testing.T, z *runningZone, clock *laterClock, policy string) {
 	t.Helper()
 	var report struct {
@@ -174,13 +174,14 @@ func checkReadiness(t *testing.T, z *runningZone, clock *laterClock, policy stri
 	}
 }
 
-// laterClock is ahead of the time by what was added.
+// laterClock is ahead of the real time by the duration that was added.
 type laterClock struct{ ahead atomic.Int64 }
 
 func (c *laterClock) now() time.Time      { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *laterClock) add(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// checkSuggestion enforces what is suggested in the place of what was observed: that traffic passes, and nothing else does.
+// checkSuggestion replaces the observed policies with the suggestion: the observed traffic passes, and nothing else
+// does.
 func checkSuggestion(t *testing.T, z *runningZone, clients map[string]*tls.Certificate, web, db int) {
 	t.Helper()
 	var got struct {

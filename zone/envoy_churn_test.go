@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestNoRequestFailsWhileRoutesMove: requests run without a pause while a route moves between services, goes and comes back, and
-// confs change clusters: not one fails.
+// TestNoRequestFailsWhileRoutesMove: requests run without a pause while a route moves between services, disappears and
+// returns, and confs change clusters. Not one request fails.
 func TestNoRequestFailsWhileRoutesMove(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"backend", "blue", "green"} {

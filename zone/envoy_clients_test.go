@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// testCA signs what no zone would.
+// testCA signs certificates that no zone would.
 type testCA struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -54,7 +54,7 @@ func (ca *testCA) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}))
 }
 
-// certificate has any number of URI SANs.
+// certificate returns a certificate with any number of URI SANs.
 func (ca *testCA) certificate(uris ...string) *tls.Certificate {
 	ca.t.Helper()
 	template := ca.template()
@@ -71,7 +71,7 @@ func (ca *testCA) certificate(uris ...string) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// plaintext sends an HTTP request without TLS and reports whether an answer came.
+// plaintext sends an HTTP request without TLS and reports whether it received an answer.
 func plaintext(port int) bool {
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestWhoReachesTheApplication(t *testing.T) {
 	company, foreign := newTestCA(t), newTestCA(t)
 	quoted, err := json.Marshal(company.pem())
 	must(t, err)
-	w.home.Zone = "" // the global's word: any trust domain
+	w.home.Zone = "" // from the global: any trust domain
 	w.apply(fmt.Sprintf(`{type: MeshTrust, mesh: default, name: company, spec: {trustDomain: company.example, caBundles: [{type: Pem, pem: {value: %s}}]}}`, quoted))
 	w.home.Zone = "zone-1"
 	w.httpDataplane("backend", port, service)

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// handler runs an application behind a proxy and its own MeshService; the Dataplane is labelled app.
+// handler runs an application behind a proxy, with a MeshService of its own. The Dataplane has the label app.
 func (w *world) handler(name, app string, h http.HandlerFunc) {
 	w.t.Helper()
 	srv := httptest.NewServer(h)
@@ -47,8 +47,8 @@ func ok(port int, path string) func() bool {
 	return func() bool { code, _ := plain(port, path); return code == http.StatusOK }
 }
 
-// TestRouteHasItsOwnTimeout: a request to a route gets the route's timeout and another one the service's. Nothing of it moves a listener
-// or a cluster.
+// TestRouteHasItsOwnTimeout: requests to a route get the route's timeout, and all others the service's. None of the
+// changes moves a listener or a cluster.
 func TestRouteHasItsOwnTimeout(t *testing.T) {
 	w := newWorld(t)
 	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestRouteHasItsOwnTimeout(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestClusterConfsReachEnvoy: a changed cluster is in use soon, with its endpoints.
+// TestClusterConfsReachEnvoy: a changed cluster is soon in use, with its endpoints.
 func TestClusterConfsReachEnvoy(t *testing.T) {
 	w := newWorld(t)
 	w.handler("backend", "backend", answers("backend"))
@@ -93,7 +93,7 @@ func TestClusterConfsReachEnvoy(t *testing.T) {
 	eventually(t, "the new cluster", func() bool {
 		return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), "1.234s")
 	})
-	// One that is not told its endpoints is used all the same, after 15 s without them: Envoy counts that.
+	// Envoy uses a cluster that receives no endpoints after waiting 15 s for them, and counts that.
 	for name, waited := range e.counted(`^cluster\..*init_fetch_timeout`) {
 		if waited != "0" {
 			t.Errorf("%s is %s: warm only because Envoy did not wait any longer for the endpoints", name, waited)
@@ -129,7 +129,7 @@ func TestRetry(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestOutlierDetection: an endpoint that fails is left alone.
+// TestOutlierDetection: an endpoint that fails gets no more requests.
 func TestOutlierDetection(t *testing.T) {
 	w := newWorld(t)
 	w.handler("good", "backend", answers("good"))
@@ -195,7 +195,8 @@ func TestRouteFilters(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestEndpointsFollowReadiness: what is not ready gets nothing, and coming and going of endpoints moves no cluster.
+// TestEndpointsFollowReadiness: an endpoint that is not ready gets no requests, and adding and removing endpoints moves
+// no cluster.
 func TestEndpointsFollowReadiness(t *testing.T) {
 	w := newWorld(t)
 	w.handler("a", "backend", answers("a"))

@@ -18,7 +18,7 @@ type talk struct {
 	lines *bufio.Reader
 }
 
-// open connects and returns once the client was let in.
+// open connects and returns once the proxy has accepted the client.
 func open(t *testing.T, certificate *tls.Certificate, port int) *talk {
 	t.Helper()
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
@@ -65,8 +65,8 @@ func exactly(workload string) string {
 	return fmt.Sprintf(`{spiffeId: {type: Exact, value: "spiffe://default.zone-1.mesh.local/workload/%s"}}`, workload)
 }
 
-// TestLosingAccessEndsTCPConnections: those of the inbound whose permissions shrank end within the drain time (one second
-// here), and no other does.
+// TestLosingAccessEndsTCPConnections: the connections of the inbound whose permissions shrank end within the drain time
+// (one second here), and no others do.
 func TestLosingAccessEndsTCPConnections(t *testing.T) {
 	w := newWorld(t)
 	service, _ := speaksFirst(t)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestExternalServices: proxies dial MeshExternalServices in the clear or by TLS, as their specs say, and nobody whose certificate is not
-// what they ask for; what cannot be verified is not dialled at all.
+// TestExternalServices: proxies dial MeshExternalServices in plaintext or with TLS, as their specs require, and refuse
+// servers whose certificate is not the required one. They do not dial a service that they cannot verify.
 func TestExternalServices(t *testing.T) {
 	w := newWorld(t)
 	tellHost := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "host "+r.Host) })
@@ -72,7 +72,7 @@ func TestExternalServices(t *testing.T) {
 	e.refusedNothing()
 }
 
-// otherAuthority is one that nobody's certificate is of, in PEM.
+// otherAuthority returns a CA, in PEM, that has signed no certificate here.
 func otherAuthority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -13,12 +13,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// seen is what an application saw of a request.
+// seen is a request as the application received it.
 type seen struct {
 	Proto, Path, XFCC string
 }
 
-// reflecting is an application that says what it saw; http2 makes it speak HTTP/2 only.
+// reflecting runs an application that answers with what it received. With http2 it accepts only HTTP/2.
 func reflecting(t *testing.T, http2 bool) (port int) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func reflecting(t *testing.T, http2 bool) (port int) {
 	return srv.Listener.Addr().(*net.TCPAddr).Port
 }
 
-// h2Client speaks HTTP/2 to the proxy.
+// h2Client returns a client that uses HTTP/2 to the proxy.
 func h2Client(certificate *tls.Certificate) *http.Client {
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}},

@@ -16,7 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// tell gives another zone what crosses of this one, as the sync does: under hashed names, with the labels of their home.
+// tell copies to another zone the resources of this one that cross, as the sync does: under hashed names, with the
+// labels of their home.
 func (w *world) tell(o *world) {
 	w.t.Helper()
 	var batch store.Batch
@@ -48,14 +49,15 @@ func (w *world) waitTrust() {
 	})
 }
 
-// put stores a resource as it is.
+// put stores a resource unchanged.
 func (w *world) put(r *resources.Resource) {
 	w.t.Helper()
 	_, err := w.store.Apply(w.t.Context(), store.Batch{Ops: []store.Op{{Put: r}}})
 	must(w.t, err)
 }
 
-// plain is what an application gets on its own outbound: status and body, 0 where the connection fails.
+// plain returns what an application receives on its own outbound: status and body, with status 0 if the connection
+// fails.
 func plain(port int, path string, headers ...string) (int, string) {
 	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	if err != nil {
@@ -75,7 +77,7 @@ func plain(port int, path string, headers ...string) (int, string) {
 	return resp.StatusCode, string(b) + resp.Header.Get("Location")
 }
 
-// service is an application with its proxy and its MeshService.
+// service runs an application with a proxy and a MeshService of its own.
 func (w *world) service(name string) (hits func() int) {
 	w.t.Helper()
 	application, hits := application(w.t)
@@ -88,7 +90,7 @@ func (w *world) service(name string) (hits func() int) {
 	return hits
 }
 
-// caller is a proxy without inbounds worth a call, with outbounds to services by name.
+// caller runs a proxy whose inbounds are never called, with outbounds to services by name.
 func (w *world) caller(name string, outbounds ...string) ([]int, *envoy) {
 	w.t.Helper()
 	var ports []int
@@ -128,8 +130,8 @@ func TestOutboundReachesAService(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestCallAcrossZones: an application of zone-2 reaches a service of zone-1 through that zone's ingress, and is judged there by its own
-// identity.
+// TestCallAcrossZones: an application of zone-2 reaches a service of zone-1 through the ingress of zone-1, where
+// permissions apply to the application's own identity.
 func TestCallAcrossZones(t *testing.T) {
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
 	hits := one.service("backend")

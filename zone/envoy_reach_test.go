@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestImpostorIsRefused: who answers for a service must have one of the service's identities, not just any of the mesh.
+// TestImpostorIsRefused: a server of a service must have one of the service's identities, not just any of the mesh.
 func TestImpostorIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.handler("backend", "backend", answers("backend"))
@@ -38,7 +38,7 @@ func TestImpostorIsRefused(t *testing.T) {
 	e.refusedNothing()
 }
 
-// echoing is a TCP application behind a proxy: it answers each line with its name.
+// echoing runs a TCP application behind a proxy. It answers each line with its name.
 func (w *world) echoing(name string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func ask(port int) string {
 	return name
 }
 
-// TestTCPOutbound: connections go to the service, and where a MeshTCPRoute sends them, by weight.
+// TestTCPOutbound: connections reach the service, or the backends of a MeshTCPRoute, by weight.
 func TestTCPOutbound(t *testing.T) {
 	w := newWorld(t)
 	w.echoing("db")
@@ -101,7 +101,8 @@ func TestTCPOutbound(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestServiceOfSeveralZones: the proxies of the caller's own zone answer; when none of them is ready, those of the other zone do.
+// TestServiceOfSeveralZones: the proxies of the caller's own zone answer. If none of them is ready, those of the other
+// zone do.
 func TestServiceOfSeveralZones(t *testing.T) {
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
 	one.handler("far", "backend", answers("far"))
@@ -139,7 +140,7 @@ func TestServiceOfSeveralZones(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestEnvoyTakesEveryConf: what stands in the golden files is accepted by a real Envoy.
+// TestEnvoyTakesEveryConf: a real Envoy accepts the content of the golden files.
 func TestEnvoyTakesEveryConf(t *testing.T) {
 	for name, listeners := range map[string]int{"http": 3, "tcp": 2, "ingress": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// answered is what a client got, and how long it took.
+// answered is a client's answer and how long it took.
 type answered struct {
 	status int
 	header http.Header
@@ -35,8 +35,8 @@ func askAs(t *testing.T, c *http.Client, method string, port int, path string) a
 	return answered{status: resp.StatusCode, header: resp.Header, took: time.Since(began)}
 }
 
-// TestPoliciesOnWhatIsReceived shows in a real Envoy what each field of a MeshFaultInjection, a MeshRateLimit and the inbound part of a
-// MeshTimeout does. Nothing of it moves a listener or a cluster.
+// TestPoliciesOnWhatIsReceived shows in a real Envoy the effect of each field of a MeshFaultInjection, a MeshRateLimit
+// and the inbound part of a MeshTimeout. None of them moves a listener or a cluster.
 func TestPoliciesOnWhatIsReceived(t *testing.T) {
 	w := newWorld(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 		name string
 		typ  resources.Type
 		spec string
-		// until is true once Envoy has the policy; then must be as well.
+		// until succeeds once Envoy has the policy; then must succeed from that point on.
 		until, then func() error
 	}{
 		{"abort, for a client and a path", resources.TypeMeshFaultInjection, `{rules: [{
@@ -120,7 +120,7 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 		{"rate limit refills", resources.TypeMeshRateLimit, `{default: {local: {http: {requestRate: {num: 1, interval: 200ms}}}}}`,
 			func() error { return want(askAs(t, bob, "GET", port, "/"), 429) },
 			func() error {
-				time.Sleep(400 * time.Millisecond) // the interval itself is what is shown
+				time.Sleep(400 * time.Millisecond) // this test is about the interval itself
 				return want(askAs(t, bob, "GET", port, "/"), 200)
 			}},
 		{"request timeout", resources.TypeMeshTimeout, `{rules: [{default: {http: {requestTimeout: 200ms}}}]}`,

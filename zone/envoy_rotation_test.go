@@ -12,9 +12,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// TestNoRequestFailsWhileAuthoritiesRotate: requests run without a pause between two proxies, each on a connection of its own, while
-// a new authority is published, signs, and the old one is retired, twice. Not one fails, and both proxies end with
-// identities of the new one.
+// TestNoRequestFailsWhileAuthoritiesRotate: requests run without a pause between two proxies, each on a new connection.
+// Meanwhile a new authority is published and signs, and the old one is retired, twice. Not one request fails, and both
+// proxies end with identities from the newest authority.
 func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 	w := newWorld(t)
 	w.service("backend")
@@ -75,7 +75,7 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 	e.refusedNothing()
 }
 
-// knowsTrust: what is published is all of the authorities, and every proxy has acknowledged what it was sent.
+// knowsTrust reports whether all authorities are published, and every proxy has acknowledged its configuration.
 func (w *world) knowsTrust(mesh string) bool {
 	all, err := w.authorities.All(mesh)
 	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh).Certificates(all[0].TrustDomain())) != len(all) {

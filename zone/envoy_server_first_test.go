@@ -16,11 +16,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// simultaneous is how many clients that are denied connect at once.
+// simultaneous is how many denied clients connect at once.
 const simultaneous = 240
 
-// TestServerSpeaksFirst: with the setting for applications that greet, whom the rules allow is greeted before having said a word,
-// and nobody else reads a byte or reaches the application, however many there are.
+// TestServerSpeaksFirst: with the setting for applications that send first, allowed clients receive the greeting before
+// they have sent anything. No other client reads a byte or reaches the application, however many connect.
 func TestServerSpeaksFirst(t *testing.T) {
 	w := newWorld(t)
 	service, connections := speaksFirst(t)
@@ -28,7 +28,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 	company := newTestCA(t)
 	quoted, err := json.Marshal(company.pem())
 	must(t, err)
-	w.home.Zone = "" // the global's word: any trust domain
+	w.home.Zone = "" // from the global: any trust domain
 	w.apply(fmt.Sprintf(`{type: MeshTrust, mesh: default, name: company, spec: {trustDomain: company.example, caBundles: [{type: Pem, pem: {value: %s}}]}}`, quoted))
 	w.home.Zone = "zone-1"
 	w.apply(serverFirst(port, service, true))
@@ -77,8 +77,8 @@ func TestServerSpeaksFirst(t *testing.T) {
 	}
 }
 
-// TestServerFirstTellsWhoDecided: connections that the handshake denies stand in the log and in the metrics with the policy that decided, as
-// those that it lets in do, also where nobody says a word.
+// TestServerFirstTellsWhoDecided: the log and the metrics show connections that the handshake denies with the policy
+// that decided, like those that it accepts, even if neither side sends anything.
 func TestServerFirstTellsWhoDecided(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.log")
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als," + file })
@@ -117,7 +117,7 @@ func TestServerFirstTellsWhoDecided(t *testing.T) {
 	}
 }
 
-// hasLine reports whether a line is in a log, whatever it says of the shadow.
+// hasLine reports whether a line is in a log, ignoring its shadow fields.
 func hasLine(t *testing.T, file string, want logLine) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -125,7 +125,7 @@ func hasLine(t *testing.T, file string, want logLine) bool {
 	for line := range bytes.Lines(text) {
 		var got logLine
 		if err := json.Unmarshal(line, &got); err != nil {
-			continue // it is being written
+			continue // the line is incomplete
 		}
 		if got.ShadowPolicy, got.ShadowVerdict = "", ""; got == want {
 			return true
@@ -139,7 +139,7 @@ func serverFirst(port, service int, first bool) string {
   {name: main, port: %d, servicePort: %d, tags: {causeway.io/server-first: "%t"}}]}}`, port, service, first)
 }
 
-// greeted is what a client reads that says nothing.
+// greeted returns what a client reads if it sends nothing.
 func greeted(certificate *tls.Certificate, port int) string {
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
@@ -160,7 +160,7 @@ func greetedAndServed(t *testing.T, certificate *tls.Certificate, port int) {
 	}
 }
 
-// allAtOnce is what each client reads; every second one also says something.
+// allAtOnce returns what each client reads. Every second client also sends something.
 func allAtOnce(certificates []*tls.Certificate, port int) []string {
 	out := make([]string, simultaneous)
 	var wg sync.WaitGroup

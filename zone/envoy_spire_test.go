@@ -27,8 +27,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// spireAgent is the secret discovery that a SPIRE agent serves on its socket: an SVID by its SPIFFE ID, and the bundles as ALL. It has
-// only the stream of that, as an agent.
+// spireAgent is a secret discovery service like the one that a SPIRE agent serves on its socket: an SVID by its SPIFFE
+// ID, and the bundles as ALL. Like an agent, it supports only the streaming method.
 type spireAgent struct {
 	secretv3.UnimplementedSecretDiscoveryServiceServer
 	t      *testing.T
@@ -40,7 +40,7 @@ type spireAgent struct {
 	asked map[string]int // guarded by mu
 }
 
-// newSpireAgent serves until the test ends, and returns the socket.
+// newSpireAgent serves until the test ends, and returns the agent and its socket.
 func newSpireAgent(t *testing.T, domain string) (*spireAgent, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,7 @@ func newSpireAgent(t *testing.T, domain string) (*spireAgent, string) {
 	return agent, socket
 }
 
-// StreamSecrets answers each new question; acknowledgements get none.
+// StreamSecrets answers each new request, but not acknowledgements.
 func (a *spireAgent) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecretsServer) error {
 	for {
 		request, err := stream.Recv()
@@ -130,7 +130,7 @@ func (a *spireAgent) secret(name string) (*tlsv3.Secret, error) {
 	}}}, err
 }
 
-// count is how often a name was asked for.
+// count returns how often a name was requested.
 func (a *spireAgent) count(name string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,9 +144,9 @@ const (
   {spiffeId: {type: Exact, value: "spiffe://spire.zone-1.mesh.local/app/caller"}}]}}]}}`
 )
 
-// TestIdentitiesBySpire: two proxies that have been called by identities of the zone get theirs from the SPIRE agent's socket when a
-// MeshIdentity says so, by the SPIFFE IDs that it makes. Permissions hold by those, a service is called as nobody else, and back without
-// the MeshIdentity the zone signs again.
+// TestIdentitiesBySpire: two proxies with identities of the zone switch to the SPIRE agent's socket when a MeshIdentity
+// selects it, with the SPIFFE IDs that it defines. Permissions apply to those IDs, and clients accept no other identity
+// of a service. Without the MeshIdentity, the zone signs again.
 func TestIdentitiesBySpire(t *testing.T) {
 	w := newWorld(t)
 	agent, socket := newSpireAgent(t, "spire.zone-1.mesh.local")
@@ -176,7 +176,8 @@ func TestIdentitiesBySpire(t *testing.T) {
 		t.Errorf("the zone signs for it: %v", err)
 	}
 
-	// The service is to be somebody else: then the backend, with a certificate of the same agent, is not believed.
+	// The service must have another identity: then clients refuse the backend, even with a certificate of the same
+	// agent.
 	w.apply(strings.Replace(serviceIdentity, "%s", "spiffe://spire.zone-1.mesh.local/app/somebody", 1))
 	answers("refused, since it is not the service", http.StatusServiceUnavailable)
 	w.apply(strings.Replace(serviceIdentity, "%s", "spiffe://spire.zone-1.mesh.local/app/backend", 1))

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// staticBootstrap is the zone's bootstrap without its listeners and clusters, and with those of the guide.
+// staticBootstrap returns the zone's bootstrap with the guide's listeners and clusters instead of its own.
 func staticBootstrap(t *testing.T, generated []byte, web, db int) []byte {
 	t.Helper()
 	var bootstrap map[string]any
@@ -32,8 +32,8 @@ func staticBootstrap(t *testing.T, generated []byte, web, db int) []byte {
 	return out
 }
 
-// TestFiltersForAnEnvoyWithListenersOfItsOwn: it denies while nobody is allowed, and takes
-// changes live.
+// TestFiltersForAnEnvoyWithListenersOfItsOwn: Envoy denies everyone until a client is allowed, and applies changes
+// live.
 func TestFiltersForAnEnvoyWithListenersOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	web, db := freePort(t), freePort(t)

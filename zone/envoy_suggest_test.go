@@ -17,8 +17,8 @@ type suggested struct {
 	Warnings  []string
 }
 
-// TestSuggestionOpensNothing: what is suggested from a request that was allowed lets the one through again, and not another on a path
-// below, which was denied. With prefixes it would, and says so.
+// TestSuggestionOpensNothing: the suggestion for an allowed request allows that request again, but not one on a path
+// below it, which was denied. With prefixes it would allow both, and reports that.
 func TestSuggestionOpensNothing(t *testing.T) {
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als" })
 	service, _ := application(t)

@@ -13,7 +13,7 @@ import (
 
 const banner = "220 secret banner\n"
 
-// speaksFirst is a TCP application that greets and then echoes lines.
+// speaksFirst runs a TCP application that sends a greeting and then echoes lines.
 func speaksFirst(t *testing.T) (port int, connections func() int) {
 	t.Helper()
 	var n counter

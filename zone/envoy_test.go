@@ -25,7 +25,7 @@ func (c *counter) value() int { return int(c.n.Load()) }
 const allowAlice = `{type: MeshTrafficPermission, mesh: default, name: alice, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, rules: [{default: {allow: [
   {spiffeId: {type: Exact, value: "spiffe://default.zone-1.mesh.local/workload/alice"}}]}}]}}`
 
-// status is what a client gets, 0 where the connection fails.
+// status returns the status that a client receives, 0 if the connection fails.
 func status(c *http.Client, port int) int {
 	resp, err := c.Get(fmt.Sprintf("https://127.0.0.1:%d/hello", port))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestPolicyReachesARealEnvoy(t *testing.T) {
 	if after := e.listeners(); !maps.Equal(before, after) {
 		t.Errorf("policies moved listeners: %v, then %v", before, after)
 	}
-	// A change that does concern the listener shows: what is compared above can differ.
+	// A change that does concern the listener is visible: the comparison above can fail.
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [
   {name: main, port: %d, servicePort: %d, protocol: tcp}]}}`, port, service))
 	eventually(t, "a change of the listener shows", func() bool {
@@ -107,7 +107,7 @@ func TestShadowDenyAndSectionName(t *testing.T) {
 	}
 }
 
-// TestDeletedDataplane: its listeners go, and come back with it.
+// TestDeletedDataplane: the listeners disappear with the Dataplane, and return with it.
 func TestDeletedDataplane(t *testing.T) {
 	w := newWorld(t)
 	service, _ := application(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// lockedBuffer takes what a server logs.
+// lockedBuffer holds a server's log.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -45,8 +45,9 @@ func (z *runningZone) token(body string) issuedToken {
 	return out
 }
 
-// TestTokensOffLoopback: a real Envoy gets its configuration, its identity and its log through only with a token, which the bootstrap
-// carries and nothing shows; revoking it ends the stream, and takes no traffic away.
+// TestTokensOffLoopback: off loopback, a real Envoy receives its configuration and its identity, and delivers its logs,
+// only with a token. The bootstrap contains the token, and no output shows it. Revoking it ends the stream, but not the
+// traffic.
 func TestTokensOffLoopback(t *testing.T) {
 	log := &lockedBuffer{}
 	port := freePort(t)
@@ -112,7 +113,7 @@ func metrics(t *testing.T, z *runningZone) (int, string) {
 	return resp.StatusCode, text.String()
 }
 
-// TestDataplaneTokenRequests: what a token can be made for.
+// TestDataplaneTokenRequests shows which tokens can be issued.
 func TestDataplaneTokenRequests(t *testing.T) {
 	z := runZone(t)
 	for _, row := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestTricksWithIdentity: certificates that a trusted authority signs but that no SPIFFE ID stands in, and headers that claim
-// another identity or another host, let nobody in who is not allowed.
+// TestTricksWithIdentity: certificates of a trusted authority without a SPIFFE ID, and headers that claim another
+// identity or another host, give access to no client that is not allowed.
 func TestTricksWithIdentity(t *testing.T) {
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
 		t.Run(string(form), func(t *testing.T) { tricksWithIdentity(t, form) })
@@ -26,7 +26,7 @@ func tricksWithIdentity(t *testing.T, form rbac.Form) {
 	company := newTestCA(t)
 	quoted, err := json.Marshal(company.pem())
 	must(t, err)
-	w.home.Zone = "" // the global's word: any trust domain
+	w.home.Zone = "" // from the global: any trust domain
 	w.apply(fmt.Sprintf(`{type: MeshTrust, mesh: default, name: company, spec: {trustDomain: company.example, caBundles: [{type: Pem, pem: {value: %s}}]}}`, quoted))
 	w.home.Zone = "zone-1"
 	w.httpDataplane("backend", port, service)
@@ -60,14 +60,15 @@ func tricksWithIdentity(t *testing.T, form rbac.Form) {
 	for _, target := range []string{"http://spiffe://company.example/ns/x/", "http://company.example/hello", "https://alice@backend/hello", "//company.example/ns/x/"} {
 		refused(target, bob, target, "")
 	}
-	// Who is allowed one path only cannot claim it by :authority, or by any header.
+	// A client that is allowed one path only cannot claim it by :authority, or by any header.
 	admin := company.certificate("spiffe://company.example/admin")
 	refused("authority", admin, "http://backend/hello?/admin", "")
 	refused("absolute form", admin, "http://backend/admin/../hello", "")
 	refused("original path", admin, "/hello", "X-Envoy-Original-Path: /admin\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n")
 }
 
-// malformed are URI SANs that are no single SPIFFE ID of the company's, several of which begin like one that is allowed.
+// malformed holds URI SANs that are not a single SPIFFE ID of the company. Several of them begin like one that is
+// allowed.
 var malformed = [][]string{
 	{},
 	{"spiffe://company.example/ns/x/sa/mallory", "spiffe://company.example/ns/x/sa/alice"},

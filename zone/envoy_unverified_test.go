@@ -22,8 +22,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// impostor is a certificate that claims an identity, by a foreign authority that has the name of the one of a real certificate:
-// clients show only what a server says that it could believe.
+// impostor returns a certificate that claims an identity, from a foreign authority with the name of the authority of a
+// real certificate: clients present only certificates of authorities that the server names.
 func impostor(t *testing.T, id string, genuine *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,8 +42,9 @@ func impostor(t *testing.T, id string, genuine *tls.Certificate) *tls.Certificat
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestUnverifiedIdentity: who shows a certificate of a foreign authority, or one of the mesh without its key, is in the log with the reason and
-// as a claim, and a client nowhere: not in the log, the reports, the suggestions, or the metrics.
+// TestUnverifiedIdentity: a client with a certificate of a foreign authority, or one of the mesh without its key,
+// appears in the log with the reason, and its identity as a claim. It never appears as a client: not in the log, the
+// reports, the suggestions, or the metrics.
 func TestUnverifiedIdentity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.log")
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als," + file })
@@ -79,7 +80,7 @@ func TestUnverifiedIdentity(t *testing.T) {
 	checkClients(t, z, file)
 }
 
-// verifiedLine is a line of the log; what is null is nil.
+// verifiedLine is a line of the log; null fields are nil.
 type verifiedLine struct {
 	Inbound                            string
 	Client, Claim, TLSFailure, Verdict *string
@@ -110,7 +111,7 @@ func hasRefusal(t *testing.T, file, inbound, claim, reason string) bool {
 	return false
 }
 
-// checkClients looks for those who are not clients wherever clients are told of.
+// checkClients searches all places that report clients for the unverified ones.
 func checkClients(t *testing.T, z *runningZone, file string) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// expiries tells when the zone's credential ends (member), and the authority that signs in each mesh (mesh/NAME).
+// expiries returns when the zone's credential expires (member), and when the signing authority of each mesh does
+// (mesh/NAME).
 func expiries(memberships *memberships, authorities *identity.Authorities, durable store.Reader) map[string]time.Time {
 	all := map[string]time.Time{}
 	if m := memberships.current.Load(); m != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// externalSources reads what MeshExternalServices refer to: secrets of the zone by their name, and files of one folder. Each finds only what
-// is of its own mesh and namespace.
+// externalSources reads the data that MeshExternalServices refer to: secrets of the zone by name, and files in one
+// folder. A service can read only what belongs to its own mesh and namespace.
 type externalSources struct {
 	keeper *secrets.Keeper
-	// dir is empty where no files can be named.
+	// dir is empty if services cannot name files.
 	dir   string
 	store store.Reader
 	log   *slog.Logger
 }
 
-// sourceInterval is how often files are looked at. Secrets are followed.
+// sourceInterval is how often the files are checked for changes. Changes of secrets are followed without polling.
 const sourceInterval = 2 * time.Second
 
-// read returns what a source refers to, or why it cannot be had.
+// read returns the data that a source refers to. The error says why it is unavailable.
 func (e *externalSources) read(service *resources.Resource, s *resources.DataSource) ([]byte, error) {
 	if s.File != nil {
 		return e.readFile(service, s.File.Path)
@@ -43,7 +43,7 @@ func (e *externalSources) read(service *resources.Resource, s *resources.DataSou
 	return plain, nil
 }
 
-// readFile reads a file of the folder of the service's mesh and namespace. Links lead nowhere outside of it.
+// readFile reads a file from the folder of the service's mesh and namespace. Links cannot lead outside that folder.
 func (e *externalSources) readFile(service *resources.Resource, name string) ([]byte, error) {
 	if e.dir == "" {
 		return nil, errors.New("file: this zone reads no files for MeshExternalServices: start it with --external-secrets-dir")
@@ -63,13 +63,13 @@ func (e *externalSources) readFile(service *resources.Resource, name string) ([]
 	return credential.SecretIn("file.path, in "+folder+" of --external-secrets-dir", root, name)
 }
 
-// register adds the routes by which users manage secrets, and tells in conditions what cannot be had.
+// register adds the routes with which users manage secrets, and the conditions that report unavailable sources.
 func (e *externalSources) register(routes *api.Server) {
 	(&namedSecrets{keeper: e.keeper, store: e.store}).register(routes)
 	routes.AddConditions(e.conditions)
 }
 
-// conditions tell of a MeshExternalService that shows a client's certificate whether proxies here can.
+// conditions report whether the proxies of this zone can send to a MeshExternalService that uses a client certificate.
 func (e *externalSources) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeMeshExternalService || !resources.RefersToSources(r) {
 		return nil
@@ -81,7 +81,7 @@ func (e *externalSources) conditions(r *resources.Resource) []resources.Conditio
 	return []resources.Condition{{Type: resources.ConditionReady, Status: resources.ConditionTrue, Reason: resources.ConditionReady}}
 }
 
-// problem says which of a service's sources cannot be had here.
+// problem returns an error for the first source of a service that is unavailable here.
 func (e *externalSources) problem(r *resources.Resource) error {
 	var read [][]byte
 	for _, s := range resources.SourcesOf(r) {
@@ -99,7 +99,7 @@ func (e *externalSources) problem(r *resources.Resource) error {
 	return nil
 }
 
-// follow tells changed of each mesh in which a file changed that a MeshExternalService names, until ctx ends.
+// follow calls changed for each mesh with a changed file that a MeshExternalService names, until ctx ends.
 func (e *externalSources) follow(ctx context.Context, changed func(mesh string)) error {
 	if e.dir == "" {
 		<-ctx.Done()
@@ -125,7 +125,7 @@ func (e *externalSources) follow(ctx context.Context, changed func(mesh string))
 	}
 }
 
-// files is, by mesh, a text that differs when one of the files is another.
+// files returns, by mesh, a text that differs when one of the files has changed.
 func (e *externalSources) files() map[string]string {
 	out := map[string]string{}
 	for r := range e.store.Snapshot().List(store.Query{Type: resources.TypeMeshExternalService}) {

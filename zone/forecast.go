@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// forecastSync says in the answers to dry runs where what is written in the zone would be copied to. A zone knows the
-// global, and those zones whose identities it was told to trust.
+// forecastSync adds to the answers to dry runs where each change would be copied. A zone knows the global, and the
+// zones whose MeshTrusts it holds.
 func forecastSync(zone string) api.PreviewFunc {
 	return func(p *api.Preview) error {
 		here := kds.Place{Zone: zone}

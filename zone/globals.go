@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxGlobals bounds the addresses of a global.
+// maxGlobals limits the addresses of a global.
 const maxGlobals = 16
 
-// globals are the addresses in Global. The error names the one that is wrong.
+// globals parses the addresses in Global. The error names the invalid one.
 func (c *Config) globals() ([]*url.URL, error) {
 	parts := strings.Split(c.Global, ",")
 	if len(parts) > maxGlobals {
@@ -35,8 +35,8 @@ func (c *Config) globals() ([]*url.URL, error) {
 	return urls, nil
 }
 
-// GlobalAddresses are the host:port of each address in a global's URL, as Config.Global has it, over TLS. The error names the one
-// that is wrong.
+// GlobalAddresses returns the host:port of each address in a global's URL, in the form of Config.Global. The scheme
+// must be grpcs. The error names the invalid address.
 func GlobalAddresses(global string) ([]string, error) {
 	urls, err := (&Config{Global: global}).globals()
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 // grpcProgramDir is removed by TestMain.
 var grpcProgramDir = filepath.Join(os.TempDir(), fmt.Sprintf("causeway-grpc-%d", os.Getpid()))
 
-// grpcProgram builds the program of the guide, a grpc-go server, once.
+// grpcProgram builds the guide's program, a grpc-go server, once.
 var grpcProgram = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(grpcProgramDir, "server")
 	if out, err := exec.Command("go", "build", "-o", file, "../docs/proxyless-grpc").CombinedOutput(); err != nil {
@@ -42,14 +42,14 @@ var grpcProgram = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// grpcServer is a running grpc-go server that takes its config from the zone.
+// grpcServer is a running grpc-go server that reads its configuration from the zone.
 type grpcServer struct {
 	t *testing.T
-	// dir has the files of its identity.
+	// dir holds the files of its identity.
 	dir, log string
 }
 
-// startGRPC runs a server for a Dataplane until the test ends; more is added to its environment.
+// startGRPC runs a server for a Dataplane until the test ends. It adds more to the server's environment.
 func (w *world) startGRPC(dataplane, listen string, more ...string) *grpcServer {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -91,13 +91,13 @@ func (s *grpcServer) says() string {
 	return string(text)
 }
 
-// serving waits until the server has had its listener n times.
+// serving waits until the server has received its listener n times.
 func (s *grpcServer) serving(n int) {
 	s.t.Helper()
 	eventually(s.t, "the server is given its listener", func() bool { return strings.Count(s.says(), "SERVING") >= n })
 }
 
-// writeIdentity does what `causewayctl svid` does.
+// writeIdentity writes the same files as `causewayctl svid`.
 func (w *world) writeIdentity(dataplane, dir string) {
 	w.t.Helper()
 	snap := w.store.Snapshot()
@@ -125,7 +125,7 @@ func (w *world) writeIdentity(dataplane, dir string) {
 	}
 }
 
-// grpcClient is a connection as a client; it is closed when the test ends.
+// grpcClient returns a client connection, which is closed when the test ends.
 func grpcClient(t *testing.T, certificate *tls.Certificate, port int) *grpc.ClientConn {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}}
@@ -135,7 +135,7 @@ func grpcClient(t *testing.T, certificate *tls.Certificate, port int) *grpc.Clie
 	return conn
 }
 
-// invoke calls a method with headers, pairs of name and value.
+// invoke calls a method with headers, given as pairs of name and value.
 func invoke(conn *grpc.ClientConn, method string, headers ...string) codes.Code {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -146,8 +146,8 @@ func invoke(conn *grpc.ClientConn, method string, headers ...string) codes.Code 
 const allowAliceOrders = `{type: MeshTrafficPermission, mesh: default, name: orders, spec: {targetRef: {kind: Dataplane, labels: {app: orders}}, rules: [{default: {
   allow: [{spiffeId: {type: Exact, value: "spiffe://default.zone-1.mesh.local/workload/alice"}, path: {type: Prefix, value: /shop.Orders}}]}}]}}`
 
-// TestGRPCServerWithoutProxy: a grpc-go server takes listener and permissions from the zone, by method, and changes reach it while
-// its connections and calls go on.
+// TestGRPCServerWithoutProxy: a grpc-go server reads its listener and its permissions, by method, from the zone.
+// Changes reach it while its connections and calls continue.
 func TestGRPCServerWithoutProxy(t *testing.T) {
 	w := newWorld(t)
 	port := freePort(t)
@@ -173,7 +173,7 @@ func TestGRPCServerWithoutProxy(t *testing.T) {
 		t.Errorf("bob gets %s", got)
 	}
 
-	// A call that is under way, and the connection under it, outlive the change that ends alice's access.
+	// A call in progress, and the connection under it, outlive the change that ends alice's access.
 	stream := watch(t, alice)
 	must(t, echo(stream))
 	w.apply(strings.ReplaceAll(allowAliceOrders, "workload/alice", "workload/bob"))
@@ -191,8 +191,8 @@ func TestGRPCServerWithoutProxy(t *testing.T) {
 	}
 }
 
-// TestGRPCServerTrust: each trust domain's CA is believed about that domain only, and new files count without a restart. Where bundle maps
-// are not in use, only the own trust domain is believed.
+// TestGRPCServerTrust: each trust domain's CA is trusted for that domain only, and new files take effect without a
+// restart. Without bundle maps, only the server's own trust domain is trusted.
 func TestGRPCServerTrust(t *testing.T) {
 	w := newWorld(t)
 	port, plain := freePort(t), freePort(t)
@@ -215,11 +215,11 @@ func TestGRPCServerTrust(t *testing.T) {
 		}
 	}
 
-	// The mesh comes to trust another domain: causewayctl svid --watch writes the files anew.
+	// The mesh now trusts another domain: causewayctl svid --watch writes the files again.
 	before := servedBy(t, own, port)
 	quoted, err := json.Marshal(other.pem())
 	must(t, err)
-	w.home.Zone = "" // the global's word: any trust domain
+	w.home.Zone = "" // from the global: any trust domain
 	w.apply(fmt.Sprintf(`{type: MeshTrust, mesh: default, name: other, spec: {trustDomain: other.mesh, caBundles: [{type: Pem, pem: {value: %s}}]}}`, quoted))
 	w.home.Zone = "zone-1"
 	w.writeIdentity("orders", server.dir)
@@ -240,7 +240,8 @@ func TestGRPCServerTrust(t *testing.T) {
 	}
 }
 
-// TestGRPCServerShowsItsSVIDToTheZone: off loopback the zone is told from its certificate, and gRPC programs by their own.
+// TestGRPCServerShowsItsSVIDToTheZone: off loopback, the zone authenticates itself with its certificate, and gRPC
+// programs with their own.
 func TestGRPCServerShowsItsSVIDToTheZone(t *testing.T) {
 	z := runZone(t)
 	z.stop()
@@ -276,8 +277,8 @@ func (z *runningZone) writeIdentity(dataplane, dir string) {
 	must(z.t, os.WriteFile(filepath.Join(dir, "svid_key.pem"), key, 0o600))
 }
 
-// TestGRPCClientWithoutProxy: a grpc-go client finds a service by what the zone says of its Dataplane's outbounds, and speaks only to
-// whom the service may be.
+// TestGRPCClientWithoutProxy: a grpc-go client finds a service from the outbounds of its Dataplane in the zone, and
+// accepts only servers with the service's identities.
 func TestGRPCClientWithoutProxy(t *testing.T) {
 	w := newWorld(t)
 	port := freePort(t)
@@ -298,7 +299,7 @@ func TestGRPCClientWithoutProxy(t *testing.T) {
 	eventually(t, "the server is not the service any more", func() bool { return call(name, "/shop.Orders/Get") == "Unavailable" })
 }
 
-// TestGRPCClientTellsTheServerName: ingresses of other zones go by it.
+// TestGRPCClientTellsTheServerName: the client sends the server name, by which ingresses of other zones route.
 func TestGRPCClientTellsTheServerName(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan string, 1)
@@ -344,7 +345,7 @@ func TestGRPCClientTellsTheServerName(t *testing.T) {
 	}
 }
 
-// grpcCaller calls methods as a Dataplane, in a process of its own each time, and returns the status.
+// grpcCaller returns a function that calls a method as a Dataplane, in a new process each time, and returns the status.
 func (w *world) grpcCaller(dataplane string, more ...string) func(address, method string) string {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -366,7 +367,7 @@ func (w *world) grpcCaller(dataplane string, more ...string) func(address, metho
 	}
 }
 
-// servedBy is the serial number of the certificate that a server shows.
+// servedBy returns the serial number of the certificate that a server presents.
 func servedBy(t *testing.T, certificate *tls.Certificate, port int) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{
@@ -377,7 +378,7 @@ func servedBy(t *testing.T, certificate *tls.Certificate, port int) string {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// watch begins a call of a streaming method.
+// watch starts a call of a streaming method.
 func watch(t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -387,7 +388,7 @@ func watch(t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
 	return stream
 }
 
-// echo sends a message and waits for it to come back.
+// echo sends a message and waits for its echo.
 func echo(stream grpc.ClientStream) error {
 	if err := stream.SendMsg(&emptypb.Empty{}); err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// identityConditions tell of a MeshIdentity whether it gives identities in this zone yet.
+// identityConditions reports whether a MeshIdentity gives identities in this zone yet.
 type identityConditions struct {
 	store       store.Reader
 	zone        string
@@ -16,7 +16,7 @@ type identityConditions struct {
 	publisher   *identity.Publisher
 }
 
-// of is a resource's conditions; none for other types. Source: kuma-wire, section 4, MeshIdentity.
+// of returns the conditions of a MeshIdentity, and nil for other types. Source: Kuma's KDS, the status of MeshIdentity.
 func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeMeshIdentity {
 		return nil

@@ -7,10 +7,12 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// metSecret is the secret in the zone's store with the incarnation of the global's store that the zone has come to terms with.
+// metSecret is the name of the secret, in the zone's store, with the incarnation of the global's store that the zone
+// has accepted.
 const metSecret = "global-store-incarnation" //nolint:gosec // the name of a secret
 
-// incarnations is kds.Incarnations in the zone's own store, so that a zone that was restarted, or restored, knows what it knew.
+// incarnations implements kds.Incarnations in the zone's own store, so that a restarted or restored zone remembers what
+// it has accepted.
 type incarnations struct{ keeper *secrets.Keeper }
 
 // Accepted implements kds.Incarnations.

@@ -23,47 +23,48 @@ import (
 )
 
 const (
-	// joinCallTimeout bounds the silence in one try at one address; joinTimeout all of them.
+	// joinCallTimeout limits the silence of one address in one attempt. joinTimeout limits all attempts together.
 	joinCallTimeout = 10 * time.Second
 	joinTimeout     = 2 * time.Minute
-	// joinPause is how long after the first try the next comes; each pause is twice the one before, give or take a quarter, up to
+	// joinPause is the pause after the first attempt. Each pause is twice the previous, give or take a quarter, up to
 	// longestJoinPause.
 	joinPause        = 500 * time.Millisecond
 	longestJoinPause = 10 * time.Second
 )
 
-// ErrOtherZone: the data directory is that of another zone.
+// ErrOtherZone reports that the data directory belongs to another zone.
 var ErrOtherZone = errors.New("a zone's name cannot be changed")
 
-// JoinConfig is what Join needs.
+// JoinConfig configures Join.
 type JoinConfig struct {
 	// Join is the join string. Required.
 	Join string
-	// DataDir is where the credential is kept. Required.
+	// DataDir is where Join keeps the credential. Required.
 	DataDir string
-	// Addresses, host:port, are asked instead of those of the join string, and kept; none by default.
+	// Addresses, host:port, replace the addresses of the join string, and are kept. Optional.
 	Addresses []string
-	// SecretsKeyFile and SecretsPassphrase say what the credential is sealed with, as in Config.
+	// SecretsKeyFile and SecretsPassphrase seal the credential, as in Config.
 	SecretsKeyFile, SecretsPassphrase string
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 }
 
-// Joined says as what a zone has joined.
+// Joined describes the membership of a zone that has joined.
 type Joined struct {
-	// Zone is the name, ID what the zone is known by for its life.
+	// Zone is the zone's name. ID identifies the zone for its whole life.
 	Zone, ID string
 	// Global is the address that answered.
 	Global string
-	// Expires is when the credential ends, unless it is renewed, which a running zone does by itself.
+	// Expires is when the credential expires, unless it is renewed. A running zone renews it automatically.
 	Expires time.Time
 }
 
-// Join makes a key, trades the join string's token for a credential of the global, and keeps both in the data directory, sealed. A
-// global that cannot be reached is tried again for two minutes, at growing intervals. The key is on disk before the token is shown: when
-// the answer gets lost, the next try, also of a later process, shows the same token with the same key, and the global answers again;
-// with any other key the token is used. A zone that has joined before keeps its id. Errors wrap
-// kds.ErrJoinString, kds.ErrJoinFormat, ErrOtherZone, or say what the global answered.
+// Join generates a key, exchanges the join string's token for a credential of the global, and keeps both in the data
+// directory, sealed. If no address of the global is reachable, Join retries for two minutes, at growing intervals. It
+// writes the key to disk before it sends the token. If the answer is lost, the next attempt, even of a later process,
+// sends the same token with the same key, and the global answers again. With any other key, the token counts as used. A
+// zone that has joined before keeps its ID. Errors wrap kds.ErrJoinString, kds.ErrJoinFormat or ErrOtherZone, or
+// contain the global's answer.
 func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -89,14 +90,14 @@ func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	return s.join(ctx, offer, c.Addresses, c.Log)
 }
 
-// tokenSum tells join strings apart without keeping their secret.
+// tokenSum returns a hash that identifies a join string without storing its secret.
 func tokenSum(offer *kds.JoinString) string {
 	sum := sha256.Sum256([]byte(offer.Token))
 	return hex.EncodeToString(sum[:])
 }
 
-// settle joins with the join string of the settings, unless that was done before, and completes the settings by what the zone
-// has of its global.
+// settle joins with the join string of the settings, unless the zone already has, and completes the settings from the
+// membership.
 func (s *memberships) settle(ctx context.Context, cfg *Config) error {
 	if cfg.Join != "" {
 		if err := s.joinOnce(ctx, cfg); err != nil {
@@ -117,8 +118,8 @@ func (s *memberships) settle(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// joinOnce leaves a zone that has joined by the same string alone, so that the string may stay in the settings. One that is refused
-// with another string goes on with the credential that it has, while that is good.
+// joinOnce does nothing if the zone has joined with the same string, so that the string may stay in the settings. If
+// the global refuses another string, the zone continues with its current credential until that expires.
 func (s *memberships) joinOnce(ctx context.Context, cfg *Config) error {
 	offer, err := kds.ParseJoinString(cfg.Join)
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *memberships) joinOnce(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// sameZone refuses to make a data directory that of another zone.
+// sameZone returns an error if the data directory belongs to a zone of another name.
 func (s *memberships) sameZone(zone string) error {
 	if m := s.current.Load(); m != nil && zone != "" && m.Zone != zone {
 		return fmt.Errorf("%w: this data directory is that of zone %s, and its name is in the names and identities of all that it has: "+
@@ -194,7 +195,7 @@ func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses
 	}
 }
 
-// joinRefusal is why a join at an address failed, in the words of the global where it said something.
+// joinRefusal is the reason why a join at an address failed, in the global's words if it answered.
 type joinRefusal struct {
 	address string
 	err     error
@@ -203,7 +204,7 @@ type joinRefusal struct {
 func (r *joinRefusal) Error() string { return r.address + ": " + status.Convert(r.err).Message() }
 func (r *joinRefusal) Unwrap() error { return r.err }
 
-// final reports whether asking again would not help.
+// final reports whether a retry would not help.
 func final(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Canceled:
@@ -212,7 +213,7 @@ func final(err error) bool {
 	return true
 }
 
-// joinAt asks one address.
+// joinAt attempts to join at one address.
 func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address string, addresses []string) (*Joined, error) {
 	pin, err := hex.DecodeString(offer.CASHA256)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// What keys are for: those of tokens, and for each mesh those of its authorities: `identity:<mesh>`, and `identity:<mesh>:<trust domain>`
-// where a MeshIdentity names another trust domain than the zone's own.
+// The purposes of keys: those of tokens, and for each mesh those of its authorities. The latter are `identity:<mesh>`,
+// and `identity:<mesh>:<trust domain>` if a MeshIdentity names another trust domain than the zone's own.
 const (
 	tokenPurpose    = "token-signing"
 	identityPurpose = "identity:"
@@ -28,7 +28,7 @@ type keyHandler struct {
 	store       store.Reader
 	issuer      *tokens.Issuer
 	authorities *identity.Authorities
-	// unaware tells who does not know the authorities of a realm.
+	// unaware lists who does not yet trust the authorities of a realm.
 	unaware func(ctx context.Context, realm string) identity.Unaware
 }
 
@@ -43,7 +43,7 @@ func (h *keyHandler) list(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(r.Context(), w, "", func(string) bool { return true })
 }
 
-// rotate makes a new key. One of tokens signs at once; an authority when everybody knows it.
+// rotate makes a new key. A token key signs at once; an authority signs when everyone trusts it.
 func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 	purpose := r.PathValue("purpose")
 	if zone := r.URL.Query().Get("zone"); zone != "" && zone != h.zone {
@@ -73,10 +73,11 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(r.Context(), w, id, func(p string) bool { return p == purpose })
 }
 
-// maxProvision is much more than a chain and a key need, in bytes.
+// maxProvision limits a request, in bytes, to much more than a chain and a key need.
 const maxProvision = 128 << 10
 
-// imports makes an authority that the operator gives the next of a mesh. What is in the request is never logged, nor in an answer.
+// imports makes the authority that the operator provides the next one of a mesh. The request's content never appears in
+// a log or an answer.
 func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 	purpose := r.PathValue("purpose")
 	realm, ok, err := h.realm(purpose)
@@ -129,7 +130,7 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(r.Context(), w, "", func(p string) bool { return p == purpose })
 }
 
-// realm is the one whose authorities a purpose names; ok is false for tokens.
+// realm returns the realm whose authorities a purpose names; ok is false for tokens.
 func (h *keyHandler) realm(purpose string) (realm string, ok bool, err error) {
 	if purpose == tokenPurpose {
 		return "", false, nil
@@ -180,7 +181,7 @@ func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made str
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// shown are the authorities of a realm, newest first.
+// shown returns the authorities of a realm, newest first.
 func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey, error) {
 	all, err := h.authorities.All(realm)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// linkParts are what the zone's side of KDS is wired to.
+// linkParts are the dependencies of the zone's side of KDS.
 type linkParts struct {
 	durable  store.Store
 	status   store.Reader
@@ -33,14 +33,15 @@ type linkParts struct {
 	detail   prometheus.Registerer
 	proxies  func() ([]kds.ProxyBehind, uint32)
 	known    *kds.KnownFiles
-	// fields opens the secrets of what is in the durable store; keeper has those that have names of their own.
+	// fields decrypts the secrets in resources of the durable store. keeper holds the secrets that have names of their
+	// own.
 	fields *secrets.Fields
 	keeper *secrets.Keeper
-	// memberships has the zone's credential, if it has joined.
+	// memberships holds the zone's credential, if it has joined.
 	memberships *memberships
 }
 
-// newLink is the zone's side of KDS, nil for a zone that runs alone.
+// newLink returns the zone's side of KDS, or nil for a zone that runs alone.
 func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 	if cfg.Global == "" {
 		return nil, nil
@@ -73,7 +74,8 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 	return link, nil
 }
 
-// connectedGauge is a metric, not a condition of readiness: a zone serves its proxies without the global.
+// connectedGauge reports the connection as a metric. It is not a condition of readiness, because a zone serves its
+// proxies without the global.
 func connectedGauge(link *kds.Zone) prometheus.Collector {
 	options := prometheus.GaugeOpts{Name: "causeway_global_connected", Help: "1 while both streams to the global are open."}
 	return prometheus.NewGaugeFunc(options, func() float64 {
@@ -84,7 +86,8 @@ func connectedGauge(link *kds.Zone) prometheus.Collector {
 	})
 }
 
-// globalCredentials verify each replica of the global by its own name; nil for plaintext. cfg was validated.
+// globalCredentials returns credentials that verify each replica of the global by its own name, or nil for plaintext.
+// cfg must be valid.
 func globalCredentials(cfg *Config, urls []*url.URL, m *memberships) (credentials.TransportCredentials, error) {
 	if urls[0].Scheme == "grpc" {
 		return nil, nil
@@ -103,8 +106,8 @@ func globalCredentials(cfg *Config, urls []*url.URL, m *memberships) (credential
 	return byHost, nil
 }
 
-// hostCredentials have a configuration for each host:port. A pin is checked together with the name, which a TLS configuration of
-// its own has to know.
+// hostCredentials holds a TLS configuration for each host:port. The check of a pin also verifies the host name, so
+// every address needs its own.
 type hostCredentials struct {
 	credentials.TransportCredentials
 	byHost map[string]*tls.Config
@@ -146,8 +149,8 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// verifyPinned accepts a chain that holds the pinned certificate: as the CA that signed the leaf for this host, or as the
-// leaf itself.
+// verifyPinned accepts a chain that contains the pinned certificate: either as the CA that signed the leaf for this
+// host, or as the leaf itself.
 func verifyPinned(state tls.ConnectionState, pin []byte, host string) error {
 	chain := state.PeerCertificates
 	for i, cert := range chain {

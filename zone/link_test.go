@@ -17,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// tlsServer completes handshakes as the global would.
+// tlsServer completes handshakes as the global does.
 func tlsServer(t *testing.T, certificate *server.Certificate) string {
 	t.Helper()
 	config := certificate.TLSConfig()
@@ -108,7 +108,7 @@ func credentialsOf(t *testing.T, cfg *Config) (credentials.TransportCredentials,
 	return globalCredentials(cfg, urls, nil)
 }
 
-// handshake shakes hands with what listens at address, as with the first of the global's addresses.
+// handshake completes a handshake with the server at address, as with the first of the global's addresses.
 func handshake(t *testing.T, cfg *Config, address string) error {
 	t.Helper()
 	secure, err := credentialsOf(t, cfg)
@@ -130,7 +130,7 @@ func handshake(t *testing.T, cfg *Config, address string) error {
 	return secured.Close()
 }
 
-// TestGlobalsOfReplicas: several addresses, of one scheme.
+// TestGlobalsOfReplicas: several addresses must share one scheme.
 func TestGlobalsOfReplicas(t *testing.T) {
 	for text, want := range map[string]string{
 		"grpcs://a:5685":                   "a:5685",

@@ -25,14 +25,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// clockSlack is by how much a clock may go back without having been set.
+// clockSlack is how far a clock may go back before it counts as reset.
 const clockSlack = time.Minute
 
-// Files of a membership, in a folder of the data directory. One that is there is whole: they are replaced at once.
+// The files of a membership, in a folder of the data directory. They are replaced atomically, so a file that exists is
+// complete.
 const (
 	membershipDir = "membership"
-	// heldFile is the credential and all that belongs to it, sealed; nextFile a key that a credential was asked for with, so that the
-	// answer to a request that was lost can be asked for again.
+	// heldFile is the credential with everything that belongs to it, sealed. nextFile is the key of a request for a
+	// credential, so that the zone can repeat the request if the answer is lost.
 	heldFile = "credential.sealed"
 	nextFile = "next.sealed"
 
@@ -40,33 +41,35 @@ const (
 	nextPurpose = "zone-membership-next"
 )
 
-// membership is what a zone has of its global since it joined. The value is never changed.
+// membership is what a zone has received from its global since it joined. It is immutable.
 type membership struct {
 	Zone string `json:"zone"`
-	// ID is made at the first join and kept for the life of the zone.
+	// ID is generated at the first join and kept for the life of the zone.
 	ID        string   `json:"id"`
 	Addresses []string `json:"addresses"`
-	// CA are the authorities of the global's certificate, Certificate the zone's own, Key its key: all in PEM.
+	// CA holds the authorities of the global's certificate, Certificate the zone's own, and Key its private key: all
+	// PEM.
 	CA          string    `json:"ca"`
 	Certificate string    `json:"certificate"`
 	Key         string    `json:"key"`
 	Received    time.Time `json:"received"`
 	Expires     time.Time `json:"expires"`
-	// Joined is the SHA-256 of the token that the first credential was traded for.
+	// Joined is the SHA-256 of the token that the zone exchanged for its first credential.
 	Joined string `json:"joined"`
 
 	pair  tls.Certificate
 	roots *x509.CertPool
-	// since is when its certificates began to be valid: it cannot be earlier than that.
+	// since is when its certificates became valid: the current time cannot be earlier.
 	since time.Time
 }
 
-// member is how the certificate names the zone.
+// member returns the zone's name and ID as the certificate states them.
 func (m *membership) member() kds.Member { return kds.Member{Zone: m.Zone, ID: m.ID} }
 
-// due is how long the credential is good for yet before it should be renewed, at half of its life; not positive when that is now. The
-// life is what the global has given it, and how old it is this zone's clock says: that they differ does not matter. A clock that says
-// less than when the credential came was set, and says nothing about its age.
+// due returns how long to wait until the credential should be renewed, at half of its life. The result is not positive
+// if that is now. The global sets the life, and this zone's clock measures the age, so a difference between the two
+// clocks does not matter. A clock that is earlier than when the credential arrived has been set back, and cannot
+// measure its age.
 func (m *membership) due(now time.Time) time.Duration {
 	age := now.Round(0).Sub(m.Received)
 	if age < -clockSlack {
@@ -75,15 +78,15 @@ func (m *membership) due(now time.Time) time.Duration {
 	return m.life()/2 - age
 }
 
-// life is how long the credential is valid, from when it was signed.
+// life returns how long the credential is valid, from when it was signed.
 func (m *membership) life() time.Duration {
 	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(kds.DatedBack))
 }
 
-// serial is the certificate's, as the global calls it.
+// serial returns the certificate's serial number in the global's format.
 func (m *membership) serial() string { return m.pair.Leaf.SerialNumber.Text(16) }
 
-// load makes the parsed forms, and checks that they belong together.
+// load parses the certificates and the key, and checks that they belong together.
 func (m *membership) load() error {
 	var err error
 	if m.pair, err = tls.X509KeyPair([]byte(m.Certificate), []byte(m.Key)); err != nil {
@@ -105,17 +108,18 @@ func (m *membership) load() error {
 	return nil
 }
 
-// memberships keeps the membership of a data directory.
+// memberships holds the membership of a data directory.
 type memberships struct {
 	dir string
 	box *secrets.Box
-	// held, when set, says whether the data folder is in its place: what is kept elsewhere is not kept.
+	// held, if set, returns an error if the data folder is not in its place. A write elsewhere would be lost.
 	held func() error
-	// current is the newest, nil before the zone has joined.
+	// current is the newest membership, nil before the zone has joined.
 	current atomic.Pointer[membership]
 }
 
-// openMemberships reads what an earlier run has left. A membership that cannot be read is an error, and is not replaced.
+// openMemberships reads the membership that an earlier run has written. An unreadable membership is an error and is not
+// replaced.
 func openMemberships(dataDir string, box *secrets.Box) (*memberships, error) {
 	s := &memberships{dir: filepath.Join(dataDir, membershipDir), box: box}
 	m := &membership{}
@@ -163,22 +167,22 @@ func (s *memberships) write(name, purpose string, v any) error {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}
-	// Not MkdirAll: a data folder that was moved away is not made anew.
+	// Not MkdirAll: it would create a data folder again that was moved away.
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("membership: %w", err)
 	}
 	return server.WriteFile(filepath.Join(s.dir, name), sealed, 0o600)
 }
 
-// nextKey is a key that no certificate has come for yet.
+// nextKey is a key that has no certificate yet.
 type nextKey struct {
 	Zone string `json:"zone"`
 	ID   string `json:"id"`
 	Key  string `json:"key"`
 }
 
-// request returns the key to ask with and a signing request for it: the one of a request before that had no answer, or a new one,
-// which is on disk first. The zone's id is that of its membership, or a new one.
+// request returns a key and a signing request for it. It reuses the key of an earlier request that had no answer.
+// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one.
 func (s *memberships) request(zone string) (nextKey, []byte, error) {
 	var next nextKey
 	found, err := s.read(nextFile, nextPurpose, &next)
@@ -223,13 +227,13 @@ func newNextKey(zone string, current *membership) (nextKey, error) {
 	return next, nil
 }
 
-// origin is what a membership keeps of the join string: the addresses, and the SHA-256 of the token.
+// origin holds what a membership keeps of the join string: the addresses and the SHA-256 of the token.
 type origin struct {
 	addresses []string
 	token     string
 }
 
-// keep makes the answer to a request durable; from then on it is the current one.
+// keep stores the answer to a request and makes it the current membership.
 func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now time.Time) (*membership, error) {
 	m := &membership{
 		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.CA, Certificate: c.Certificate, Key: next.Key,
@@ -248,8 +252,9 @@ func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now tim
 	return m, nil
 }
 
-// tlsConfig shows the current certificate to the global and verifies the global's by the authority that was pinned. A clock that says that it
-// is earlier than when those were made was set back.
+// tlsConfig presents the current certificate to the global and verifies the global's certificate by the pinned
+// authority. If the clock is earlier than the start of their validity, it has been set back, and that start counts as
+// the current time.
 func (s *memberships) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: s.current.Load().roots,

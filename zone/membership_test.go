@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 )
 
-// TestDueByAWrongClock: a zone whose clock is not the global's renews its credential when half of the life is over that the global gave,
-// and once when its clock is set back; what it has just got is never due.
+// TestDueByAWrongClock: a zone whose clock differs from the global's renews its credential at half of the life that the
+// global set, and once when its clock is set back. A credential that has just arrived is never due.
 func TestDueByAWrongClock(t *testing.T) {
 	const life = 30 * 24 * time.Hour
 	signed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -11,14 +11,15 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// namedSecrets answers about secrets that users manage.
+// namedSecrets serves the routes for secrets that users manage.
 type namedSecrets struct {
 	keeper *secrets.Keeper
 	store  store.Reader
 	routes *api.Server
 }
 
-// register adds the routes by which users manage the secrets that resources of the zone refer to by name. Nothing gives one out.
+// register adds the routes with which users manage the secrets that resources of the zone refer to by name. No route
+// returns a secret's value.
 func (h *namedSecrets) register(routes *api.Server) {
 	h.routes = routes
 	routes.Handle(api.RouteSecrets, h.list)
@@ -26,7 +27,7 @@ func (h *namedSecrets) register(routes *api.Server) {
 	routes.Handle(api.RouteDeleteSecret, h.delete)
 }
 
-// list shows the names in one namespace, that of the query; permissions are judged by it.
+// list returns the names in the namespace of the query. Permissions apply to that namespace.
 func (h *namedSecrets) list(w http.ResponseWriter, r *http.Request) error {
 	n, err := h.named(r, resources.VerbRead)
 	if err != nil {
@@ -41,7 +42,8 @@ func (h *namedSecrets) list(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// named is the secret that a request is about, or with an empty name those of a namespace; it judges whether who asks may do that with it.
+// named returns the secret that a request is about, or, with an empty name, the namespace. It authorizes the caller for
+// the verb.
 func (h *namedSecrets) named(r *http.Request, verb string) (secrets.Named, error) {
 	n := secrets.Named{Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
 	err := h.routes.Authorize(r, access.Action{Verb: verb, Type: resources.AccessSecret, Scope: access.ScopeNamespace, Mesh: n.Mesh, Namespace: n.Namespace, Name: n.Name})
@@ -57,10 +59,10 @@ func (h *namedSecrets) named(r *http.Request, verb string) (secrets.Named, error
 	return n, nil
 }
 
-// maxSecretBody is that of a secret in base64, and what stands around it, in bytes.
+// maxSecretBody is the length of a secret in base64 and its JSON around it, in bytes.
 const maxSecretBody = secrets.MaxNamed*4/3 + 1<<10
 
-// put stores a secret. What is in the request is never logged, nor in an answer.
+// put stores a secret. The request's content never appears in a log or an answer.
 func (h *namedSecrets) put(w http.ResponseWriter, r *http.Request) error {
 	n, err := h.named(r, resources.VerbUpdate)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// operator answers how the sync with the global stands, and does what only a person may decide. link is nil for a zone
-// that runs alone.
+// operator serves the state of the sync with the global, and the decisions that only an operator may make. link is nil
+// for a zone that runs alone.
 type operator struct {
 	zone string
 	link *kds.Zone
 }
 
-// steered is the answer to what an operator decides: the types that it concerned.
+// steered is the answer to an operator's decision: the types that it affects.
 type steered struct {
 	Types []kds.Accepted `json:"types"`
 }
@@ -40,7 +40,7 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, o.link.Status(t))
 }
 
-// linked refuses what is meant for another zone, or needs a global.
+// linked rejects requests that are meant for another zone or need a global.
 func (o *operator) linked(r *http.Request) (resources.Type, error) {
 	if r.PathValue("name") != o.zone || o.link == nil {
 		return "", api.NotFound("sync with zone " + r.PathValue("name") + " here")

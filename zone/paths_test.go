@@ -21,10 +21,11 @@ import (
 
 var update = flag.Bool("update", false, "record Envoy's answers anew")
 
-// recordedPaths holds, for each path as a client writes it, what Envoy forwards, or the status with which it refuses.
+// recordedPaths names the file that holds, for each path as a client writes it, the path that Envoy forwards, or the
+// status with which it refuses.
 const recordedPaths = "rbac/testdata/paths.txt"
 
-// echoesTarget is an application that answers with the target of the request line, byte by byte as it came.
+// echoesTarget runs an application that answers with the target of the request line, byte for byte.
 func echoesTarget(t *testing.T) (port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +57,7 @@ func echoesTarget(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// rawGet writes a request line with the path as it is, and reads the answer.
+// rawGet writes a request line with the path unchanged, and reads the answer.
 func rawGet(certificate *tls.Certificate, port int, path, extraHeaders string) (status int, body string, err error) {
 	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
@@ -74,7 +75,7 @@ func rawGet(certificate *tls.Certificate, port int, path, extraHeaders string) (
 	return resp.StatusCode, string(b), err
 }
 
-// h2Get sends the path as it is over HTTP/2.
+// h2Get sends the path unchanged over HTTP/2.
 func h2Get(c *http.Client, port int, path string) (status int, body string, err error) {
 	host := fmt.Sprintf("127.0.0.1:%d", port)
 	req, err := http.NewRequest(http.MethodGet, "https://"+host+"/", nil)
@@ -91,7 +92,7 @@ func h2Get(c *http.Client, port int, path string) (status int, body string, err 
 	return resp.StatusCode, string(b), err
 }
 
-// readPaths are the recorded lines: the path, and the answer, a forwarded path or a status.
+// readPaths returns the recorded lines: the path, and the answer, a forwarded path or a status.
 func readPaths(t *testing.T) (paths, answers []string) {
 	t.Helper()
 	raw, err := os.ReadFile(recordedPaths)
@@ -106,8 +107,8 @@ func readPaths(t *testing.T) (paths, answers []string) {
 	return paths, answers
 }
 
-// TestEnvoyNormalisesPaths: an inbound's Envoy still answers as recorded; zone/rbac holds its own normalisation against the
-// same record. After -update, read the difference.
+// TestEnvoyNormalisesPaths: an inbound's Envoy still answers as recorded. zone/rbac tests its own normalisation against
+// the same record. After -update, read the difference.
 func TestEnvoyNormalisesPaths(t *testing.T) {
 	w := newWorld(t)
 	port := freePort(t)
@@ -135,7 +136,7 @@ func TestEnvoyNormalisesPaths(t *testing.T) {
 			t.Errorf("%s: Envoy says %s, recorded is %s", path, got, answers[i])
 		}
 		if !strings.HasPrefix(path, "/") {
-			continue // HTTP/2 has no such path
+			continue // HTTP/2 cannot carry this path
 		}
 		code, again, err := h2Get(h2, port, path)
 		must(t, err)
@@ -151,7 +152,8 @@ func TestEnvoyNormalisesPaths(t *testing.T) {
 	}
 }
 
-// disguises of the denied path /admin. Those that only an application can tell are those of explain.Lookalikes.
+// disguises lists disguises of the denied path /admin. Those that only an application can recognise are in
+// explain.Lookalikes.
 var disguises = []string{
 	"/admin", "/admin/", "/admin?x", "/admin?", "/admin/x", "/admin;x=1", "/admin;", "/admin%3bx", "/admin%3Bx", "/admin%23", "/admin;/x",
 	"/a/../admin", "/./admin", "/.//admin", "/a/./../admin", "/../admin", "/../../admin", "/a/b/../../admin", "/admin/..//admin", "/admin/.",
@@ -161,8 +163,8 @@ var disguises = []string{
 	"/admin/%2e", "/admin/%2e%2e/admin", "http://backend/admin", "http://other/admin?x", "https://backend//admin",
 }
 
-// TestDisguisesOfADeniedPath: none of them gets in but the lookalikes, in either form, over HTTP/1.1 and HTTP/2; and explain says
-// of each what Envoy does.
+// TestDisguisesOfADeniedPath: only the lookalikes pass, with either form, over HTTP/1.1 and HTTP/2, and explain
+// predicts what Envoy does for each.
 func TestDisguisesOfADeniedPath(t *testing.T) {
 	if len(disguises) < 40 {
 		t.Fatalf("%d disguises", len(disguises))
@@ -201,7 +203,7 @@ func (w *world) checkPath(port int, path string) int {
 	got, _, err := rawGet(w.certificate("alice"), port, path, "")
 	must(w.t, err)
 	if !strings.HasPrefix(path, "/") {
-		return got // HTTP/2 has no other form, and a question neither
+		return got // HTTP/2 and queries have no such form
 	}
 	h2 := h2Client(w.certificate("alice"))
 	defer h2.CloseIdleConnections()

@@ -12,11 +12,11 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// ports are the zone's listeners. xDS brings its TLS by gRPC, the others are wrapped.
+// ports are the zone's listeners. gRPC adds TLS to xDS; the other listeners are wrapped.
 type ports struct {
 	api, xds, diagnostics net.Listener
 	xdsTLS                *tls.Config
-	// certificate is what ports off loopback serve; nil when there are none.
+	// certificate is the serving certificate of the ports off loopback; nil if there are none.
 	certificate *server.Certificate
 	// bare are the same listeners without TLS.
 	bare []net.Listener
@@ -44,7 +44,8 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 		}
 		p.bare = append(p.bare, *one.into)
 	}
-	// The API asks users for certificates, and proxies, which ask for their identity there: no authority is told, or one would keep the others away.
+	// The API accepts client certificates of users, and of proxies, which request their identity there. The server
+	// names no acceptable authority, because that would keep all other certificates away.
 	for l, clients := range map[*net.Listener]server.Clients{&p.api: {Ask: true}, &p.diagnostics: {}} {
 		certificate, err := servingCertificate(cfg, box, *l)
 		if err != nil {
@@ -64,7 +65,7 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 	return p, p.admit(ctx, cfg, guard)
 }
 
-// admit makes a token for the first admin where loopback lets nobody in without one.
+// admit creates a token for the first admin if loopback callers need a credential, or the API is off loopback.
 func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) error {
 	if server.IsLoopback(p.api.Addr()) && !cfg.Access.RequireCredential {
 		return nil
@@ -76,7 +77,7 @@ func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) err
 	return err
 }
 
-// servingCertificate is nil for a port that cannot be reached from elsewhere.
+// servingCertificate returns nil for a port on loopback.
 func servingCertificate(cfg *Config, box *secrets.Box, l net.Listener) (*server.Certificate, error) {
 	if server.IsLoopback(l.Addr()) {
 		return nil, nil
@@ -89,7 +90,7 @@ func servingCertificate(cfg *Config, box *secrets.Box, l net.Listener) (*server.
 	return certificate, err
 }
 
-// servingHosts are the names under which this machine may be reached.
+// servingHosts returns the names and addresses at which this machine may be reachable.
 func servingHosts(cfg *Config) []string {
 	var hosts []string
 	for _, address := range []string{cfg.APIAddress, cfg.XDSAddress, cfg.DiagnosticsAddress} {

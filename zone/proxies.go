@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// proxyParts are what the port for proxies is served with.
+// proxyParts are the dependencies of the server for proxies.
 type proxyParts struct {
 	zone        string
 	holdings    *holdings.Book
@@ -36,7 +36,7 @@ type proxyParts struct {
 	link        *kds.Zone // nil for a zone that runs alone
 }
 
-// refused writes a refusal into the audit log. There is nothing to be undone when that fails: the stream is refused anyway.
+// refused writes a refusal into the audit log. If that fails, nothing must be undone: the stream is refused anyway.
 func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 	err := p.audit.Record(ctx, access.Entry{
 		Event: access.EventLogin, Outcome: access.Denied, Method: access.Method(r.Method), From: r.Address, Reason: r.Reason,
@@ -47,7 +47,7 @@ func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 	}
 }
 
-// authoritiesFor finds those of this zone that sign for a trust domain, whatever mesh it is of.
+// authoritiesFor returns a function that finds this zone's authorities for a trust domain, in all meshes.
 func authoritiesFor(durable store.Reader, authorities *identity.Authorities) func(spiffeid.TrustDomain) []*x509.Certificate {
 	return func(domain spiffeid.TrustDomain) []*x509.Certificate {
 		var out []*x509.Certificate
@@ -58,7 +58,7 @@ func authoritiesFor(durable store.Reader, authorities *identity.Authorities) fun
 	}
 }
 
-// serveProxies runs what proxies connect to: discovery and the collector of their logs, behind the same gate.
+// serveProxies runs the services for proxies: discovery and the access log collector, behind the same admission.
 func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *ports, parts *proxyParts) {
 	admission := xds.NewAdmission(xds.AdmissionConfig{
 		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// rawRequest is one request as it is written, and rawAnswer what came back; the application answers with the target that it got.
+// rawRequest is one request as it is written, and rawAnswer the answer to it. The application answers with the target
+// that it received.
 type (
 	rawRequest struct{ method, target, headers string }
 	rawAnswer  struct {
@@ -26,7 +27,7 @@ type (
 	}
 )
 
-// oneByOne sends requests over HTTP/1.1, on a connection that it opens again where Envoy closes it.
+// oneByOne sends requests over HTTP/1.1, on one connection that it reopens when Envoy closes it.
 func oneByOne(t *testing.T, certificate *tls.Certificate, port int, requests []rawRequest) []rawAnswer {
 	t.Helper()
 	var out []rawAnswer
@@ -37,14 +38,14 @@ func oneByOne(t *testing.T, certificate *tls.Certificate, port int, requests []r
 		for ok := true; ok && len(out) < len(requests); {
 			q := requests[len(out)]
 			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: backend\r\n%s\r\n", q.method, q.target, q.headers)
-			resp, err := http.ReadResponse(r, nil) // a closed connection shows here
+			resp, err := http.ReadResponse(r, nil) // fails on a closed connection
 			if err != nil {
 				break
 			}
 			body, err := io.ReadAll(resp.Body)
 			must(t, err)
 			out = append(out, rawAnswer{resp.StatusCode, string(body)})
-			ok = resp.StatusCode != http.StatusBadRequest // Envoy closes then, but only after a while
+			ok = resp.StatusCode != http.StatusBadRequest // Envoy closes such a connection, but later
 		}
 		_ = conn.Close()
 		if len(out) == before {
@@ -64,7 +65,7 @@ func rawDial(t *testing.T, certificate *tls.Certificate, port int, protocol stri
 	return conn
 }
 
-// multiplexed sends requests over one HTTP/2 connection, many streams at a time. Methods and paths are what they are.
+// multiplexed sends requests over one HTTP/2 connection, many streams at a time. It sends methods and paths unchanged.
 func multiplexed(t *testing.T, certificate *tls.Certificate, port int, requests []rawRequest) []rawAnswer {
 	t.Helper()
 	const atOnce = 64
@@ -142,7 +143,7 @@ func readStreams(t *testing.T, f *http2.Framer, w *bufio.Writer, first uint32, r
 	return out
 }
 
-// keepsEchoing is an application that answers each request on a connection with its target, and counts what reached it by method.
+// keepsEchoing runs an application that answers each request on a connection with its target.
 func keepsEchoing(t *testing.T) (port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// reader is a small model of how applications of one kind come from a request target to the path that they serve, written from their
-// documentation. It gives each path that such an application, in one of its usual settings, may serve; none where it refuses.
+// reader is a small model of how one kind of application derives the path that it serves from a request target, written
+// from the documentation. It returns each path that such an application may serve in one of its usual settings, and
+// none if it refuses.
 type reader struct {
 	name string
 	read func(target string) []string
@@ -58,7 +59,7 @@ var readers = []reader{
 	{"equalsIgnoreCase", func(s string) []string { return each(dropParameters(cutQuery(s)), decode, resolve, foldJava) }},
 }
 
-// each applies steps one after the other; one that gives "" refuses.
+// each applies the steps in order. A step that returns "" refuses.
 func each(s string, steps ...func(string) string) []string {
 	for _, step := range steps {
 		if s = step(s); s == "" {
@@ -89,7 +90,7 @@ func dropParameters(s string) string { return parameters.ReplaceAllString(s, "")
 
 var escape = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
-// decode resolves escapes once and leaves what is none.
+// decode resolves escapes once and leaves invalid ones unchanged.
 func decode(s string) string {
 	return escape.ReplaceAllStringFunc(s, func(e string) string {
 		code, _ := strconv.ParseUint(e[1:], 16, 8)
@@ -99,7 +100,7 @@ func decode(s string) string {
 
 var wideEscape = regexp.MustCompile(`%[uU][0-9a-fA-F]{4}`)
 
-// decodeWide is decode with `%u0041`.
+// decodeWide is decode with support for `%u0041`.
 func decodeWide(s string) string {
 	return decode(wideEscape.ReplaceAllStringFunc(s, func(e string) string {
 		code, _ := strconv.ParseUint(e[2:], 16, 16)
@@ -107,7 +108,7 @@ func decodeWide(s string) string {
 	}))
 }
 
-// resolve merges slashes and takes dot segments out, as all do that serve files.
+// resolve merges slashes and removes dot segments, as all file servers do.
 func resolve(s string) string {
 	var out []string
 	segments := strings.Split(mergeSlashes(s), "/")
@@ -127,10 +128,10 @@ func resolve(s string) string {
 	return strings.Join(out, "/")
 }
 
-// fileStream is the stream of a file, `name:stream:$TYPE`.
+// fileStream matches the stream of a file, `name:stream:$TYPE`.
 var fileStream = regexp.MustCompile(`(:[^:]*)?:\$.*`)
 
-// windows drops blanks and dots at the end of segments, and what names a stream of a file.
+// windows drops spaces and dots at the end of segments, and names of file streams.
 func windows(s string) string {
 	segments := strings.Split(s, "/")
 	for i, segment := range segments {
@@ -149,7 +150,7 @@ func trimSegments(s string) string {
 	return strings.Join(segments, "/")
 }
 
-// overlong reads bytes as UTF-8 that may be longer than it has to be.
+// overlong decodes UTF-8, including encodings that are longer than necessary.
 func overlong(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -167,7 +168,7 @@ func overlong(s string) string {
 	return out.String()
 }
 
-// wide makes ASCII of the full-width forms and of slashes and dots that are near enough (best fit, NFKC).
+// wide maps full-width forms, and characters that resemble slashes and dots (best fit, NFKC), to ASCII.
 func wide(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -182,7 +183,7 @@ func wide(s string) string {
 	}, s)
 }
 
-// dropInvalid drops bytes that are no UTF-8, and what nobody sees.
+// dropInvalid drops bytes that are not UTF-8, and invisible characters.
 func dropInvalid(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r == 0xad || r == 0x200b || r == 0xfeff {
@@ -192,12 +193,12 @@ func dropInvalid(s string) string {
 	}, s)
 }
 
-// foldJava compares as String.equalsIgnoreCase does, which takes İ, ı, ſ and the Kelvin sign for letters of ASCII.
+// foldJava folds case as String.equalsIgnoreCase does, which treats İ, ı, ſ and the Kelvin sign as ASCII letters.
 func foldJava(s string) string {
 	return strings.ToLower(strings.NewReplacer("ı", "i", "İ", "i", "ſ", "s", "\u212a", "k").Replace(s))
 }
 
-// withoutSlash adds the paths without a slash at the end, for those to whom both are one.
+// withoutSlash adds the paths without a trailing slash, for applications that treat both as one.
 func withoutSlash(paths []string) []string {
 	for _, p := range paths {
 		if short := strings.TrimRight(p, "/"); short != p && short != "" {
@@ -207,7 +208,7 @@ func withoutSlash(paths []string) []string {
 	return paths
 }
 
-// withoutExtension adds the paths without the name of a format behind, `.json`.
+// withoutExtension adds the paths without a trailing format, such as `.json`.
 func withoutExtension(paths []string) []string {
 	for _, p := range paths {
 		if m := formatName.FindStringIndex(p); m != nil {
@@ -219,7 +220,7 @@ func withoutExtension(paths []string) []string {
 
 var formatName = regexp.MustCompile(`\.[a-zA-Z]+$`)
 
-// servesBeneath reports whether some path that the reader serves for the target is the folder, or beneath it.
+// servesBeneath reports whether the reader serves the folder, or a path beneath it, for the target.
 func (r reader) servesBeneath(target, folder string) bool {
 	for _, p := range r.read(target) {
 		if p == folder || strings.HasPrefix(p, folder+"/") {

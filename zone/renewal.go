@@ -15,15 +15,16 @@ import (
 
 const (
 	renewTimeout = time.Minute
-	// renewPause is how long after a renewal that failed it is tried again; each pause is twice the one before, up to longestRenewPause.
+	// renewPause is the pause after the first renewal that fails. Each pause is twice the previous, up to
+	// longestRenewPause.
 	renewPause        = time.Second
 	longestRenewPause = 10 * time.Minute
-	// longestLook bounds a wait by the clock, which may be set.
+	// longestLook limits a wait, because the clock may be set meanwhile.
 	longestLook = 10 * time.Minute
 )
 
-// renewal keeps a zone's credential fresh over its sessions with the global: at half of its life, or when the global says so. The
-// session goes on.
+// renewal renews a zone's credential over its sessions with the global: at half of its life, or when the global advises
+// it. The session continues.
 type renewal struct {
 	memberships *memberships
 	zone        string
@@ -32,7 +33,7 @@ type renewal struct {
 	log         *slog.Logger
 }
 
-// run is kds.ZoneConfig.Beside.
+// run implements kds.ZoneConfig.Beside.
 func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error {
 	service := kds.Membership{Conn: conn}
 	if err := r.confirm(ctx, service); err != nil {
@@ -60,7 +61,8 @@ func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	return r.without(ctx, err)
 }
 
-// without waits for the end of a session whose global has no such service; other errors end it.
+// without waits for the end of the session if the global lacks the service. It returns other errors, which end the
+// session.
 func (r *renewal) without(ctx context.Context, err error) error {
 	if err != nil && status.Code(err) != codes.Unimplemented {
 		return err
@@ -69,7 +71,8 @@ func (r *renewal) without(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// keep renews whenever it is time; nil once ctx has ended, otherwise why the global is no longer followed.
+// keep renews the credential whenever it is due. It returns nil when ctx ends, and otherwise the reason why the stream
+// of advice ended.
 func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-chan kds.Advice, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)
@@ -117,7 +120,7 @@ func (r *renewal) renew(ctx context.Context, service kds.Membership) error {
 	return r.confirm(ctx, service)
 }
 
-// confirm tells the global which certificate is on this disk.
+// confirm reports to the global which certificate is on this zone's disk.
 func (r *renewal) confirm(ctx context.Context, service kds.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()

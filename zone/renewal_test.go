@@ -35,17 +35,17 @@ const (
 	renewingZones    = 20
 )
 
-// signingGlobal is a global as far as a renewal sees it: a connection whose other end signs. It belongs to one zone.
+// signingGlobal is a global as a renewal sees it: a connection to a server that signs. It belongs to one zone.
 type signingGlobal struct {
 	key *ecdsa.PrivateKey
 	ca  *x509.Certificate
 
 	mu        sync.Mutex
-	away      func(now time.Time) bool // guarded by mu: calls fail then
-	lose      int                      // guarded by mu: so many answers are lost after they were signed
+	away      func(now time.Time) bool // guarded by mu: calls fail while true
+	lose      int                      // guarded by mu: answers still to be lost after signing
 	serial    int64
 	issued    []time.Time // guarded by mu
-	keys      [][]byte    // guarded by mu: public keys that were signed
+	keys      [][]byte    // guarded by mu: signed public keys
 	confirmed string      // guarded by mu
 }
 
@@ -67,7 +67,7 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 	return &signingGlobal{key: key, ca: ca, away: func(time.Time) bool { return false }, serial: 1}
 }
 
-// sign answers a request. What is lost was signed.
+// sign answers a request. A lost answer was signed too.
 func (g *signingGlobal) sign(csr []byte) (*kds.Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,7 +123,7 @@ func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ 
 	return err
 }
 
-// NewStream implements grpc.ClientConnInterface: a stream of advice, on which there is none.
+// NewStream implements grpc.ClientConnInterface: a stream of advice that never sends any.
 func (g *signingGlobal) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return silentStream{ctx}, nil
 }
@@ -137,7 +137,7 @@ func (s silentStream) Context() context.Context   { return s.ctx }
 func (silentStream) SendMsg(any) error            { return nil }
 func (s silentStream) RecvMsg(any) error          { <-s.ctx.Done(); return io.EOF }
 
-// renewingZone is a zone that has joined by its global.
+// renewingZone returns the memberships of a zone that has joined its global.
 func renewingZone(t *testing.T, name string, g *signingGlobal) *memberships {
 	t.Helper()
 	dir := t.TempDir()
@@ -163,8 +163,8 @@ func renewingZone(t *testing.T, name string, g *signingGlobal) *memberships {
 	return s
 }
 
-// TestRenewalAtHalfLife: over 100 days 20 zones renew their certificates of 30 days at half of their life, each within the hour; a global
-// that is away then, and answers that get lost, only make them late. None ever has one that is over.
+// TestRenewalAtHalfLife: over 100 days, 20 zones renew their 30-day certificates at half of their life, each within the
+// hour. An absent global, and lost answers, only delay them. No zone ever has an expired certificate.
 func TestRenewalAtHalfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestRenewalAtHalfLife(t *testing.T) {
 func checkRenewals(t *testing.T, i int, g *signingGlobal, z *memberships) {
 	t.Helper()
 	kept := g.issued
-	if i%4 == 2 { // three were lost: signed again within seconds, for the same key
+	if i%4 == 2 { // three answers were lost: signed again within seconds, for the same key
 		for n := 1; n <= 3; n++ {
 			if string(g.keys[n]) != string(g.keys[n+1]) || g.issued[n+1].Sub(g.issued[n]) > time.Minute {
 				t.Errorf("zone-%d asked again after %s, with the same key: %t", i, g.issued[n+1].Sub(g.issued[n]), string(g.keys[n]) == string(g.keys[n+1]))

@@ -12,13 +12,13 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// behindOf lists the proxies that are behind, and how many streams this takes into account.
+// behindOf lists the proxies that are behind, and returns how many streams this takes into account.
 func behindOf(proxies *xds.Proxies) (list []kds.ProxyBehind, streams uint32) {
-	streams = proxies.Streams() // first: the standings are at least of these
+	streams = proxies.Streams() // first, so that the standings include at least these
 	return behind(proxies.Standings()), streams
 }
 
-// behind lists the proxies that have not acknowledged everything, by the names of their Dataplanes.
+// behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
 func behind(standings []xds.Standing) []kds.ProxyBehind {
 	list := []kds.ProxyBehind{}
 	for _, one := range standings {
@@ -33,16 +33,16 @@ func nameOf(one xds.Standing) kds.ProxyBehind {
 	return kds.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name, Reason: one.Reason}
 }
 
-// rollout answers how far a resource of this zone has come: to the global, and to the zone's own proxies.
+// rollout reports how far a resource of this zone has come: to the global, and to the zone's own proxies.
 type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
-	// started is since when this server can know of proxies.
+	// started is since when this server can know about proxies.
 	started   time.Time
 	standings func() []xds.Standing
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
-	// routes judges who asks.
+	// routes authorizes the caller.
 	routes *api.Server
 }
 
@@ -67,7 +67,8 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// proxies counts the Dataplanes that are selected: those whose proxy is connected stand as it says; of the others it is not known.
+// proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
+// unknown.
 func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, snapshot store.Snapshot, reader *api.Reader) {
 	standings := map[resources.Key]xds.Standing{}
 	for _, one := range o.standings() {
@@ -95,7 +96,7 @@ func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, sn
 	}
 }
 
-// away is a Dataplane whose proxy is not connected: since when, as far as this server knows.
+// away describes a Dataplane whose proxy is not connected, and since when, as far as this server knows.
 func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) kds.ProxyUnknown {
 	out := kds.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
 	key := dataplane.Key

@@ -34,17 +34,18 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// What the zone keeps in its data directory.
+// The contents of the zone's data directory.
 const (
 	identityDir = "identity" // one folder for each mesh's authority
-	knownDir    = "known"    // what the global's copies are; can be deleted, it only saves work after a restart
-	tlsDir      = "tls"      // the serving certificate of ports that leave loopback
-	// holdingsFile is what proxies were given, sealed; can be deleted, it only saves proxies a change after a restart
+	knownDir    = "known"    // known copies of the global; may be deleted, it only saves work after a restart
+	tlsDir      = "tls"      // the serving certificate of ports off loopback
+	// holdingsFile records what proxies were given, sealed. It may be deleted; it only spares proxies a change after a
+	// restart.
 	holdingsFile = "holdings.sealed"
 )
 
-// Run is the zone server. It serves until ctx ends, then drains and returns nil; it returns early with the first error
-// that keeps a part from working.
+// Run runs the zone server. It serves until ctx ends, then drains and returns nil. It returns early with the first
+// error that stops a part from working.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -85,7 +86,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return errors.Join(err, durable.Close(), guard.Audit().Close())
 }
 
-// open opens the store, and what judges who may use the HTTP API. It leaves nothing open when it fails.
+// open opens the store and the guard of the HTTP API. It leaves nothing open if it fails.
 func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *access.Guard, error) {
 	durable, err := backend.OpenSealed(ctx, cfg.Store, secrets.NewFields(box))
 	if err != nil {
@@ -102,7 +103,7 @@ func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *
 	return durable, guard, nil
 }
 
-// prepare makes the data directory, opens the box for its secrets, and takes away what an earlier run said of itself.
+// prepare creates the data directory, opens the box for its secrets, and removes the ready file of an earlier run.
 func prepare(cfg *Config) (*secrets.Box, error) {
 	if err := server.MakeDataDir(cfg.DataDir, cfg.Log); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func prepare(cfg *Config) (*secrets.Box, error) {
 	return box, cfg.hold()
 }
 
-// hold has the server notice when its data folder, or what a restart needs of it, is no longer there.
+// hold makes the server notice when its data folder, or a file in it that a restart needs, is gone.
 func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile, secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
@@ -136,7 +137,7 @@ func (c *Config) hold() (err error) {
 func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *memberships, diagnostics *server.Diagnostics) error {
 	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
 	instance := uuid.NewString()
-	// Insights are written over and over; a long changelog would keep all that they ever were.
+	// Insights are written continually. A long changelog would keep all of their past versions.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
 	if err := api.EnsureDefaultMesh(ctx, durable, home); err != nil {
 		return err
@@ -153,7 +154,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 	held := openHoldings(cfg, memberships.box, diagnostics)
-	defer held.Close() // when nobody is given anything any more
+	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
 	proxies := xds.New(xds.Config{
 		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
@@ -198,13 +199,13 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	return group.Wait()
 }
 
-// watchFolder looks after the data folder and what a restart needs of it.
+// watchFolder watches the data folder and the files in it that a restart needs.
 func watchFolder(ctx context.Context, cfg *Config) error {
 	cfg.folder.Need(append(server.CertificateFiles(tlsDir), filepath.Join(membershipDir, heldFile), backend.File)...)
 	return cfg.folder.Run(ctx, cfg.Log)
 }
 
-// runLink keeps the session with the global, if there is one.
+// runLink keeps up the session with the global, if there is one.
 func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *kds.KnownFiles) {
 	if link == nil {
 		return
@@ -213,20 +214,20 @@ func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *
 	group.Go(func() error { return known.Run(ctx) })
 }
 
-// openHoldings reads what proxies were given before.
+// openHoldings reads the record of what proxies were given before.
 func openHoldings(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics) *holdings.Book {
 	return holdings.Open(holdings.Config{
 		Path: filepath.Join(cfg.DataDir, holdingsFile), Box: box, Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry,
 	})
 }
 
-// addRoutes adds what only a zone can answer.
+// addRoutes adds the routes that only a zone can serve.
 func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *identity.Publisher) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
 	routes.Handle(api.RouteTrust, (&trustHandler{store: durable, routes: routes}).serve)
-	if cfg.Global != "" { // first: what comes after looks at where things go
+	if cfg.Global != "" { // first: later previews use it
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}
 	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: publisher.Authorities.Assigned})
@@ -234,8 +235,8 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
 }
 
-// publishAll makes the authorities of all meshes available before the first proxy asks, and refuses to start with one that
-// is damaged.
+// publishAll makes the authorities of all meshes available before the first proxy connects. It fails if an authority is
+// damaged.
 func publishAll(ctx context.Context, publisher *identity.Publisher, reader store.Reader) error {
 	for mesh := range reader.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
 		if err := publisher.Ensure(ctx, mesh.Name); err != nil {
@@ -245,7 +246,7 @@ func publishAll(ctx context.Context, publisher *identity.Publisher, reader store
 	return nil
 }
 
-// announce says where everything is, to the log and to whoever waits for the ready file, and then whether the data folder is, until ctx ends.
+// announce writes the addresses to the log and to the ready file, and then watches the data folder until ctx ends.
 func announce(ctx context.Context, cfg *Config, p *ports) error {
 	addresses := map[string]string{
 		"api": p.api.Addr().String(), "xds": p.xds.Addr().String(), "diagnostics": p.diagnostics.Addr().String(),

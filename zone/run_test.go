@@ -99,7 +99,7 @@ func (z *runningZone) dataplane(port, servicePort int) {
 		"inbound": [{"name": "main", "port": %d, "servicePort": %d, "protocol": "http"}]}}`, port, servicePort))
 }
 
-// svid asks for an identity, as causewayctl does.
+// svid requests an identity, as causewayctl does.
 func (z *runningZone) svid(dataplane string) (*x509svid.SVID, map[string]string) {
 	z.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -234,7 +234,8 @@ func asJSON(v any) string {
 	return b.String()
 }
 
-// TestRestartMovesNothing: a proxy serves on while its zone is away, and a zone that comes back sends it nothing, its identity among that.
+// TestRestartMovesNothing: a proxy continues to serve while its zone is down. After its restart the zone sends the
+// proxy nothing, not even its identity.
 func TestRestartMovesNothing(t *testing.T) {
 	z := runZone(t)
 	service, _ := application(t)
@@ -285,7 +286,7 @@ func TestRestartMovesNothing(t *testing.T) {
 	}
 }
 
-// metrics is what the zone's diagnostics say.
+// metrics returns the metrics of the zone's diagnostics.
 func (z *runningZone) metrics() string {
 	z.t.Helper()
 	answer, err := http.Get("http://" + z.addresses["diagnostics"] + "/metrics")
@@ -296,7 +297,7 @@ func (z *runningZone) metrics() string {
 	return string(text)
 }
 
-// TestXDSOffLoopbackIsTLS: a port that others can reach is served with the certificate of <DataDir>/tls.
+// TestXDSOffLoopbackIsTLS: a port off loopback serves TLS with the certificate of <DataDir>/tls.
 func TestXDSOffLoopbackIsTLS(t *testing.T) {
 	z := runZone(t)
 	z.stop()
@@ -317,7 +318,8 @@ func TestXDSOffLoopbackIsTLS(t *testing.T) {
 	eventually(t, "the proxy is configured", func() bool { return status(client, port) == http.StatusForbidden })
 }
 
-// TestAnotherKeyForSecretsKeepsTheZoneFromStarting, and so does none; with the right one it starts again.
+// TestAnotherKeyForSecretsKeepsTheZoneFromStarting: the zone does not start with another key, or without one. With the
+// right key it starts again.
 func TestAnotherKeyForSecretsKeepsTheZoneFromStarting(t *testing.T) {
 	z := runZone(t)
 	z.stop()
@@ -342,7 +344,7 @@ func TestAnotherKeyForSecretsKeepsTheZoneFromStarting(t *testing.T) {
 	z.start()
 }
 
-// TestIdentityFilesOfAnEarlierVersion: damaged ones keep the zone from starting, and are not replaced.
+// TestIdentityFilesOfAnEarlierVersion: damaged files keep the zone from starting, and are not replaced.
 func TestIdentityFilesOfAnEarlierVersion(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "identity", "default", "ca.key")

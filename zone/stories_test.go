@@ -64,9 +64,9 @@ func readStories(t *testing.T) []story {
 	return file.Stories
 }
 
-// TestStories walks the user stories over HTTP/1.1, HTTP/2, gRPC and TCP: the reference evaluator, by way of explain, a real
-// Envoy with the list and one with the compiled form, and for gRPC a grpc-go server without a proxy must all give the answer
-// that the story wants.
+// TestStories plays the user stories over HTTP/1.1, HTTP/2, gRPC and TCP. The reference evaluator (through explain), a
+// real Envoy with the list form and one with the compiled form must all give the story's answer. For gRPC, so must a
+// grpc-go server without a proxy.
 func TestStories(t *testing.T) {
 	stories := readStories(t)
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
@@ -90,7 +90,7 @@ type stage struct {
 func newStage(t *testing.T, form rbac.Form) *stage {
 	t.Helper()
 	s := &stage{world: newWorldOf(t, form), ports: map[string]int{}, authorities: map[string]*testCA{}, certificates: map[string]*tls.Certificate{}}
-	s.home.Zone = "" // the global's word: any trust domain
+	s.home.Zone = "" // from the global: any trust domain
 	for i, domain := range []string{"trust-domain.mesh", "legacy.mesh"} {
 		s.authorities[domain] = newTestCA(t)
 		quoted, err := json.Marshal(s.authorities[domain].pem())
@@ -116,7 +116,7 @@ func newStage(t *testing.T, form rbac.Form) *stage {
 	return s
 }
 
-// overGRPCGo is how a request that is told over grpc is also sent: to a grpc-go server that is its own proxy.
+// overGRPCGo is the additional way to send a gRPC request: to a grpc-go server without a proxy.
 const overGRPCGo = "grpc-go"
 
 // grpcApplication answers every method.
@@ -139,7 +139,7 @@ func grpcApplication(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// play puts the story's policies in place of all others, waits until Envoy has them, and asks everything once more.
+// play replaces all other policies with the story's, waits until Envoy has them, and sends every request once more.
 func (s *stage) play(t *testing.T, y *story) {
 	var batch store.Batch
 	for r := range s.store.Snapshot().List(store.Query{Type: resources.TypeMeshTrafficPermission}) {
@@ -148,7 +148,7 @@ func (s *stage) play(t *testing.T, y *story) {
 	for _, p := range y.Policies {
 		raw, err := json.Marshal(map[string]any{"type": "MeshTrafficPermission", "mesh": "default", "name": p.Name, "spec": p.Spec})
 		must(t, err)
-		s.home.Zone = "" // the mesh operator's word comes from the global
+		s.home.Zone = "" // policies of the mesh operator come from the global
 		batch.Ops = append(batch.Ops, store.Op{Put: s.resource(string(raw))})
 		s.home.Zone = "zone-1"
 	}
@@ -208,7 +208,7 @@ func (s *stage) checkEvaluator(t *testing.T, r *storyRequest) {
 	}
 }
 
-// firstWrong names the first request that gets another answer than wanted.
+// firstWrong returns the first request whose answer differs from the story's.
 func (s *stage) firstWrong(t *testing.T, y *story) string {
 	t.Helper()
 	for i := range y.Requests {
@@ -234,7 +234,7 @@ func (s *stage) certificateOf(id string) *tls.Certificate {
 	return s.certificates[id]
 }
 
-// send returns allow, deny, or what else came.
+// send returns allow, deny, or any other result.
 func (s *stage) send(t *testing.T, r *storyRequest, over string) string {
 	t.Helper()
 	certificate, port := s.certificateOf(r.From), s.ports[r.inboundFor(over)]
@@ -300,7 +300,8 @@ func sendGRPC(certificate *tls.Certificate, port int, method string) string {
 	return err.Error()
 }
 
-// TestStoriesAreAllThere: the nine stories of seed 000, and each way to ask in those that need it.
+// TestStoriesAreAllThere: the nine stories of seed 000 are present, each with requests over every protocol, and so is
+// one without policies.
 func TestStoriesAreAllThere(t *testing.T) {
 	stories := readStories(t)
 	for _, prefix := range []string{"operator 1", "operator 2", "operator 3", "operator 4", "owner 1", "owner 2", "owner 3", "owner 4", "owner 5"} {

@@ -15,16 +15,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// maxSigningRequest is much more than a certificate signing request of any key that is accepted.
+// maxSigningRequest limits a request, in bytes, to much more than a signing request for any accepted key needs.
 const maxSigningRequest = 64 << 10
 
-// svidHandler signs identities for programs without a proxy. Whoever may sign for a Dataplane may ask, and so may its own credential:
-// a dataplane token, or the identity that it has.
+// svidHandler signs identities for programs without a proxy. A caller needs permission to sign for the Dataplane, or
+// the Dataplane's own credential: a dataplane token, or its current identity.
 type svidHandler struct {
 	store       store.Reader
 	authorities *identity.Authorities
 	admission   *xds.Admission
-	// routes judges who asks.
+	// routes authorizes the caller.
 	routes *api.Server
 }
 
@@ -33,7 +33,7 @@ func (h *svidHandler) register(routes *api.Server) {
 	routes.HandleProven(api.RouteSVID, h.serve, h.prove)
 }
 
-// prove is an access.Proof. What it proves is good for the identity of that Dataplane and for nothing else.
+// prove implements access.Proof. The credential only permits signing the identity of that Dataplane.
 func (h *svidHandler) prove(r *http.Request) (access.Subject, bool) {
 	var chain []*x509.Certificate
 	if r.TLS != nil {
@@ -53,7 +53,7 @@ func (h *svidHandler) prove(r *http.Request) (access.Subject, bool) {
 }
 
 type svidRequest struct {
-	// CSR is a PEM certificate signing request. Only its key counts: the identity is the Dataplane's.
+	// CSR is a PEM certificate signing request. Only its key matters: the identity is the Dataplane's.
 	CSR string `json:"csr"`
 }
 
@@ -66,7 +66,7 @@ type svidResponse struct {
 	Expires time.Time         `json:"expirationTime"`
 }
 
-// serve is POST /meshes/{mesh}/dataplanes/{name}/_svid.
+// serve serves POST /meshes/{mesh}/dataplanes/{name}/_svid.
 func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	key := resources.Key{
 		Type: resources.TypeDataplane, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name"),

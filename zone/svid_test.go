@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// TestSVIDOffLoopback: off loopback an identity is given for the credential of its own proxy, a token or the identity before, and for
-// no other's, and that credential is good for nothing else.
+// TestSVIDOffLoopback: off loopback, a caller gets an identity for the credential of its own proxy, a token or the
+// previous identity, but not for another proxy's. That credential permits nothing else.
 func TestSVIDOffLoopback(t *testing.T) {
 	z := runZone(t)
 	z.dataplane(18080, 18081)
@@ -87,7 +87,7 @@ func TestSVIDOffLoopback(t *testing.T) {
 	}
 }
 
-// forgedSVID is a certificate of the name that its own key has signed.
+// forgedSVID returns a certificate with the given ID that its own key has signed.
 func forgedSVID(t *testing.T, id string) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -9,23 +9,23 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// trustHandler shows whom the proxies of a mesh believe, and which MeshTrusts they do not.
+// trustHandler reports which trust domains the proxies of a mesh trust, and which MeshTrusts they refuse.
 type trustHandler struct {
 	store store.Reader
-	// routes judges who asks.
+	// routes authorizes the caller.
 	routes *api.Server
 }
 
 type trustResponse struct {
 	TrustDomains []trustDomain  `json:"trustDomains"`
 	Refused      []refusedTrust `json:"refused"`
-	// LeftOut counts refused MeshTrusts that who asks may not read.
+	// LeftOut counts the refused MeshTrusts that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
 type trustDomain struct {
 	Name string `json:"name"`
-	// Authorities is how many CA certificates may sign for the trust domain.
+	// Authorities counts the CA certificates that may sign for the trust domain.
 	Authorities int `json:"authorities"`
 }
 
@@ -35,7 +35,7 @@ type refusedTrust struct {
 	Reason string `json:"reason"`
 }
 
-// serve is GET /meshes/{mesh}/_trust.
+// serve serves GET /meshes/{mesh}/_trust.
 func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	snap, mesh := h.store.Snapshot(), r.PathValue("mesh")
 	if key := (resources.Key{Type: resources.TypeMesh, Name: mesh}); snap.Get(key) == nil {

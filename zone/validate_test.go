@@ -93,7 +93,7 @@ func TestGRPCBootstrapRefuses(t *testing.T) {
 	}
 }
 
-// TestEnvoyAcceptsListeners puts what is served for inbounds of each protocol into a bootstrap.
+// TestEnvoyAcceptsListeners puts the resources for inbounds of each protocol into a bootstrap.
 func TestEnvoyAcceptsListeners(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`{type: Dataplane, mesh: default, name: backend, networking: {address: 192.0.2.1, inbound: [
@@ -125,7 +125,7 @@ func TestEnvoyAcceptsListeners(t *testing.T) {
 	accepts(t, out)
 }
 
-// fetch returns all resources of a type that the proxy of the Dataplane backend is sent.
+// fetch returns all resources of a type for the proxy of the Dataplane backend.
 func (w *world) fetch(typeURL string) []*discovery.Resource {
 	w.t.Helper()
 	conn, err := grpc.NewClient(w.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -48,13 +48,13 @@ func newWorld(t *testing.T) *world {
 	return newWorldOf(t, rbac.Auto)
 }
 
-// newWorldOf writes permissions in one form.
+// newWorldOf runs a zone that writes permissions in one form.
 func newWorldOf(t *testing.T, form rbac.Form) *world {
 	t.Helper()
 	return newWorldIn(t, "zone-1", form)
 }
 
-// newWorldIn is a zone of another name.
+// newWorldIn runs a zone with another name.
 func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	t.Helper()
 	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(), home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
@@ -80,7 +80,7 @@ func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	return w
 }
 
-// newBox seals with a key of its own.
+// newBox returns a box with a key of its own.
 func newBox(t *testing.T) *secrets.Box {
 	t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: discardLog()})
@@ -99,7 +99,7 @@ func (w *world) apply(documents string) {
 	must(w.t, err)
 }
 
-// resource reads a document in Universal form, with just enough sense for tests.
+// resource parses a document in Universal form, just well enough for tests.
 func (w *world) resource(document string) *resources.Resource {
 	w.t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(document))
@@ -130,13 +130,14 @@ func (w *world) resource(document string) *resources.Resource {
 	return r
 }
 
-// client is an HTTP client with an SVID that the zone would issue to a Dataplane with this name and service account.
+// client returns an HTTP client with the SVID that the zone would issue to a Dataplane with this name and service
+// account.
 func (w *world) client(spiffePath string) *http.Client {
 	w.t.Helper()
 	return httpClient(w.certificate(spiffePath))
 }
 
-// certificate is an SVID `spiffe://default.zone-1.mesh.local/workload/<workload>`.
+// certificate returns an SVID `spiffe://default.zone-1.mesh.local/workload/<workload>`.
 func (w *world) certificate(workload string) *tls.Certificate {
 	w.t.Helper()
 	dp := w.resource(fmt.Sprintf("{type: Dataplane, mesh: default, name: client, labels: {kuma.io/workload: %s}, networking: {address: 127.0.0.1}}", workload))
@@ -147,7 +148,7 @@ func (w *world) certificate(workload string) *tls.Certificate {
 	return &pair
 }
 
-// httpClient does not verify the server: these tests are about what the server thinks of the client.
+// httpClient returns a client that does not verify the server: these tests are about how the server sees the client.
 func httpClient(certificate *tls.Certificate) *http.Client {
 	config := &tls.Config{InsecureSkipVerify: true}
 	if certificate != nil {
@@ -162,7 +163,7 @@ type envoy struct {
 	admin string
 }
 
-// envoyBinary is what $ENVOY names, or what `make tools` installed.
+// envoyBinary returns the path in $ENVOY, or the binary that `make tools` installed.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("ENVOY")
@@ -227,7 +228,7 @@ func (e *envoy) get(path string) string {
 	return string(b)
 }
 
-// stats are those whose name matches a regular expression, by name.
+// stats returns the statistics whose names match a regular expression, by name.
 func (e *envoy) stats(filter string) map[string]string {
 	e.t.Helper()
 	out := map[string]string{}
@@ -238,7 +239,7 @@ func (e *envoy) stats(filter string) map[string]string {
 	return out
 }
 
-// counted is stats of which there are some: what is compared, or wanted to be 0, must be there.
+// counted returns stats and requires at least one: a counter that a test compares, or expects to be 0, must exist.
 func (e *envoy) counted(filter string) map[string]string {
 	e.t.Helper()
 	out := e.stats(filter)
@@ -251,8 +252,8 @@ func (e *envoy) counted(filter string) map[string]string {
 // updates counts updates of listeners in place.
 const updates = "listener_manager.listener_in_place_updated"
 
-// listeners are the counters that a change of listeners moves, and the version of each listener with the time of its last update. The one
-// of the discovery itself (lds.version) is not among them: it stays what it was over delta xDS, whatever comes.
+// listeners returns the counters that a change of listeners moves, and the version of each listener with the time of
+// its last update. It omits the version of the discovery itself (lds.version), which never changes over delta xDS.
 func (e *envoy) listeners() map[string]string {
 	e.t.Helper()
 	out := e.stats("listener_manager.(listener_added|listener_modified|listener_in_place_updated|listener_removed|listener_create_success)$")
@@ -275,7 +276,7 @@ func (e *envoy) listeners() map[string]string {
 	return out
 }
 
-// application answers 200 and counts.
+// application runs a server that answers 200 and counts the requests.
 func application(t *testing.T) (port int, hits func() int) {
 	t.Helper()
 	var n counter
@@ -287,7 +288,7 @@ func application(t *testing.T) (port int, hits func() int) {
 	return srv.Listener.Addr().(*net.TCPAddr).Port, n.value
 }
 
-// freePort is a port on which nothing listens, and that no other test gets.
+// freePort returns a port on which nothing listens, and that no other test gets.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := porttest.Free()

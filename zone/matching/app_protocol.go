@@ -10,10 +10,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// WithServices returns the proxy with protocols taken from MeshServices for those inbounds that name none: from the
-// appProtocol of a port that points to the inbound, of a service of the proxy's own zone and namespace that selects it.
-// Where services disagree, the one with the smallest KRI holds. Other resources among services are passed over; p itself
-// does not change.
+// WithServices returns a copy of the proxy in which inbounds without a protocol have the one of a MeshService: the
+// appProtocol of a port that points to the inbound, of a service in the proxy's own zone and namespace that selects it.
+// If services disagree, the one with the smallest KRI wins. WithServices ignores other resources among services. It
+// does not change p.
 func (p *Proxy) WithServices(services []*resources.Resource) *Proxy {
 	out := *p
 	out.Inbounds = slices.Clone(p.Inbounds)
@@ -51,7 +51,7 @@ func serviceProtocol(p *Proxy, in *InboundPort, services []*resources.Resource) 
 	return ""
 }
 
-// servesInbound reports whether the selector picks the inbound; a selector without a field picks nothing.
+// servesInbound reports whether the selector selects the inbound. An empty selector selects nothing.
 func servesInbound(s *resources.MeshServiceSelector, p *Proxy, in *InboundPort) bool {
 	switch {
 	case s.DataplaneRef != nil:
@@ -64,7 +64,8 @@ func servesInbound(s *resources.MeshServiceSelector, p *Proxy, in *InboundPort) 
 	return false
 }
 
-// pointsTo reads targetPort, which is JSON: a port number or an inbound's name, which may look like a number.
+// pointsTo reports whether the port's targetPort means the inbound. targetPort is JSON: a port number, or the name of
+// an inbound, which may look like a number.
 func pointsTo(port *resources.MeshServicePort, in *InboundPort) bool {
 	target := string(bytes.TrimSpace(port.TargetPort))
 	number := strconv.FormatUint(uint64(in.Port), 10)

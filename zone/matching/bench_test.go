@@ -10,7 +10,7 @@ import (
 
 const benchPolicies = 1000
 
-// benchSet is a mesh with many policies, of which a proxy gets about ten.
+// benchSet returns the policies of a mesh, and a proxy to which about ten of them apply.
 func benchSet(b *testing.B) ([]*matching.Policy, *matching.Proxy) {
 	b.Helper()
 	conf := map[string]any{"allow": []any{map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://a.mesh/ns/x/sa/one"}}}}
@@ -36,7 +36,7 @@ func benchSet(b *testing.B) ([]*matching.Policy, *matching.Proxy) {
 	return policies, proxy
 }
 
-// BenchmarkInbound is the rules of both inbounds of one proxy under 1,000 policies.
+// BenchmarkInbound computes the rules of both inbounds of one proxy under 1,000 policies.
 func BenchmarkInbound(b *testing.B) {
 	policies, proxy := benchSet(b)
 	index := matching.NewIndex(policies)
@@ -57,7 +57,7 @@ func BenchmarkInbound(b *testing.B) {
 	}
 }
 
-// BenchmarkNewIndex is what one change of a policy costs besides the proxies that it touches.
+// BenchmarkNewIndex measures the cost of one change of a policy, without the proxies that it affects.
 func BenchmarkNewIndex(b *testing.B) {
 	policies, _ := benchSet(b)
 	b.ReportAllocs()

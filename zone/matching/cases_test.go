@@ -20,12 +20,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// notMade compares rules by what they say.
+// notMade excludes the cache Made from comparisons of rules.
 var notMade = cmpopts.IgnoreFields(matching.Rule{}, "Made")
 
-// caseFile is one file of testdata/inbound: Dataplanes, and cases that say which rules they get under which policies.
+// caseFile is one file of testdata/inbound: Dataplanes, and cases with the rules that they get under certain policies.
 type caseFile struct {
-	// Section is the document and section that the cases come from.
+	// Section names the document and section that the cases come from.
 	Section    string
 	Dataplanes []document
 	Cases      []inboundCase
@@ -34,19 +34,20 @@ type caseFile struct {
 type inboundCase struct {
 	Name     string
 	Policies []document
-	// Want are the rules of each inbound, `dataplane/section: [KRI, ...]`, in order. A rule is the KRI of its policy, with
-	// `#1` for the second item of it, and ` closed` where it denies everybody. Inbounds without rules are not listed.
+	// Want lists the rules of each inbound, `dataplane/section: [KRI, ...]`, in order. A rule is the KRI of its policy,
+	// with `#1` for the policy's second item, and ` closed` if it denies everyone. Inbounds without rules are omitted.
 	Want map[string][]string
-	// Warnings are parts of the texts that must be given, each at least once; without any, none may be given.
+	// Warnings are substrings of the expected warnings, each of which must occur at least once. If it is empty, there
+	// must be no warnings.
 	Warnings []string
 }
 
-// document is a resource as users write it, plus where it was written (Zone, empty for the global) and whether the reader
-// holds a copy of it.
+// document is a resource as users write it, with the zone where it was written (empty for the global), and whether the
+// reader holds a copy of it.
 type document struct {
 	Type, Mesh, Name, Namespace, Zone string
 	Copy                              bool
-	// Role is what the receiver computed for a copy whose references are rewritten, so that they no longer say it.
+	// Role is the role that the receiver computed for a copy with rewritten references, which no longer reveal it.
 	Role   string
 	Labels map[string]string
 	Spec   map[string]any
@@ -120,7 +121,7 @@ func (c inboundCase) policies(t testing.TB) []*matching.Policy {
 	return out
 }
 
-// eachCase runs f for every case of testdata/inbound, of which there must be many.
+// eachCase runs f for every case of testdata/inbound, and requires that there are many.
 func eachCase(t *testing.T, f func(t *testing.T, proxies []*matching.Proxy, c inboundCase)) {
 	files, err := filepath.Glob("testdata/inbound/*.yaml")
 	if err != nil {
@@ -139,7 +140,7 @@ func eachCase(t *testing.T, f func(t *testing.T, proxies []*matching.Proxy, c in
 	}
 }
 
-// TestInboundCases runs testdata/inbound, with the policies in the order given and in the reverse.
+// TestInboundCases runs testdata/inbound, with the policies in the given order and in reverse.
 func TestInboundCases(t *testing.T) {
 	eachCase(t, func(t *testing.T, proxies []*matching.Proxy, c inboundCase) {
 		policies := c.policies(t)
@@ -166,7 +167,7 @@ func TestInboundCases(t *testing.T) {
 	})
 }
 
-// TestIndexFindsWhatSelects: through the index every proxy gets the same rules.
+// TestIndexFindsWhatSelects: the index yields the same rules for every proxy.
 func TestIndexFindsWhatSelects(t *testing.T) {
 	eachCase(t, func(t *testing.T, proxies []*matching.Proxy, c inboundCase) {
 		policies := c.policies(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// site is one server with all that it holds: its own and copies. The global's zone is empty.
+// site is one server with all of its resources: its own and copies. The global's zone is empty.
 type site struct {
 	zone      string
 	held      []*resources.Resource
@@ -22,18 +22,18 @@ type site struct {
 	namespace string // of copies
 }
 
-// sites are the global, on Universal, and two zones in sync, which keep copies with the system or in no namespace.
+// sites are the global, on Universal, and two zones in sync. The zones keep copies in the system namespace or in none.
 type sites struct {
 	global, one, two *site
-	// lies: what zones send says wrong things about where it comes from and what it is.
+	// lies means that zones send false labels about the home and role of their resources.
 	lies bool
-	// plain: zones get references as they were written.
+	// plain means that zones receive references as they were written.
 	plain bool
 }
 
 func (s *sites) all() []*site { return []*site{s.global, s.one, s.two} }
 
-// lie changes labels that a zone has no say in.
+// lie changes labels that a zone must not set.
 func lie(t *rapid.T, r *resources.Resource) {
 	for _, about := range []struct {
 		label  string
@@ -50,7 +50,7 @@ func lie(t *rapid.T, r *resources.Resource) {
 	}
 }
 
-// spread brings what was written in zones and on the global to all servers, by the rules of kds, in order of dependency.
+// spread copies the resources of the zones and the global to all servers, by the rules of kds, in order of dependency.
 func (s *sites) spread(t *rapid.T) {
 	crossing, mapping := kds.NewCrossing(), kds.NewMapping()
 	carry := func(r *resources.Resource, a *kds.Audience, to *site) {
@@ -102,7 +102,7 @@ func (s *sites) spread(t *rapid.T) {
 	}
 }
 
-// destinations as the site sees them.
+// destinations returns the destinations from the site's point of view.
 func (s *site) destinations(t *rapid.T) *matching.Destinations {
 	var all []*matching.Destination
 	for _, r := range s.held {
@@ -121,8 +121,8 @@ func (s *site) holds(kri resources.KRI) bool {
 	return slices.ContainsFunc(s.held, func(r *resources.Resource) bool { return resources.KRIOf(r) == kri })
 }
 
-// drawSites draws services, routes and policies of two zones and the global, all valid where they are written, with
-// references by display name, hashed name and labels, and display names and labels of each other's.
+// drawSites draws services, routes and policies of two zones and the global, all valid at home. They have references by
+// display name, hashed name and labels, and display names and labels of each other.
 func drawSites(t *rapid.T) *sites {
 	system := resources.DefaultSystemNamespace
 	copies := rapid.SampledFrom([]string{"", system})
@@ -152,7 +152,7 @@ func drawSites(t *rapid.T) *sites {
 	return s
 }
 
-// drawAnyRef is drawRef, at times with the namespace of the system.
+// drawAnyRef is drawRef, sometimes with the system namespace.
 func drawAnyRef(t *rapid.T, kinds ...string) map[string]any {
 	ref := drawRef(t, kinds...)
 	if ref["name"] != nil && rapid.IntRange(0, 3).Draw(t, "in system") == 0 {
@@ -213,7 +213,7 @@ func drawTopLevel(t *rapid.T) map[string]any {
 	return map[string]any{"kind": "Mesh"}
 }
 
-// references are those of a policy by name, by their place.
+// references returns a policy's references by name, by their field.
 func references(t *rapid.T, r *resources.Resource) map[string]resources.BackendRef {
 	out := map[string]resources.BackendRef{}
 	spec, err := resources.SpecAs[resources.Policy](r)
@@ -242,7 +242,8 @@ func backendsOf(t *rapid.T, to *resources.PolicyTo) []resources.BackendRef {
 	return out
 }
 
-// TestRewriteThenResolve: a reference by name means the same resource on every server that has both, and never another one.
+// TestRewriteThenResolve: a reference by name means the same resource on every server that has both, and never another
+// one.
 func TestRewriteThenResolve(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -300,7 +301,7 @@ func decode(t *rapid.T, raw json.RawMessage, v any) {
 	}
 }
 
-// dataplaneSpec says of itself what its labels do not.
+// dataplaneSpec returns a Dataplane spec whose tags contradict its labels.
 func dataplaneSpec(t *rapid.T) *resources.Spec {
 	tags := `{"kuma.io/zone":"zone-1","k8s.kuma.io/namespace":"ns-a","app":"x","kuma.io/display-name":"one"}`
 	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking":{"address":"10.0.0.1","inbound":[{"port":80,"tags":`+tags+`}]}}`))
@@ -310,9 +311,9 @@ func dataplaneSpec(t *rapid.T) *resources.Spec {
 	return spec
 }
 
-// TestContainmentAcrossZones: whatever references, labels and peers say, on no server does a policy change what its role at home
-// does not let it: consumers and workload owners proxies of their own zone and namespace, producers traffic to destinations of
-// theirs.
+// TestContainmentAcrossZones: whatever references, labels and peers claim, on no server does a policy change more than
+// its role at home permits. Consumers and workload owners change proxies of their own zone and namespace, producers
+// traffic to their own destinations.
 func TestContainmentAcrossZones(t *testing.T) {
 	checked := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -350,7 +351,7 @@ func TestContainmentAcrossZones(t *testing.T) {
 	}
 }
 
-// containment checks what policies change on one server.
+// containment checks the effects of policies on one server.
 type containment struct {
 	t            *rapid.T
 	written      map[resources.KRI]*resources.Resource
@@ -390,7 +391,7 @@ func (c *containment) check(dataplane *resources.Resource, policies []*matching.
 	}
 }
 
-// reaches fails when a policy has an effect on the proxy that its role does not allow.
+// reaches fails if a policy has an effect on the proxy that its role does not allow.
 func (c *containment) reaches(policy resources.KRI) {
 	r := c.written[policy]
 	c.checked++
@@ -406,7 +407,8 @@ func (c *containment) reaches(policy resources.KRI) {
 	}
 }
 
-// changes fails when a producer changes traffic to a destination that is not its own; nil is the whole mesh.
+// changes fails if a producer changes traffic to a destination that is not its own. A nil destination means the whole
+// mesh.
 func (c *containment) changes(policy resources.KRI, d *matching.Destination) {
 	r := c.written[policy]
 	if resources.RoleOf(r, resources.DefaultSystemNamespace) == resources.RoleProducer && (d == nil || !sameHome(r, d.Resource)) {

@@ -10,18 +10,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ResourceKey names what a rule is for: a resource as its reader's store has it, or one section of it. The key of kind
-// Mesh has the mesh's name in both Mesh and Name.
+// ResourceKey identifies the subject of a rule: a resource as it is named in the reader's store, or one section of it.
+// The key of kind Mesh has the mesh's name in both Mesh and Name.
 type ResourceKey struct {
 	Type      resources.Type
 	Mesh      string
 	Namespace string
 	Name      string
-	// Section is a port: its name, or its number where it has none. Empty for the whole resource.
+	// Section is a port: its name, or its number if it has no name. Empty for the whole resource.
 	Section string
 }
 
-// String is for logs and for people: `MeshService default/backend-ns/backend#http`.
+// String returns the key for logs and people: `MeshService default/backend-ns/backend#http`.
 func (k ResourceKey) String() string {
 	s := resources.Key{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name}.String()
 	if k.Section != "" {
@@ -30,7 +30,7 @@ func (k ResourceKey) String() string {
 	return s
 }
 
-// Whole is k without its section.
+// Whole returns k without its section.
 func (k ResourceKey) Whole() ResourceKey {
 	k.Section = ""
 	return k
@@ -40,17 +40,17 @@ func meshKey(mesh string) ResourceKey {
 	return ResourceKey{Type: resources.TypeMesh, Mesh: mesh, Name: mesh}
 }
 
-// Destination is one resource that an item of `to` can mean. Callers keep it as long as the resource's revision stands.
-// Nobody changes a Destination once it is made.
+// Destination is one resource that an item of `to` can mean. Callers may keep it until the resource's revision changes.
+// It is immutable.
 type Destination struct {
 	Resource *resources.Resource
 	KRI      resources.KRI
-	// HashedName is the one that the resource has where it is a copy.
+	// HashedName is the resource's name on servers that hold a copy of it.
 	HashedName string
 
 	zone, namespace string
 	ports           []port
-	// parentRefs are what a route says it is for; nil for services.
+	// parentRefs are the references in a route's `to`; nil for services.
 	parentRefs []resources.TargetRef
 }
 
@@ -67,7 +67,7 @@ func (p port) section() string {
 	return strconv.FormatUint(uint64(p.number), 10)
 }
 
-// IsDestination reports whether resources of the type can stand in `to`.
+// IsDestination reports whether `to` may refer to resources of the type.
 func IsDestination(t resources.Type) bool {
 	switch t {
 	case resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService,
@@ -77,7 +77,7 @@ func IsDestination(t resources.Type) bool {
 	return false
 }
 
-// NewDestination reads a resource. It fails when r is of another type or its spec does not decode.
+// NewDestination reads a resource. It fails if r has another type or its spec does not decode.
 func NewDestination(r *resources.Resource) (*Destination, error) {
 	d := &Destination{Resource: r, KRI: resources.KRIOf(r), zone: r.Zone(), namespace: r.HomeNamespace()}
 	d.HashedName = hashing.Name(r.Mesh, r.DisplayName(), d.zone, d.namespace)
@@ -136,13 +136,14 @@ func (d *Destination) readRoute() error {
 	return nil
 }
 
-// Key names the whole resource.
+// Key returns the key of the whole resource.
 func (d *Destination) Key() ResourceKey {
 	k := d.Resource.Key
 	return ResourceKey{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name}
 }
 
-// Sections are the names of the resource's ports, as rules have them, in its order. Routes have none.
+// Sections returns the names of the resource's ports, as rules use them, in the resource's order. Routes have no
+// sections.
 func (d *Destination) Sections() []string {
 	out := make([]string, len(d.ports))
 	for i, p := range d.ports {
@@ -151,7 +152,7 @@ func (d *Destination) Sections() []string {
 	return out
 }
 
-// SectionOf finds the section that is meant by a port's name or number, names first.
+// SectionOf finds the section with a port's name or number. Names take precedence.
 func (d *Destination) SectionOf(nameOrNumber string) (string, bool) {
 	for _, p := range d.ports {
 		if p.name != "" && p.name == nameOrNumber {
@@ -166,32 +167,32 @@ func (d *Destination) SectionOf(nameOrNumber string) (string, bool) {
 	return "", false
 }
 
-// DestinationsConfig says from where destinations are looked at.
+// DestinationsConfig defines the point of view for resolving destinations.
 type DestinationsConfig struct {
-	// Zone is the zone whose proxies are asked about: the server's own, or on the global that of the proxy.
+	// Zone is the zone whose proxies are the subject: the server's own, or on the global that of the proxy.
 	Zone string
-	// SystemNamespace is where the reader keeps copies; DefaultSystemNamespace unless set.
+	// SystemNamespace is where the reader keeps copies; DefaultSystemNamespace when empty.
 	SystemNamespace string
-	// Gateways are the MeshGateways that targetRefs of policies may mean. Only Problems asks for them.
+	// Gateways are the MeshGateways that targetRefs of policies may mean. Only Problems needs them.
 	Gateways []*resources.Resource
 	// Grants are the MeshReferenceGrants of all meshes.
 	Grants []*resources.Resource
 }
 
-// Destinations finds services and routes by what refers to them. It is built once and never changed; concurrent readers
-// are fine.
+// Destinations finds services and routes by the references to them. It is immutable and safe for concurrent use.
 type Destinations struct {
 	zone, systemNamespace string
-	// sorted holds all, by key.
+	// sorted holds all destinations, by key.
 	sorted []*Destination
-	// objects finds by the name that a copy has anywhere, displayed by the name that the resource has at home.
+	// objects finds destinations by the name that a copy has anywhere, displayed by the name that the resource has at
+	// home.
 	objects, displayed map[nameKey][]*Destination
 	labelled           map[labelKey][]*Destination
 	// parents are the services and sections that a route is for.
 	parents map[ResourceKey][]ResourceKey
-	// gateways are MeshGateways, by mesh.
+	// gateways holds the MeshGateways, by mesh.
 	gateways map[string][]*resources.Resource
-	// grants are by mesh.
+	// grants holds the grants, by mesh.
 	grants map[string][]grant
 }
 
@@ -207,8 +208,8 @@ type labelKey struct {
 	label
 }
 
-// NewDestinations indexes what policies and proxies may refer to, of any meshes. It takes time and memory linear in the
-// number of destinations and their labels, apart from sorting.
+// NewDestinations indexes the destinations that policies and proxies of any mesh may refer to. Apart from sorting, it
+// takes time and memory linear in the number of destinations and their labels.
 func NewDestinations(c DestinationsConfig, all []*Destination) *Destinations {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
@@ -245,7 +246,7 @@ func (x *Destinations) add(d *Destination) {
 	x.displayed[at] = append(x.displayed[at], d)
 	at.name = d.HashedName
 	x.objects[at] = append(x.objects[at], d)
-	if r.Name != display && r.Name != d.HashedName { // a copy that another implementation named
+	if r.Name != display && r.Name != d.HashedName { // a copy with a name from another implementation
 		at.name = r.Name
 		x.objects[at] = append(x.objects[at], d)
 	}
@@ -255,7 +256,7 @@ func (x *Destinations) add(d *Destination) {
 	}
 }
 
-// addParents resolves what a route is for, within what its role lets it mean.
+// addParents resolves the services that a route is for, within what its role may refer to.
 func (x *Destinations) addParents(d *Destination) {
 	if len(d.parentRefs) == 0 {
 		return
@@ -288,8 +289,9 @@ func isService(kind string) bool {
 	return false
 }
 
-// All returns every destination, sorted by key. The caller must not change the slice.
+// All returns all destinations, sorted by key. The caller must not change the slice.
 func (x *Destinations) All() []*Destination { return x.sorted }
 
-// Parents returns the services, or sections of services, whose traffic a route is for. The caller must not change it.
+// Parents returns the services, or sections of services, whose traffic a route is for. The caller must not change the
+// slice.
 func (x *Destinations) Parents(route ResourceKey) []ResourceKey { return x.parents[route] }

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// explicitPolicies are the policies in their explicit form. One that validation refuses at home is left as it is: it has no
-// one role, so that its empty namespaces have no one meaning.
+// explicitPolicies returns the policies in their explicit form. A policy that validation rejects at home stays
+// unchanged: it has no single role, so its empty namespaces have no single meaning.
 func explicitPolicies(t *rapid.T, policies []*matching.Policy) []*matching.Policy {
 	out := make([]*matching.Policy, len(policies))
 	for i, p := range policies {
@@ -49,7 +49,8 @@ func TestExplicitFormIsEquivalent(t *testing.T) {
 	})
 }
 
-// TestExplicitFormIsEquivalentInbound: the same for permissions on inbounds, whatever their targets, in the same order.
+// TestExplicitFormIsEquivalentInbound: permissions in explicit form yield the same rules on inbounds, in the same
+// order, whatever their targets.
 func TestExplicitFormIsEquivalentInbound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policies := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPermission), 0, 6).Draw(rt, "policies"))
@@ -75,7 +76,7 @@ func TestExplicitFormIsEquivalentInbound(t *testing.T) {
 	})
 }
 
-// drawPermission is drawPolicy for what a MeshTrafficPermission may say.
+// drawPermission is drawPolicy for the fields of a MeshTrafficPermission.
 func drawPermission(t *rapid.T) document {
 	d := drawPolicy(t)
 	delete(d.Spec, "to")

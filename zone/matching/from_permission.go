@@ -6,15 +6,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// anySpiffeID is the allow entry for every client with an identity: certificates of the mesh carry no tags, but all have
-// a SPIFFE ID.
+// anySpiffeID is the allow entry for every client with an identity: certificates of the mesh carry no tags, but each
+// has a SPIFFE ID.
 var anySpiffeID = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}
 
-// fromPermissions turns the `from` lists of permissions, of those policies that select an inbound and are enforced, into
-// rules that can be judged by SPIFFE IDs, which carry no tags. For kind Mesh the last action in the order holds. An Allow
-// by tags adds nothing; a Deny by tags denies everybody, unless a later item allows all whom it is for. Each of these
-// warns, and so do policies with `rules` beside others with `from`, which no order relates.
-// Source: seed 002, "Migration"; design, section 6, "Fail closed".
+// fromPermissions turns the `from` lists of permissions into rules that can be evaluated by SPIFFE IDs, which carry no
+// tags. The policies must select an inbound and be enforced. For kind Mesh, the last action in the order wins. An Allow
+// by tags adds no access. Permissions fail closed: a Deny by tags denies everyone, unless a later item allows all
+// clients that the Deny is for. Each item by tags yields a warning. So does a policy with `from` beside others with
+// `rules`, because no order relates the two forms. Source: seed 002, "Migration".
 func fromPermissions(policies []*Policy) ([]Rule, []Warning) {
 	var items []*item
 	hasRules := false
@@ -51,7 +51,7 @@ func fromPermissions(policies []*Policy) ([]Rule, []Warning) {
 	return rules, warnings
 }
 
-// meshPermission is the rule for an item about everybody.
+// meshPermission returns the rule for an item that is for everyone.
 func meshPermission(it *item) (Rule, []Warning) {
 	r := fromRule(it)
 	switch actionOf(it) {
@@ -71,14 +71,15 @@ func meshPermission(it *item) (Rule, []Warning) {
 	return r, nil
 }
 
-// forEverybody reports whether an item is for all clients, without any narrowing, also of kinds that are not enforced.
+// forEverybody reports whether an item is for all clients, without any restriction, including those by fields that are
+// not enforced.
 func forEverybody(it *item) bool {
 	return len(tagSubset(it.ref)) == 0 && !narrowed(it.ref)
 }
 
 func narrowed(ref *resources.TargetRef) bool { return len(ref.ProxyTypes) > 0 || len(ref.Labels) > 0 }
 
-// tagPermission is the rule for an item by tags, if it makes one, and what to tell its writer.
+// tagPermission returns the rule for an item by tags, if it yields one, and a warning for its author.
 func tagPermission(it *item, later bool) ([]Rule, Warning) {
 	w := Warning{Policy: it.policy.KRI, Field: fmt.Sprintf("from[%d].targetRef", it.index)}
 	switch {
@@ -95,7 +96,7 @@ func tagPermission(it *item, later bool) ([]Rule, Warning) {
 	return nil, w
 }
 
-// overridden reports whether, for everybody in s, the last of the later items that hold for all of them allows.
+// overridden reports whether, for every client in s, the last of the later items that cover all of s allows.
 func overridden(later []*item, s subset) bool {
 	allowed := false
 	for _, it := range later {
@@ -110,7 +111,8 @@ func fromRule(it *item) Rule {
 	return Rule{Origin: it.policy.KRI, Index: len(it.policy.rules) + it.index, Order: &it.order}
 }
 
-// actionOf is empty where the conf has no action that is known here, or says more than that, which counts as a deny.
+// actionOf returns the conf's action. It is empty if the action is unknown or the conf has other fields, which counts
+// as a deny.
 func actionOf(it *item) string {
 	conf, _ := it.conf.(map[string]any)
 	if len(conf) != 1 {
@@ -129,7 +131,7 @@ func allows(it *item) bool {
 	return a == resources.ActionAllow || a == resources.ActionAllowWithShadowDeny
 }
 
-// mixedWarnings has one for each policy with `from`.
+// mixedWarnings returns a warning for each policy with `from`.
 func mixedWarnings(items []*item) []Warning {
 	var out []Warning
 	seen := map[*Policy]bool{}

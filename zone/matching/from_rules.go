@@ -2,26 +2,27 @@ package matching
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// FromRules are the confs of one policy type for the traffic that one inbound receives, by the tags of clients.
+// FromRules holds the confs of one policy type for the traffic that one inbound receives, by the tags of clients.
 type FromRules struct {
-	// Rules are most specific first.
+	// Rules are sorted, most specific first.
 	Rules []SubsetRule
-	// Warnings are policies, and combinations of tags, that take no effect.
+	// Warnings report policies, and combinations of tags, that have no effect.
 	Warnings []Warning
 }
 
-// InboundInput is what From and InboundConfs work on.
+// InboundInput is the input of From and InboundConfs.
 type InboundInput struct {
 	Type    resources.Type
 	Proxy   *Proxy
 	Inbound *InboundPort
-	// Policies may be of any types and in any order; those that do not select the inbound are passed over.
+	// Policies may be of any types and in any order. Those that do not select the inbound are ignored.
 	Policies []*Policy
 }
 
-// From computes the rules that the `from` lists of one policy type make for an inbound: the items of all policies that
-// select it, in the order of Compare, merged for each combination of tags. For MeshTrafficPermission they are for
-// showing: what is enforced is Inbound's. Source: seed 002, "Migration"; kuma-wire, section 8.5.
+// From computes the rules that the `from` lists of one policy type yield for an inbound: it merges the items of all
+// policies that select it, in the order of Compare, for each combination of tags. For MeshTrafficPermission, they are
+// for display only: Inbound returns the enforced rules. Source: seed 002, "Migration"; Kuma's rules by tags
+// (fromRules).
 func From(in InboundInput) FromRules {
 	selecting, warnings := enforced(in.Type, in.Policies, func(p *Policy) bool {
 		return len(p.items.from) > 0 && SelectsInbound(p, in.Proxy, in.Inbound)

@@ -7,9 +7,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// gatewayProblems is what is wrong with a targetRef at a MeshGateway. One that exists is meant all right, but nothing here
-// configures gateways, so that the policy selects no proxy: that must not be silent.
-// Source: seed 004, "Referencing MeshGateway".
+// gatewayProblems returns the problems of a targetRef of kind MeshGateway. Even if the gateway exists, Causeway does
+// not configure gateways, so the policy selects no proxy. This must not stay silent. Source: seed 004, "Referencing
+// MeshGateway".
 func (x *Destinations) gatewayProblems(p *Policy) []Warning {
 	if p.Target.KindOrMesh() != resources.KindMeshGateway {
 		return nil
@@ -21,8 +21,9 @@ func (x *Destinations) gatewayProblems(p *Policy) []Warning {
 	return []Warning{{Policy: p.KRI, Field: "targetRef.kind", Text: "gateways are not configured: the policy is kept and synced, and shapes no traffic"}}
 }
 
-// meansGateway reports whether the targetRef of p means g, by its display name or its hashed one: a gateway of the global, or
-// one of the zone that p lives in. A policy of the global can mean any zone's, as gateways belong to no namespace.
+// meansGateway reports whether the targetRef of p means g, by its display name, its hashed name or its labels: a
+// gateway of the global, or one of the policy's own zone. A policy of the global can mean a gateway of any zone,
+// because gateways belong to no namespace.
 func meansGateway(p *Policy, g *resources.Resource) bool {
 	if g.Zone() != "" && p.zone != "" && g.Zone() != p.zone {
 		return false

@@ -6,13 +6,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// grant is a MeshReferenceGrant, read.
+// grant is a decoded MeshReferenceGrant.
 type grant struct {
 	owner resources.Owner
 	spec  *resources.MeshReferenceGrant
 }
 
-// readGrants leaves out what does not decode: it grants nothing.
+// readGrants indexes the grants by mesh. It skips those that do not decode: they grant nothing.
 func (x *Destinations) readGrants(all []*resources.Resource) {
 	for _, r := range all {
 		if spec, err := resources.SpecAs[resources.MeshReferenceGrant](r); err == nil {
@@ -21,11 +21,12 @@ func (x *Destinations) readGrants(all []*resources.Resource) {
 	}
 }
 
-// notPermitted says why what refers must not send to the service; empty where it may. Consumers and the operators of zones speak for
-// clients of their own, and the operator of the mesh for all: what those clients get is for the service's permissions to say. A
-// producer speaks for everybody who calls its service, under their identities, so it sends them to services of its own zone and
-// namespace, and elsewhere as far as a MeshReferenceGrant permits. What is not known to be permitted is not.
-// Source: seed 004, "Cross namespace traffic forwarding and ReferenceGrant".
+// notPermitted returns the reason why the referrer must not send to the service, or an empty string if it may.
+// Consumers and zone operators act for their own clients, and the mesh operator for all clients; the permissions of the
+// service decide what those clients may do. A producer acts for everyone who calls its service, under the callers'
+// identities. It may send them to services of its own zone and namespace, and elsewhere only if a MeshReferenceGrant
+// permits it. Everything that is not known to be permitted is denied. Source: seed 004, "Cross namespace traffic
+// forwarding and ReferenceGrant".
 func (x *Destinations) notPermitted(from Referrer, d *Destination) string {
 	switch from.Role {
 	case resources.RoleSystem, resources.RoleConsumer:
@@ -40,7 +41,8 @@ func (x *Destinations) notPermitted(from Referrer, d *Destination) string {
 	return x.missingGrant(from, d)
 }
 
-// notPermittedMembers judges a MeshMultiZoneService by all that stand behind it. With nobody behind it nobody has permitted it.
+// notPermittedMembers checks a MeshMultiZoneService by all of its members. Without members, it is not permitted unless
+// a grant names it.
 func (x *Destinations) notPermittedMembers(from Referrer, d *Destination) string {
 	members := x.members(d.Resource)
 	for _, m := range members {
@@ -54,7 +56,7 @@ func (x *Destinations) notPermittedMembers(from Referrer, d *Destination) string
 	return ""
 }
 
-// members are the MeshServices behind a MeshMultiZoneService, sorted by key.
+// members returns the MeshServices behind a MeshMultiZoneService, sorted by key.
 func (x *Destinations) members(r *resources.Resource) []*Destination {
 	spec, err := resources.SpecAs[resources.MeshMultiZoneService](r)
 	if err != nil {
@@ -64,7 +66,7 @@ func (x *Destinations) members(r *resources.Resource) []*Destination {
 	return keep(x.byLabels(Referrer{Mesh: r.Mesh}, ref), func(d *Destination) bool { return spec.Selects(d.Resource) })
 }
 
-// permits reports whether the service is the referrer's own, or granted to it.
+// permits reports whether the service belongs to the referrer or is granted to it.
 func (x *Destinations) permits(from Referrer, service *resources.Resource) bool {
 	owner := resources.Owner{Zone: from.Zone, Namespace: from.Namespace}
 	if owner.Zone != "" && owner.Namespace != "" && resources.OwnerOf(service, x.systemNamespace) == owner {
@@ -94,12 +96,12 @@ func (g *grant) permits(kind string, route resources.Owner, service *resources.R
 	return false
 }
 
-// refNotPermitted begins the problem of a reference that a grant is missing for, as Gateway API calls it.
+// refNotPermitted is the prefix of the problem that a grant is missing, in Gateway API's terms.
 const refNotPermitted = "RefNotPermitted: "
 
 func (x *Destinations) missingGrant(from Referrer, d *Destination) string {
 	owner := resources.OwnerOf(d.Resource, x.systemNamespace)
-	by := "of its zone and namespace" // the KRI says which, to who may see it
+	by := "of its zone and namespace" // the KRI names them to readers who may see it
 	switch {
 	case owner.IsGlobal():
 		by = "of the mesh operator"

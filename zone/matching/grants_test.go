@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ownedBy is a resource of a zone and namespace, both of which may be empty.
+// ownedBy returns a resource of a zone and namespace, both of which may be empty.
 func ownedBy(t *testing.T, typ resources.Type, zone, namespace, name, spec string) *resources.Resource {
 	t.Helper()
 	s, err := resources.NewSpec(typ, []byte(spec))
@@ -28,7 +28,8 @@ func ownedBy(t *testing.T, typ resources.Type, zone, namespace, name, spec strin
 	return r
 }
 
-// TestWhereRoutesMaySend: a route of zone-2's namespace cats, with what is granted, and the service that it names.
+// TestWhereRoutesMaySend checks a route of zone-2's namespace cats against the existing grants and the service that it
+// names.
 func TestWhereRoutesMaySend(t *testing.T) {
 	const (
 		service = `{"ports":[{"port":80}]}`
@@ -99,8 +100,9 @@ func TestWhereRoutesMaySend(t *testing.T) {
 	}
 }
 
-// TestWhatAGrantOpens: for each kind of service and each place that it may lie in, who can open it to the routes of zone-2's namespace cats.
-// What belongs to operators no namespace opens, whatever its labels say.
+// TestWhatAGrantOpens checks, for each kind of service and each home that it may have, whose grants permit the routes
+// of zone-2's namespace cats to send there. No namespace can grant access to an operator's service, whatever the labels
+// are.
 func TestWhatAGrantOpens(t *testing.T) {
 	type home struct{ zone, namespace string }
 	from := Referrer{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Zone: "zone-2", Namespace: "cats", Role: resources.RoleProducer}
@@ -110,7 +112,7 @@ func TestWhatAGrantOpens(t *testing.T) {
 		resources.KindMeshMultiZoneService: `{"selector":{"meshService":{"matchLabels":{"app":"none"}}},"ports":[{"port":80}]}`,
 	}
 	mesh, zone1, zone2, dogs, cats := home{}, home{zone: "zone-1"}, home{zone: "zone-2"}, home{"zone-1", "dogs"}, home{"zone-2", "cats"}
-	opens := map[string]map[home][]home{ // who opens what lies there
+	opens := map[string]map[home][]home{ // the homes whose grants permit access, by service home
 		resources.KindMeshService:          {zone1: {zone1}, dogs: {dogs}, zone2: {zone2}, cats: {cats}},
 		resources.KindMeshExternalService:  {mesh: {mesh}, zone1: {zone1}, dogs: {zone1}, zone2: {zone2}, cats: {zone2}},
 		resources.KindMeshMultiZoneService: {mesh: {mesh}},
@@ -135,7 +137,8 @@ func TestWhatAGrantOpens(t *testing.T) {
 	}
 }
 
-// TestWhereRoutesMaySendAcrossZones: a MeshMultiZoneService is judged by who stands behind it, or is granted by its owner.
+// TestWhereRoutesMaySendAcrossZones: a MeshMultiZoneService is permitted if all of its members are, or by a grant of
+// its owner.
 func TestWhereRoutesMaySendAcrossZones(t *testing.T) {
 	from := Referrer{Type: resources.TypeMeshTCPRoute, Mesh: "default", Zone: "zone-2", Namespace: "cats", Role: resources.RoleProducer}
 	own := ownedBy(t, resources.TypeMeshService, "zone-2", "cats", "cat", `{"ports":[{"port":80}]}`)

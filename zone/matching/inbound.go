@@ -4,18 +4,17 @@ import (
 	"slices"
 )
 
-// Rules are the permissions of one inbound, in order and not merged.
+// Rules holds the permissions of one inbound, in order and not merged.
 type Rules struct {
 	Items []Rule
-	// Warnings are what is wrong with the policies that select the inbound, and which of them are not enforced.
+	// Warnings report the problems of the policies that select the inbound, and which of them are not enforced.
 	Warnings []Warning
 }
 
-// Inbound gives the permissions of one inbound: of those policies that select it, in the order of Compare, all
-// effective rules, one after the other, and then what their `from` lists come to. Policies of other types than
-// MeshTrafficPermission and TrafficTarget are passed over; the order of policies does not matter. A policy labelled
-// `kuma.io/effect: shadow` adds a warning and no rule.
-// Source: seed 000, "Algorithm"; design, section 5.
+// Inbound returns the permissions of one inbound: all effective rules of the policies that select it, in the order of
+// Compare, followed by the rules of their `from` lists. It ignores policies of types other than MeshTrafficPermission
+// and TrafficTarget. The order of policies does not matter. A policy labelled `kuma.io/effect: shadow` yields a warning
+// and no rules. Source: seed 000, "Algorithm".
 func Inbound(proxy *Proxy, in *InboundPort, policies []*Policy) Rules {
 	var selecting []*Policy
 	for _, p := range policies {

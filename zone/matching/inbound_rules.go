@@ -8,29 +8,29 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// InboundRules are the confs of one policy type for the requests that one inbound receives: the first rule whose match
-// holds is the one that counts.
+// InboundRules holds the confs of one policy type for the requests that one inbound receives. The first matching rule
+// applies.
 type InboundRules struct {
 	Items    []InboundRule
 	Warnings []Warning
 }
 
-// InboundRule is the merged conf for the requests of one match.
+// InboundRule is the merged conf for the requests that satisfy one match.
 type InboundRule struct {
 	// Match is canonical JSON; nil for every request.
 	Match json.RawMessage
 	// Conf is canonical JSON.
 	Conf json.RawMessage
-	// Origins are the items that were merged, in the order in which they were.
+	// Origins are the merged items, in merge order.
 	Origins []Origin
 }
 
-// InboundConfs computes the rules of one policy type, which is not MeshTrafficPermission (see Inbound), for an inbound:
-// the `rules` of all policies that select it are concatenated in the order of Compare, items with equal matches are
-// merged and take the highest of their places, matches become rules of their own, and the more specific come first.
-// Among equally specific ones those of the policy that would win a merge come first, and within a policy the first.
-// Where the type reads `from` as `rules`, items of `from` for everybody count as items without matches.
-// Source: seed 000, "Problem 2", merging behaviour.
+// InboundConfs computes the rules of one policy type, other than MeshTrafficPermission (see Inbound), for an inbound.
+// It concatenates the `rules` of all policies that select the inbound, in the order of Compare. It merges items with
+// equal matches into the highest of their places, turns each match into a rule of its own, and sorts the more specific
+// first. Among equally specific rules, those of the policy that would win a merge come first, and within a policy the
+// first. If the type reads `from` as `rules`, items of `from` for everyone count as items without matches. Source: seed
+// 000, "Problem 2", merging behaviour.
 func InboundConfs(in InboundInput) InboundRules {
 	selecting, warnings := enforced(in.Type, in.Policies, func(p *Policy) bool { return SelectsInbound(p, in.Proxy, in.Inbound) })
 	out := InboundRules{Warnings: warnings}
@@ -54,7 +54,7 @@ func InboundConfs(in InboundInput) InboundRules {
 	return out
 }
 
-// asRules are the items of rules, and those of `from` that mean the same.
+// asRules returns the items of `rules`, and those of `from` with the same meaning.
 func asRules(p *Policy) ([]*item, []Warning) {
 	var out []*item
 	for i := range p.items.rules {
@@ -75,8 +75,8 @@ func asRules(p *Policy) ([]*item, []Warning) {
 	return out, warnings
 }
 
-// groupByMatches puts items with equal matches together, each group in merge order, and the groups in the order of
-// their highest items: later policies first, and within a policy earlier items.
+// groupByMatches groups items with equal matches. Each group is in merge order. The groups are in the order of their
+// highest items: later policies first, and within a policy earlier items.
 func groupByMatches(sorted []*item) [][]*item {
 	groups := map[string][]*item{}
 	for _, it := range sorted {
@@ -104,7 +104,8 @@ func groupByMatches(sorted []*item) [][]*item {
 	return out
 }
 
-// canonicalMatches is the set of matches in canonical form, sorted. It is empty when one of them holds for every request.
+// canonicalMatches returns the set of matches in canonical form, sorted. It is empty if one of them holds for every
+// request.
 func canonicalMatches(matches []json.RawMessage) []string {
 	out := make([]string, 0, len(matches))
 	for _, raw := range matches {

@@ -6,15 +6,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Index keeps policies, of any types and meshes, so that a proxy looks only at those that may select it: each policy
-// lies under the one thing that a proxy must have for it. It is built once and never changed; concurrent readers are fine.
+// Index holds policies of any types and meshes, so that each proxy is checked only against those that may select it:
+// each policy is filed under one condition that a proxy must meet. It is immutable and safe for concurrent use.
 type Index struct {
-	// sorted holds all policies in the order of Compare; buckets hold positions in it.
+	// sorted holds all policies in the order of Compare. buckets holds positions in it.
 	sorted  []*Policy
 	buckets map[bucket][]int
 }
 
-// bucket is one condition on a proxy. kind says what key and value mean.
+// bucket is one condition on a proxy. kind defines the meaning of key and value.
 type bucket struct {
 	mesh       string
 	kind       bucketKind
@@ -24,18 +24,18 @@ type bucket struct {
 type bucketKind uint8
 
 const (
-	// byHome is for what selects all proxies within reach: key is the zone, value the namespace.
+	// byHome is for policies that select all proxies within reach: key is the zone, value the namespace.
 	byHome bucketKind = iota
-	// byZone is for what selects all proxies of a zone: key is the zone.
+	// byZone is for policies that select all proxies of a zone: key is the zone.
 	byZone
-	// byMesh is for what may select any proxy of the mesh.
+	// byMesh is for policies that may select any proxy of the mesh.
 	byMesh
 	byName
 	byLabel
 	byTag
 )
 
-// NewIndex keeps the policies. It takes time and memory linear in their number, apart from sorting.
+// NewIndex indexes the policies. Apart from sorting, it takes time and memory linear in their number.
 func NewIndex(policies []*Policy) *Index {
 	x := &Index{sorted: slices.Clone(policies), buckets: map[bucket][]int{}}
 	sortPolicies(x.sorted)
@@ -47,7 +47,7 @@ func NewIndex(policies []*Policy) *Index {
 	return x
 }
 
-// Candidates returns, in the order of Compare, the policies that may select the proxy. All that do are among them.
+// Candidates returns, in the order of Compare, a superset of the policies that select the proxy.
 func (x *Index) Candidates(proxy *Proxy) []*Policy {
 	var at []int
 	for _, b := range bucketsOf(proxy) {
@@ -61,14 +61,14 @@ func (x *Index) Candidates(proxy *Proxy) []*Policy {
 	return out
 }
 
-// Inbound is the function Inbound over all policies of the index.
+// Inbound calls the function Inbound with all policies of the index.
 func (x *Index) Inbound(proxy *Proxy, in *InboundPort) Rules {
 	return Inbound(proxy, in, x.Candidates(proxy))
 }
 
 type label struct{ key, value string }
 
-// countLabels says how many policies ask for each label, so that each can lie under its rarest one.
+// countLabels counts how many policies require each label, so that each can be filed under its rarest one.
 func countLabels(policies []*Policy) map[label]int {
 	n := map[label]int{}
 	for _, p := range policies {
@@ -103,7 +103,8 @@ func bucketOf(p *Policy, common map[label]int) bucket {
 	return bucket{mesh, byMesh, "", ""}
 }
 
-// rarest is deterministic: among equally rare labels the smallest.
+// rarest returns the rarest label, and the one with the smallest key if several are equally rare, so that the result is
+// deterministic.
 func rarest(labels map[string]string, common map[label]int) label {
 	var best label
 	for k, v := range labels {

@@ -11,24 +11,25 @@ import (
 // Origin is one item of a policy that contributed to a conf.
 type Origin struct {
 	Policy *Policy
-	// RuleIndex is the item's place in its list: `to`, `from` or the effective `rules`; zero for single-item policies.
+	// RuleIndex is the item's position in its list (`to`, `from` or the effective `rules`); zero for single-item
+	// policies.
 	RuleIndex int
 
 	order *Order
 }
 
-// KRI names the policy.
+// KRI returns the policy's KRI.
 func (o Origin) KRI() resources.KRI { return o.Policy.KRI }
 
 // item is one item of `to`, `from` or `rules`, or the one conf of a single-item policy, with its conf decoded once.
 type item struct {
 	policy *Policy
 	index  int
-	// ref is nil for an item of rules and for a single conf.
+	// ref is nil for an item of `rules` and for a single conf.
 	ref   *resources.TargetRef
 	conf  any
 	order Order
-	// match is the canonical list of an item of rules; empty for every request.
+	// matches is the canonical list of an item of `rules`; empty for every request.
 	matches []string
 }
 
@@ -36,15 +37,15 @@ func (i *item) origin() Origin {
 	return Origin{Policy: i.policy, RuleIndex: i.index, order: &i.order}
 }
 
-// policyItems are the items of one policy, in the order in which the policy has them.
+// policyItems holds the items of one policy, in the policy's order.
 type policyItems struct {
 	to, from, rules []item
 	single          *item
-	// problems name the items that do not decode and are left out.
+	// problems report the items that do not decode, which are left out.
 	problems []Warning
 }
 
-// readItems reads the lists of p; spec is nil when the policy's spec does not decode, and then there are none.
+// readItems reads the lists of p. If the policy's spec does not decode, spec is nil and there are no items.
 func readItems(p *Policy, spec *resources.Policy) policyItems {
 	var out policyItems
 	d := p.Resource.Descriptor().Policy
@@ -79,7 +80,7 @@ func (out *policyItems) readRules(p *Policy, spec *resources.Policy) {
 	}
 }
 
-// itemSource is an item as its policy has it.
+// itemSource is an item as written in its policy.
 type itemSource struct {
 	list  string
 	index int
@@ -97,7 +98,7 @@ func (out *policyItems) add(list []item, p *Policy, s itemSource) []item {
 	return append(list, item{policy: p, index: s.index, ref: s.ref, conf: conf, order: OrderOf(p, s.ref)})
 }
 
-// toConf is the conf of an item of `to`. That of a route is what the route says of the destination's traffic.
+// toConf returns the conf of an item of `to`. For a route, that is its hostnames and rules.
 func toConf(d *resources.PolicyShape, to *resources.PolicyTo) json.RawMessage {
 	if !d.Route {
 		return to.Default
@@ -110,13 +111,13 @@ func toConf(d *resources.PolicyShape, to *resources.PolicyTo) json.RawMessage {
 		conf["rules"] = to.Rules
 	}
 	raw, err := json.Marshal(conf)
-	if err != nil { // the rules are not JSON: let decoding say so
+	if err != nil { // the rules are not JSON: decoding will report it
 		return to.Rules
 	}
 	return raw
 }
 
-// sortItems orders items for merging: the last wins. Items of one policy with equal places keep their order.
+// sortItems sorts items for merging: the last wins. Items of one policy with equal places keep their order.
 func sortItems(items []*item) {
 	slices.SortStableFunc(items, func(a, b *item) int { return Compare(a.order, b.order) })
 }
@@ -132,7 +133,8 @@ func mergeItems(items []*item) (json.RawMessage, []Origin) {
 	return encodeConf(merged), origins
 }
 
-// enforced returns those policies of type t that take effect, with a warning for each that `selects` it and does not.
+// enforced returns the policies of type t that `selects` accepts and that take effect, with a warning for each that is
+// selected but not enforced, and for each item that does not decode.
 func enforced(t resources.Type, policies []*Policy, selects func(*Policy) bool) ([]*Policy, []Warning) {
 	var out []*Policy
 	var warnings []Warning

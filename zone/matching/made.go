@@ -2,12 +2,12 @@ package matching
 
 import "sync"
 
-// Made keeps what others derive from one rule alone, so that all inbounds of all proxies for which the rule holds share it. Safe for
-// concurrent use; nil keeps nothing.
+// Made caches what callers derive from one rule alone, so that all inbounds of all proxies under the rule share it. It
+// is safe for concurrent use. A nil Made caches nothing.
 type Made struct{ values sync.Map }
 
-// Once returns what derive returned when it was first called for key, which must be comparable. The result is shared: nobody may
-// change it.
+// Once returns the result of the first call of derive for key, which must be comparable. The result is shared, so
+// callers must not change it.
 func (m *Made) Once(key any, derive func() any) any {
 	if m == nil {
 		return derive()

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// matchPlace says how specific a match is: greater is more specific, field by field in this order.
+// matchPlace is how specific a match is: field by field in this order, greater is more specific.
 type matchPlace struct {
 	// path: none, prefix, regular expression, exact; then the longer value.
 	path, pathLength int
@@ -21,10 +21,10 @@ type matchPlace struct {
 	sni                      int
 }
 
-// sortByMatch orders rules as the Gateway API orders routes, extended by the client's identity: an exact path before a
+// sortByMatch sorts rules as the Gateway API sorts routes, extended by the client's identity: an exact path before a
 // regular expression before a prefix, longer before shorter, with a method before without, more headers before fewer,
 // more query parameters before fewer, an exact SPIFFE ID before a prefix, longer before shorter, with a server name
-// before without. Rules that are equally specific keep their order. Source: seed 000, "Problem 2", step 5.
+// before without. Equally specific rules keep their order. Source: seed 000, "Problem 2", step 5.
 func sortByMatch[R any](rules []R, match func(*R) json.RawMessage) {
 	type placed struct {
 		place matchPlace
@@ -53,7 +53,7 @@ type typedValue struct {
 	Value string `json:"value"`
 }
 
-// placeOf reads what is known of a match; a part that it cannot read counts as absent.
+// placeOf reads the known fields of a match. A field that it cannot read counts as absent.
 func placeOf(raw json.RawMessage) matchPlace {
 	var p matchPlace
 	var m map[string]json.RawMessage

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// appendPrefix begins the names of fields whose arrays are concatenated. Source: seed 000, "Merging".
+// appendPrefix is the prefix of the fields whose arrays are concatenated. Source: seed 000, "Merging".
 const appendPrefix = "append"
 
-// MergeConfs merges confs in order, the last wins, by the rules of RFC 7396: objects merge field by field, null removes
-// a field, anything else replaces. Arrays replace too, save those in fields whose name begins with `append`: these are
-// concatenated. No confs, or empty ones, give `{}`. The result is canonical: fields sorted, numbers as they were written.
-// It fails when one of the confs is not a JSON value.
+// MergeConfs merges confs in order, so that the last wins, by the rules of RFC 7396: objects merge field by field, null
+// removes a field, anything else replaces. Arrays replace too, except in fields whose name begins with `append`: these
+// are concatenated. No confs, or empty ones, yield `{}`. The result is canonical: fields are sorted, numbers are
+// unchanged. It fails if one of the confs is not a JSON value.
 func MergeConfs(confs ...json.RawMessage) (json.RawMessage, error) {
 	var merged any = map[string]any{}
 	for i, raw := range confs {
@@ -27,7 +27,7 @@ func MergeConfs(confs ...json.RawMessage) (json.RawMessage, error) {
 	return encodeConf(merged), nil
 }
 
-// mergePatch returns target changed by patch. Neither argument is changed; the result may share parts with both.
+// mergePatch returns target with patch applied. It changes neither argument; the result may share parts with both.
 func mergePatch(target, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
@@ -58,7 +58,7 @@ func mergeField(name string, target, patch any) any {
 	return append(append(out, have...), add...)
 }
 
-// decodeConf reads one JSON value; an absent one is an empty object.
+// decodeConf decodes one JSON value. An absent value is an empty object.
 func decodeConf(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
@@ -75,7 +75,7 @@ func decodeConf(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// encodeConf writes a decoded value in canonical form. Decoded JSON always encodes.
+// encodeConf encodes a decoded value in canonical form. Decoded JSON always encodes.
 func encodeConf(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -2,8 +2,8 @@ package matching
 
 import "slices"
 
-// mergeRoutes merges the confs of two items of routes. Hostnames add up, and so do rules; one with the same matches as an
-// earlier one replaces it, since only one rule may match each request. Source: seed 000, "Problem 2".
+// mergeRoutes merges the confs of two route items. Hostnames add up, and so do rules. A rule with the same matches as
+// an earlier one replaces it, because only one rule may match each request. Source: seed 000, "Problem 2".
 func mergeRoutes(target, patch any) any {
 	t, _ := target.(map[string]any)
 	p, _ := patch.(map[string]any)
@@ -40,7 +40,7 @@ func mergeRules(have, add []any) []any {
 	return out
 }
 
-// matchesOf is the canonical form of a rule's matches.
+// matchesOf returns the canonical form of a rule's matches.
 func matchesOf(rule any) string {
 	fields, _ := rule.(map[string]any)
 	return string(encodeConf(fields["matches"]))

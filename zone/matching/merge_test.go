@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// mergeReference merges by the pseudo code of RFC 7396, and by concatenation in fields that begin with `append`.
+// mergeReference merges by the pseudocode of RFC 7396, and concatenates fields that begin with `append`.
 func mergeReference(field string, target, patch any) any {
 	if list, ok := patch.([]any); ok && strings.HasPrefix(field, "append") {
 		have, _ := target.([]any)
@@ -59,7 +59,7 @@ func drawConf(t *rapid.T, depth int) map[string]any {
 	return conf
 }
 
-// TestMergeAgreesWithReference on random confs; what was merged is not changed.
+// TestMergeAgreesWithReference compares the merge of random confs with the reference. The inputs stay unchanged.
 func TestMergeAgreesWithReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want any = map[string]any{}
@@ -87,7 +87,7 @@ func TestMergeAgreesWithReference(t *testing.T) {
 	})
 }
 
-// TestMergeKeepsNumbers: what a float64 cannot hold is not rounded.
+// TestMergeKeepsNumbers: numbers that a float64 cannot represent are not rounded.
 func TestMergeKeepsNumbers(t *testing.T) {
 	got, err := matching.MergeConfs(json.RawMessage(`{"b":12345678901234567890,"a":1.50}`), json.RawMessage(`{"c":"<&>"}`), nil)
 	if want := `{"a":1.50,"b":12345678901234567890,"c":"<&>"}`; err != nil || string(got) != want {

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// topLevelRank orders the kinds of a top-level targetRef. Dataplane stands here once for each way to select by it.
-// Source: design, section 5.
+// The ranks of the kinds of a top-level targetRef, ascending in specificity. Dataplane has one rank for each way to
+// select by it.
 const (
 	rankMesh = iota
 	rankDataplaneByLabels
@@ -21,27 +21,28 @@ const (
 	rankMeshServiceSubset
 )
 
-// roles, ascending in specificity (seed 004, "Order when merging").
+// roles are in ascending order of specificity (seed 004, "Order when merging").
 var roles = []resources.Role{
 	resources.RoleSystem, resources.RoleProducer, resources.RoleConsumer, resources.RoleWorkloadOwner,
 }
 
-// itemKinds are the kinds of a `to` or `from` item, ascending in specificity: what is included in another comes after it
-// (seed 002, "New approach").
+// itemKinds are the kinds of a `to` or `from` item, in ascending order of specificity: a kind that another includes
+// comes after it (seed 002, "New approach").
 var itemKinds = []string{
 	resources.KindMesh, resources.KindMeshSubset, resources.KindMeshGateway, resources.KindMeshService,
 	resources.KindMeshServiceSubset, resources.KindMeshExternalService, resources.KindMeshMultiZoneService,
 	resources.KindMeshTCPRoute, resources.KindMeshHTTPRoute,
 }
 
-// Order is the place of a policy's rule among those of other policies. Orders are compared by Compare only.
+// Order is the place of a policy's rule among those of other policies. Compare is the only way to compare orders.
 type Order struct {
 	topLevel, origin, role, item, section int
 	displayName, kri                      string
 	key                                   resources.Key
 }
 
-// OrderOf gives the place of one item of p; item is the targetRef of a `to` or `from` item, nil for an item of `rules`.
+// OrderOf returns the place of one item of p. item is the targetRef of a `to` or `from` item, nil for an item of
+// `rules`.
 func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	o := Order{
 		topLevel: topLevelRank(p), role: slices.Index(roles, p.Role),
@@ -59,10 +60,10 @@ func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	return o
 }
 
-// Compare is the one order of all rules, ascending, so that the last one wins where rules are merged: top-level kind,
-// origin (global < zone), role, kind in `to` or `from`, its section, display name descending ("aaa" beats "bbb"), KRI.
-// It is zero only for two items of one policy, which keep the order in which the policy has them (sort stably).
-// Source: design, section 5; seed 004, "Order when merging"; seed 002, "New approach".
+// Compare defines the one order of all rules, ascending, so that the last one wins where rules are merged: top-level
+// kind, origin (global < zone), role, kind in `to` or `from`, its section, display name descending ("aaa" beats "bbb"),
+// KRI. It returns zero only for two items of one policy, which keep the policy's order (sort stably). Sources: seed
+// 004, "Order when merging"; seed 002, "New approach".
 func Compare(a, b Order) int {
 	return cmp.Or(
 		cmp.Compare(a.topLevel, b.topLevel),
@@ -72,15 +73,16 @@ func Compare(a, b Order) int {
 		cmp.Compare(a.section, b.section),
 		cmp.Compare(b.displayName, a.displayName),
 		cmp.Compare(a.kri, b.kri),
-		// The types differ, or a name clash slipped through: still one order on every server.
+		// The types differ, or a name clash slipped through. The order must still be the same on every server.
 		cmp.Compare(a.key.Type, b.key.Type),
 		cmp.Compare(a.key.Namespace, b.key.Namespace),
 		cmp.Compare(a.key.Name, b.key.Name),
 	)
 }
 
-// topLevelRank puts kinds that no top-level targetRef may have, and that select nothing, at the end. A target that says what
-// the policy's role says anyway ranks as Mesh, for which it is only the longer form (seed 004, "Empty top-level targetRef").
+// topLevelRank returns the rank of the policy's target. Kinds that a top-level targetRef must not have, and that select
+// nothing, come last. A target that only repeats the scope of the policy's role ranks as Mesh, because it is the longer
+// form of it (seed 004, "Empty top-level targetRef").
 func topLevelRank(p *Policy) int {
 	ref := p.Target
 	if saysHome(p) {
@@ -107,7 +109,8 @@ func topLevelRank(p *Policy) int {
 	return rankMeshServiceSubset
 }
 
-// saysHome reports whether the target of a consumer's or workload owner's policy is all proxies that the role reaches.
+// saysHome reports whether the target of a consumer's or workload owner's policy is exactly the proxies that the role
+// reaches.
 func saysHome(p *Policy) bool {
 	if p.Role != resources.RoleConsumer && p.Role != resources.RoleWorkloadOwner {
 		return false

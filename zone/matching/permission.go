@@ -11,31 +11,33 @@ import (
 
 // Rule is one item of a MeshTrafficPermission's effective rules, or one match that a TrafficTarget allows.
 type Rule struct {
-	// Origin is the policy; its string is the name of Envoy's action.
+	// Origin is the policy. Its string form is the name of Envoy's RBAC action.
 	Origin resources.KRI
-	// Index is the item's place among the policy's effective rules.
+	// Index is the item's position among the policy's effective rules.
 	Index int
 	Conf  resources.PermissionConf
-	// Closed: the item could not be understood, and since it may have held a deny, it denies everybody. Conf is empty.
+	// Closed means that the item could not be read. It may have held a deny, so it denies everyone. Conf is empty.
 	Closed bool
-	// Headers must all hold too for an entry of `allow` to match. Only rules of TrafficTargets have some.
+	// Headers must all match too for an entry of `allow` to match. Only rules of TrafficTargets have any.
 	Headers []HeaderMatch
 	// Order is the rule's place among those of other policies; nil in a rule that was made without one.
 	Order *Order
-	// Made is shared by all copies of the rule. Who changes one of the other fields of a copy takes it away; it may be nil.
+	// Made is shared by all copies of the rule, and may be nil. Code that changes another field of a copy must set Made
+	// to nil.
 	Made *Made
 }
 
-// Warning is one thing that is wrong, or not as its writer may think, with a policy.
+// Warning reports that a policy has a problem, or an effect that its author may not expect.
 type Warning struct {
 	Policy resources.KRI
-	// Field is a path as in the policy's explicit form, `rules[0].default.allow[1].path`; empty for the whole policy.
+	// Field is a path in the policy's explicit form, such as `rules[0].default.allow[1].path`; empty for the whole
+	// policy.
 	Field string
-	// Text is lower-case and says what happens because of it.
+	// Text is lower-case and states the consequence.
 	Text string
 }
 
-// String is for logs and for people: KRI, field and text.
+// String returns the KRI, field and text, for logs and people.
 func (w Warning) String() string {
 	if w.Field == "" {
 		return w.Policy.String() + ": " + w.Text
@@ -43,9 +45,9 @@ func (w Warning) String() string {
 	return w.Policy.String() + ": " + w.Field + ": " + w.Text
 }
 
-// readPermissions decodes the policy's rules. Decoding is strict: a field that this version does not know may narrow
-// an allow or widen a deny, so an item that has one is closed rather than read as more permissive than it is. The older
-// form, `from`, is judged for all policies of an inbound together (fromPermissions).
+// readPermissions decodes the policy's rules. Decoding is strict: a field that this version does not know may narrow an
+// allow or widen a deny. An item with such a field is closed, so that it is never more permissive than intended. The
+// older form, `from`, is evaluated for all policies of an inbound together (fromPermissions).
 func (p *Policy) readPermissions(spec *resources.Policy) {
 	for i, rule := range spec.EffectiveRules() {
 		field := fmt.Sprintf("rules[%d]", i)

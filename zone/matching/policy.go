@@ -10,14 +10,13 @@ import (
 // effectShadow is the value of resources.LabelEffect that keeps a policy from being enforced.
 const effectShadow = "shadow"
 
-// Policy is one policy read for matching: its reach, its place in the order and, for a MeshTrafficPermission, its
-// rules. Making one costs a decoding, so callers keep it as long as the resource's revision stands. Nobody changes a
-// Policy once it is made.
+// Policy is one policy, read for matching: its reach, its place in the order and, for a MeshTrafficPermission, its
+// rules. Making one decodes the spec, so callers keep it until the resource's revision changes. It is immutable.
 type Policy struct {
 	Resource *resources.Resource
 	KRI      resources.KRI
 	Role     resources.Role
-	// Target is the top-level targetRef, never nil; kind Mesh where the policy gives none.
+	// Target is the top-level targetRef, never nil; its kind is Mesh if the policy has no targetRef.
 	Target *resources.TargetRef
 
 	// zone and namespace are the policy's home; zone is empty for a policy of the global.
@@ -26,14 +25,14 @@ type Policy struct {
 	systemNamespace string
 	order           Order
 	rules           []Rule
-	// traffic are the rules of a TrafficTarget, which has no others.
+	// traffic holds the rules of a TrafficTarget, which has no others.
 	traffic  []trafficRule
 	items    policyItems
 	problems []Warning
 }
 
-// NewPolicy reads a policy; systemNamespace is the reader's own. It does not fail: a spec that does not decode makes a
-// policy that closes the inbounds it might have been written for (see Rule.Closed), with the reason among its problems.
+// NewPolicy reads a policy; systemNamespace is the reader's own. It does not fail: a spec that does not decode yields a
+// policy that closes the inbounds it may have been written for (see Rule.Closed), with the reason among its problems.
 func NewPolicy(r *resources.Resource, systemNamespace string) *Policy {
 	p := &Policy{
 		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, systemNamespace), Target: &resources.TargetRef{},
@@ -62,8 +61,8 @@ func (p *Policy) read(spec *resources.Policy) {
 	}
 }
 
-// broken keeps what can be known of a spec that does not decode: its target, if that part is sound. Otherwise the policy
-// counts as one for everything its home lets it reach, since nobody can say which of it was to be denied.
+// broken keeps the target of a spec that does not decode, if that part is valid. Otherwise the policy applies to
+// everything that its home lets it reach, because it is unknown which part it should deny.
 func (p *Policy) broken(err error) {
 	var frame struct {
 		TargetRef *resources.TargetRef `json:"targetRef"`
@@ -74,15 +73,15 @@ func (p *Policy) broken(err error) {
 	p.close(0, fmt.Sprintf("the spec does not decode, so the policy denies everybody: %v", err))
 }
 
-// Enforced reports whether the policy takes effect; one labelled `kuma.io/effect: shadow` does not.
+// Enforced reports whether the policy takes effect. A policy labelled `kuma.io/effect: shadow` does not.
 func (p *Policy) Enforced() bool { return p.Resource.Labels[resources.LabelEffect] != effectShadow }
 
-// Receives reports whether the policy says something of what inbounds receive.
+// Receives reports whether the policy has items for the traffic that inbounds receive.
 func (p *Policy) Receives() bool { return len(p.items.rules)+len(p.items.from) > 0 }
 
-// Problems are what is wrong with the policy itself, whatever proxy it meets.
+// Problems returns the problems of the policy itself, independent of the proxies that it selects.
 func (p *Policy) Problems() []Warning { return p.problems }
 
-// Rules are the policy's own permissions, in their order; what its `from` lists come to depends on the inbound (Inbound).
-// They must not be changed.
+// Rules returns the policy's own permissions, in order. The result of its `from` lists depends on the inbound
+// (Inbound). The caller must not change the slice.
 func (p *Policy) Rules() []Rule { return p.rules }

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Pools that policies and Dataplanes are drawn from; small, so that they often meet.
+// The pools from which policies and Dataplanes are drawn. They are small, so that policies often match.
 var (
 	zones      = []string{"zone-1", "zone-2"}
 	namespaces = []string{"", "a", "b", "kuma-system"}
@@ -19,7 +19,7 @@ var (
 	apps       = []string{"x", "y"}
 )
 
-// drawTarget draws any top-level targetRef, also ones that validation would refuse.
+// drawTarget draws any top-level targetRef, including ones that validation would reject.
 func drawTarget(t *rapid.T) map[string]any {
 	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
 	labels := func() map[string]any {
@@ -87,7 +87,7 @@ func readPolicies(t *testing.T, documents []document) []*matching.Policy {
 	return out
 }
 
-// TestContainment: whatever a targetRef says, a policy changes no inbound outside of what its home lets it reach.
+// TestContainment: whatever its targetRef is, a policy changes no inbound outside the reach of its home.
 func TestContainment(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d, dp := drawPolicy(rt), drawDataplane(rt)
@@ -113,7 +113,7 @@ func TestContainment(t *testing.T) {
 	})
 }
 
-// TestIndexAgreesWithSelects: looking at candidates only gives the same rules as looking at all.
+// TestIndexAgreesWithSelects: the index's candidates yield the same rules as all policies.
 func TestIndexAgreesWithSelects(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policies := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 0, 12).Draw(rt, "policies"))
@@ -174,7 +174,8 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	})
 }
 
-// FuzzNewPolicy: whatever JSON a peer sends as a spec, reading it ends, and what does not decode is not open.
+// FuzzNewPolicy: whatever JSON a peer sends as a spec, reading it terminates, and a spec that does not decode does not
+// open an inbound.
 func FuzzNewPolicy(f *testing.F) {
 	f.Add([]byte(`{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}`))
 	f.Add([]byte(`{"targetRef":7,"rules":[{"default":{"deny":[{}]}}]}`))

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// Tags of a Dataplane's inbounds that have a meaning here.
+// Tags of a Dataplane's inbounds that matching reads.
 const (
 	tagService  = "kuma.io/service"
 	tagProtocol = "kuma.io/protocol"
@@ -21,16 +21,17 @@ const (
 	proxyTypeGateway = "Gateway"
 )
 
-// Protocol is what an inbound's filters can judge: requests, or only connections.
+// Protocol is what an inbound's filters can evaluate: requests, or only connections.
 type Protocol string
 
-// The protocols. HTTP covers http, http2 and grpc; everything else, absent included, is TCP.
+// The protocols. HTTP covers http, http2 and grpc; TCP covers everything else, including an absent protocol.
 const (
 	HTTP Protocol = "http"
 	TCP  Protocol = "tcp"
 )
 
-// ProtocolOf maps an application protocol as users write it (`http2`, `grpc`, `kafka`) to what filters can judge.
+// ProtocolOf maps an application protocol as users write it (`http2`, `grpc`, `kafka`) to the protocol that filters can
+// evaluate.
 func ProtocolOf(appProtocol string) Protocol {
 	switch appProtocol {
 	case "http", "http2", "grpc":
@@ -39,20 +40,20 @@ func ProtocolOf(appProtocol string) Protocol {
 	return TCP
 }
 
-// ServerFirst reports whether the Dataplane says that the application may speak before its client does. It means something on TCP
-// only.
+// ServerFirst reports whether the Dataplane declares that the application may send before its client does. It applies
+// to TCP only.
 func (in *InboundPort) ServerFirst() bool { return in.Tags[resources.TagServerFirst] == "true" }
 
-// Proxy is what matching needs to know of one Dataplane. Nobody changes a Proxy once it is made.
+// Proxy is what matching needs to know about one Dataplane. It is immutable.
 type Proxy struct {
 	Key resources.Key
-	// Labels are those of the Dataplane, shared with its resource.
+	// Labels are the Dataplane's labels, shared with its resource.
 	Labels map[string]string
-	// Name is the display name; HashedName the one that the Dataplane has where it is a copy.
+	// Name is the display name. HashedName is the Dataplane's name on servers that hold a copy of it.
 	Name, HashedName string
-	// Zone and Namespace are the Dataplane's home; Namespace is empty where it has none.
+	// Zone and Namespace are the Dataplane's home. Namespace is empty if it has none.
 	Zone, Namespace string
-	// Gateway: the Dataplane stands in front of a gateway, not of a service.
+	// Gateway means that the proxy serves a gateway, not a service.
 	Gateway  bool
 	Inbounds []InboundPort
 
@@ -61,16 +62,17 @@ type Proxy struct {
 
 // InboundPort is one inbound of a Proxy.
 type InboundPort struct {
-	// Name is empty where the user gave none.
+	// Name is empty if the user gave none.
 	Name string
 	Port uint32
-	// AppProtocol is as the user wrote it, empty where nobody said; Protocol is what filters can judge.
+	// AppProtocol is as the user wrote it, and empty if it is not set. Protocol is what filters can evaluate.
 	AppProtocol string
 	Protocol    Protocol
 	Tags        map[string]string
 }
 
-// Section is how KRIs and sectionName refer to the inbound: its name, or its port number where it has none.
+// Section returns the name by which KRIs and sectionName refer to the inbound: its name, or its port number if it has
+// none.
 func (in *InboundPort) Section() string {
 	if in.Name != "" {
 		return in.Name
@@ -78,7 +80,7 @@ func (in *InboundPort) Section() string {
 	return strconv.FormatUint(uint64(in.Port), 10)
 }
 
-// NewProxy reads a Dataplane. It fails when r is another type or its spec does not decode.
+// NewProxy reads a Dataplane. It fails if r has another type or its spec does not decode.
 func NewProxy(r *resources.Resource) (*Proxy, error) {
 	if r.Type != resources.TypeDataplane {
 		return nil, fmt.Errorf("%s is not a Dataplane: only Dataplanes are matched", r.Key)
@@ -104,7 +106,7 @@ func NewProxy(r *resources.Resource) (*Proxy, error) {
 	return p, nil
 }
 
-// Inbound finds an inbound by its name or port number, names first; nil when there is none.
+// Inbound finds an inbound by its name or port number. Names take precedence. It returns nil if there is none.
 func (p *Proxy) Inbound(section string) *InboundPort {
 	for i := range p.Inbounds {
 		if p.hasSection(&p.Inbounds[i], section) {
@@ -114,7 +116,7 @@ func (p *Proxy) Inbound(section string) *InboundPort {
 	return nil
 }
 
-// hasSection reports whether section means in. A number means a port only where no inbound has it as its name.
+// hasSection reports whether section means in. A number means a port only if no inbound has it as its name.
 func (p *Proxy) hasSection(in *InboundPort, section string) bool {
 	if in.Name == section {
 		return section != ""
@@ -127,8 +129,8 @@ func (p *Proxy) hasSection(in *InboundPort, section string) bool {
 	return strconv.FormatUint(uint64(in.Port), 10) == section
 }
 
-// tag returns what a MeshSubset sees under key on the inbound with these tags. Zone and namespace are read from the
-// labels, which are computed, and never from tags, which anyone may write.
+// tag returns the value that a MeshSubset sees for key on the inbound with these tags. Zone and namespace come from the
+// labels, which the server computes, and never from tags, which any author can set.
 func (p *Proxy) tag(tags map[string]string, key string) string {
 	switch key {
 	case resources.LabelZone:

@@ -8,15 +8,15 @@ import (
 
 // ProxyRule is the merged conf of a single-item policy type (MeshMetric, MeshTrace, ...) for a whole proxy.
 type ProxyRule struct {
-	// Conf is canonical JSON, nil when no policy applies.
+	// Conf is canonical JSON, nil if no policy applies.
 	Conf json.RawMessage
-	// Origins are the policies that were merged, in the order in which they were.
+	// Origins are the merged policies, in merge order.
 	Origins  []Origin
 	Warnings []Warning
 }
 
 // ProxyConf merges the confs of all policies of type t that select the proxy, in the order of Compare. Policies may be
-// of any types and in any order. Source: design, section 5; kuma-wire, section 8.5, proxyRule.
+// of any types and in any order. Source: Kuma's rules for whole proxies (proxyRule).
 func ProxyConf(t resources.Type, proxy *Proxy, policies []*Policy) ProxyRule {
 	selecting, warnings := enforced(t, policies, func(p *Policy) bool { return Selects(p, proxy) })
 	out := ProxyRule{Warnings: warnings}

@@ -10,44 +10,44 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Referrer is the home of what refers: a policy or a proxy.
+// Referrer is the home of the author of a reference: a policy or a proxy.
 type Referrer struct {
-	// Type is that of the policy; empty for a proxy.
+	// Type is the policy's type; empty for a proxy.
 	Type                  resources.Type
 	Mesh, Zone, Namespace string
 	Role                  resources.Role
 }
 
-// Referrer is the policy's own.
+// Referrer returns the policy's referrer.
 func (p *Policy) Referrer() Referrer {
 	return Referrer{Type: p.Resource.Type, Mesh: p.Resource.Mesh, Zone: p.zone, Namespace: p.namespace, Role: p.Role}
 }
 
-// Referrer is for the references that a proxy's outbounds make. They have no namespace: one in the proxy's own wins,
-// otherwise the only one of the name.
+// Referrer returns the referrer for the references of a proxy's outbounds. They have no namespace: a resource in the
+// proxy's own namespace wins, otherwise the only one of the name.
 func (p *Proxy) Referrer() Referrer {
 	return Referrer{Mesh: p.Key.Mesh, Zone: p.Zone, Namespace: p.Namespace, Role: resources.RoleSystem}
 }
 
-// Target is what a reference means: a destination, or one section of it.
+// Target is the meaning of a reference: a destination, or one section of it.
 type Target struct {
 	Destination *Destination
 	// Section is empty for the whole destination.
 	Section string
 }
 
-// Key names the target.
+// Key returns the target's key.
 func (t Target) Key() ResourceKey {
 	k := t.Destination.Key()
 	k.Section = t.Section
 	return k
 }
 
-// Resolve gives what a reference to a service or route means: one target for a reference by name, one or more by
-// labels. A name is a hashed one, or a display name: that of the referrer's own zone before that of the global, and for
-// a referrer of the global that of the asked zone before any other. When the reference means nothing, or a name more
-// than one thing, there are no targets and problem says why, in lower case.
-// Source: design, section 2, "A reference to a copy follows its original"; seed 004, "Cross-resource references".
+// Resolve returns the targets of a reference to a service or route: one target for a reference by name, one or more for
+// a reference by labels. A name is a hashed name or a display name. A display name in the referrer's own zone wins over
+// one of the global. For a referrer of the global, the configured zone follows, then any other. If the reference means
+// nothing, or a name means more than one thing, there are no targets and problem is the reason, in lower case. A
+// reference to a copy follows its original. Source: seed 004, "Cross-resource references".
 func (x *Destinations) Resolve(from Referrer, ref *resources.TargetRef) (targets []Target, problem string) {
 	if !IsDestination(resources.Type(ref.Kind)) {
 		return nil, fmt.Sprintf("%s is not a service or a route", ref.KindOrMesh())
@@ -62,9 +62,9 @@ func (x *Destinations) Resolve(from Referrer, ref *resources.TargetRef) (targets
 	return x.sections(ref, []*Destination{d})
 }
 
-// ResolveBackend gives the one thing that a route's or an outbound's reference sends traffic to; its port, where the
-// reference names no section, is the section. A reference by labels that means several things is a problem, and so is one to where
-// the referrer may not send anybody.
+// ResolveBackend returns the one target that a route's or an outbound's reference sends traffic to. If the reference
+// names no section, its port is the section. A reference by labels that means several things is a problem, and so is
+// one to a service that the referrer must not send to.
 func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) (Target, string) {
 	to := ref.TargetRef
 	if to.SectionName == "" && ref.Port != 0 {
@@ -87,8 +87,8 @@ func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) 
 	return targets[0], ""
 }
 
-// resolveContained is Resolve without what lies outside a producer's own zone and namespace.
-// Source: design, section 5: "A producer affects destinations of its own zone and namespace only."
+// resolveContained is Resolve without targets outside a producer's own zone and namespace: a producer affects only the
+// destinations of its own zone and namespace.
 func (x *Destinations) resolveContained(from Referrer, ref *resources.TargetRef) ([]Target, string) {
 	targets, problem := x.Resolve(from, ref)
 	if problem != "" || from.Role != resources.RoleProducer {
@@ -103,7 +103,7 @@ func (x *Destinations) resolveContained(from Referrer, ref *resources.TargetRef)
 	return own, ""
 }
 
-// sections narrows destinations to the section that the reference asks for.
+// sections narrows destinations to the section that the reference names.
 func (x *Destinations) sections(ref *resources.TargetRef, found []*Destination) ([]Target, string) {
 	targets := make([]Target, 0, len(found))
 	for _, d := range found {
@@ -155,7 +155,7 @@ func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destina
 		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace || ref.Namespace == x.systemNamespace
 	}
 	if found := keep(x.objects[at], fits); len(found) > 0 {
-		if len(found) > 1 { // two owners can share a hash: what a zone's policy says is about that zone's first
+		if len(found) > 1 { // two owners can share a hash: a zone's policy means its own zone's first
 			if own := keep(found, func(d *Destination) bool { return d.zone == from.Zone }); len(own) > 0 {
 				found = own
 			}
@@ -177,7 +177,7 @@ func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destina
 	return nil, describe(ref) + " resolves to nothing"
 }
 
-// zonesFor are the zones in which a display name is looked up, in order.
+// zonesFor returns the zones in which a display name is looked up, in order.
 func (x *Destinations) zonesFor(from Referrer) []string {
 	if from.Zone == "" {
 		return []string{"", x.zone}
@@ -185,8 +185,9 @@ func (x *Destinations) zonesFor(from Referrer) []string {
 	return []string{from.Zone, ""}
 }
 
-// bestNamespace keeps those in the namespace that the reference means. An absent one means the referrer's own, and for
-// system policies, as for types that live in the system namespace only, also others: that of the system first.
+// bestNamespace keeps the destinations in the namespace that the reference means. Without a namespace, it means the
+// referrer's own. System policies, and references to types that live only in the system namespace, fall back to the
+// system namespace; system policies then to all others.
 func (x *Destinations) bestNamespace(from Referrer, ref *resources.TargetRef, named []*Destination) []*Destination {
 	system := func(d *Destination) bool { return d.namespace == "" || d.namespace == x.systemNamespace }
 	if ref.Namespace != "" {
@@ -234,7 +235,7 @@ func only(ref *resources.TargetRef, found []*Destination) (*Destination, string)
 	return nil, fmt.Sprintf("%s means more than one thing (%s): add what tells them apart", describe(ref), list)
 }
 
-// describe is a reference as people read it.
+// describe formats a reference for people.
 func describe(ref *resources.TargetRef) string {
 	if len(ref.Labels) > 0 {
 		var parts []string
@@ -249,9 +250,9 @@ func describe(ref *resources.TargetRef) string {
 	return fmt.Sprintf("%s %s", ref.KindOrMesh(), ref.Name)
 }
 
-// Problems is all that is wrong with a policy itself, whatever proxy it meets, for its conditions: what does not decode,
-// references in `to` that resolve to nothing or to more than one thing, backends of routes that no proxy sends to, and
-// clients in `from` that cannot be told apart.
+// Problems returns all problems of a policy itself, independent of the proxies that it selects, for its conditions:
+// what does not decode, references in `to` that resolve to nothing or to more than one thing, backends of routes that
+// no proxy sends to, and clients in `from` that cannot be distinguished.
 func (x *Destinations) Problems(p *Policy) []Warning {
 	out := slices.Concat(p.problems, p.items.problems, x.gatewayProblems(p))
 	for i := range p.items.to {

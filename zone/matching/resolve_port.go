@@ -7,9 +7,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ResolvePort gives the port that a route's or an outbound's reference sends traffic to. A reference that names none
-// means the service's only one, or else the one that section names; section is empty where nothing suggests a port. When
-// there is no such port, or a proxy does not send to services of the kind, problem says why.
+// ResolvePort returns the port that a route's or an outbound's reference sends traffic to. A reference without a port
+// means the service's only port, or else the one that section names; section is empty if nothing suggests a port. If
+// there is no such port, or proxies do not send to services of the kind, problem is the reason.
 func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, section string) (target Target, problem string) {
 	target, problem = x.ResolveBackend(from, ref)
 	if problem != "" {
@@ -37,7 +37,8 @@ func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, sec
 	return Target{}, fmt.Sprintf("%s has %d ports: say which", d.KRI, len(sections))
 }
 
-// unreachable says why no proxy can send to a MeshExternalService; empty where they can, and for other services.
+// unreachable returns the reason why no proxy can send to a MeshExternalService. It is empty if proxies can, and for
+// other services.
 func unreachable(d *Destination) string {
 	if d.Resource.Type != resources.TypeMeshExternalService {
 		return ""

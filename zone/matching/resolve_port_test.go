@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestResolvePort: a reference without a port means the service's only one, or the one that is suggested.
+// TestResolvePort: a reference without a port means the service's only port, or the suggested one.
 func TestResolvePort(t *testing.T) {
 	ports := func(all ...any) map[string]any { return map[string]any{"ports": all} }
 	c := resourceCase{

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// TestResolveBackend: what a proxy's outbound means, whose reference has no namespace.
+// TestResolveBackend resolves references of a proxy's outbounds, which have no namespace.
 func TestResolveBackend(t *testing.T) {
 	c := resourceCase{
 		Proxy: &document{Name: "dp", Zone: "zone-1", Namespace: "ns-a"},

@@ -10,8 +10,8 @@ import (
 
 const benchServices = 1000
 
-// outboundBench is a zone with many services and as many policies, all of which select the proxy: one in ten for the
-// mesh, most for one service by name, some by labels, some for a section.
+// outboundBench returns a zone with many services and as many policies, all of which select the proxy: one in ten for
+// the mesh, most for one service by name, some by labels, some for a section.
 func outboundBench() *resourceCase {
 	c := &resourceCase{}
 	for i := range benchServices {
@@ -40,8 +40,8 @@ func benchPolicy(i int, timeout string) map[string]any {
 	return map[string]any{"to": []any{map[string]any{"targetRef": ref, "default": conf}}}
 }
 
-// BenchmarkTo is all outbound rules of one proxy under 1,000 policies and 1,000 services: cold, from resources whose
-// specs are decoded, with every index built; and again after one policy, or one service, has changed.
+// BenchmarkTo computes all outbound rules of one proxy under 1,000 policies and 1,000 services: cold, from resources
+// with decoded specs, building every index; and again after one policy, or one service, has changed.
 func BenchmarkTo(b *testing.B) {
 	w := outboundBench().world(b)
 	all := w.destinations.All()
@@ -108,7 +108,7 @@ func BenchmarkTo(b *testing.B) {
 	})
 }
 
-// BenchmarkFor is asking for the conf of one destination: its cost must not depend on the number of policies.
+// BenchmarkFor looks up the conf of one destination. Its cost must not depend on the number of policies.
 func BenchmarkFor(b *testing.B) {
 	w := outboundBench().world(b)
 	rules := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})

@@ -19,36 +19,37 @@ import (
 
 // resourceFile is one file of testdata/resources.
 type resourceFile struct {
-	// Section is the document and section that the cases come from.
+	// Section names the document and section that the cases come from.
 	Section string
 	Cases   []resourceCase
 }
 
-// resourceCase says what one proxy gets. Lists and maps that are absent are not computed.
+// resourceCase lists the rules that one proxy gets. Rules for absent lists and maps are not computed.
 type resourceCase struct {
 	Name string
-	// Type is the policy type that is asked about, and that of policies without one; MeshRetry unless set.
+	// Type is the policy type under test, and the type of policies without one; MeshRetry when empty.
 	Type string
-	// Proxy is `dp` in zone-1 unless set.
+	// Proxy is `dp` in zone-1 when nil.
 	Proxy *document
 	// Resources are services, routes and policies.
 	Resources []document
-	// To, Routes and For hold the ResourceRules, the RouteRules (`route > service`) and what lookups give.
+	// To, Routes and For hold the ResourceRules, the RouteRules (`route > service`) and the results of lookups.
 	To, Routes, For map[string]ruleWant
-	// Tags are the legacy rules of `to`, From those of the first inbound.
+	// Tags holds the legacy rules of `to`, From those of the first inbound.
 	Tags, From []ruleWant
-	// Inbound are the rules of the first inbound.
+	// Inbound holds the rules of the first inbound.
 	Inbound []ruleWant
-	// Table are the rules of the RouteTable for each service: origin, match and conf, in order.
+	// Table holds the rules of the RouteTable for each service: origin, match and conf, in order.
 	Table map[string][]ruleWant
-	// Complete are the keys of all rules that are shown.
+	// Complete lists the keys of all displayed rules.
 	Complete []string
 	Single   *ruleWant
-	// Permissions are the rules that the first inbound enforces: `policy#index` with closed, or with its conf.
+	// Permissions lists the rules that the first inbound enforces: `policy#index` with closed, or with its conf.
 	Permissions []string
-	// Problems are parts of the conditions of each policy that has some.
+	// Problems holds substrings of the conditions of each policy that has any.
 	Problems map[string][]string
-	// Warnings are parts of the texts that must be given, each by one; without any, none may be given.
+	// Warnings are substrings of the expected warnings, each of which must occur once. If it is empty, there must be no
+	// warnings.
 	Warnings []string
 }
 
@@ -106,7 +107,7 @@ func (w *world) warn(warnings []matching.Warning) {
 	}
 }
 
-// key finds a destination by how tests write it, with or without a section.
+// key returns the key of a destination in the notation of the tests, with or without a section.
 func (w *world) key(t testing.TB, text string) matching.ResourceKey {
 	t.Helper()
 	whole, section, _ := strings.Cut(text, "#")
@@ -239,7 +240,7 @@ func same(t *testing.T, what string, want, got any) {
 
 var hashedName = regexp.MustCompile(`HASH\(([^)]*)\)`)
 
-// hashNames writes `HASH(mesh name zone namespace)` out as the name that such a resource has where it is a copy.
+// hashNames replaces `HASH(mesh name zone namespace)` with the name of a copy of such a resource.
 func hashNames(raw []byte) []byte {
 	return hashedName.ReplaceAllFunc(raw, func(found []byte) []byte {
 		parts := strings.Fields(string(hashedName.FindSubmatch(found)[1]))
@@ -247,7 +248,7 @@ func hashNames(raw []byte) []byte {
 	})
 }
 
-// TestResourceCases runs testdata/resources, with the resources in the order given and in the reverse.
+// TestResourceCases runs testdata/resources, with the resources in the given order and in reverse.
 func TestResourceCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/resources/*.yaml")
 	if err != nil {

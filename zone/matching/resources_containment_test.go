@@ -10,8 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// TestContainmentOutbound: a producer's items contribute to no rule for a destination outside its zone and namespace; consumers
-// and workload owners to none of a proxy outside theirs, whatever references, labels and names say.
+// TestContainmentOutbound: whatever references, labels and names say, a producer's items contribute to no rule for a
+// destination outside its zone and namespace, and those of consumers and workload owners to no rule of a proxy outside
+// theirs.
 func TestContainmentOutbound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt).world(t)
@@ -59,7 +60,7 @@ func TestContainmentOutbound(t *testing.T) {
 	})
 }
 
-// meansRoute reports whether an item means the route itself, which is then its producer's own.
+// meansRoute reports whether an item means the route itself, as its producer's own.
 func meansRoute(o matching.Origin, w *world, route matching.ResourceKey) bool {
 	spec, err := resources.SpecAs[resources.Policy](o.Policy.Resource)
 	if err != nil {

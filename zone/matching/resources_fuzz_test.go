@@ -25,7 +25,7 @@ func FuzzMergeConfs(f *testing.F) {
 	})
 }
 
-// FuzzPolicy: whatever spec a peer sends, matching answers.
+// FuzzPolicy: matching returns a result for any spec from a peer.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(`{"to":[{"targetRef":{"kind":"MeshService","labels":{"app":"x"}},"default":{"a":1}}]}`))
 	f.Add([]byte(`{"from":[{"targetRef":{"kind":"MeshSubset","tags":{"a":"b"}},"default":{"action":"Deny"}}]}`))

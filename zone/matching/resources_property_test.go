@@ -92,7 +92,7 @@ func drawWorld(t *rapid.T) *resourceCase {
 	return c
 }
 
-// naiveItem is an item of `to` with what it means.
+// naiveItem is an item of `to` with its targets.
 type naiveItem struct {
 	policy *matching.Policy
 	index  int
@@ -102,7 +102,7 @@ type naiveItem struct {
 	means  map[matching.ResourceKey]bool
 }
 
-// naiveItems lists and sorts what every selecting policy says (seed 002, "New approach").
+// naiveItems lists and sorts the items of every selecting policy (seed 002, "New approach").
 func naiveItems(t rapid.TB, w *world) []naiveItem {
 	var items []naiveItem
 	for _, p := range w.policies {
@@ -130,7 +130,7 @@ func naiveItems(t rapid.TB, w *world) []naiveItem {
 	return items
 }
 
-// naiveFold is `for item in sorted: if includes(item, r): merge`, for traffic that is in all of the keys.
+// naiveFold is `for item in sorted: if includes(item, r): merge`, for traffic that belongs to all of the keys.
 func naiveFold(t rapid.TB, items []naiveItem, keys ...matching.ResourceKey) string {
 	var confs []json.RawMessage
 	var origins []string
@@ -154,7 +154,8 @@ func (w *world) to() matching.ToRules {
 	return matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})
 }
 
-// TestLookupEqualsNaiveFold for services, for their sections, and for routes on each service that they are for.
+// TestLookupEqualsNaiveFold compares the lookups for services, for their sections, and for routes on each service that
+// they are for.
 func TestLookupEqualsNaiveFold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt).world(t)
@@ -184,7 +185,7 @@ func TestLookupEqualsNaiveFold(t *testing.T) {
 	})
 }
 
-// TestOnlyGivesTheSameRules: what is computed for some services only is what is computed for all.
+// TestOnlyGivesTheSameRules: the rules for a subset of the services equal those from a computation for all services.
 func TestOnlyGivesTheSameRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt).world(t)
@@ -212,7 +213,7 @@ func TestOnlyGivesTheSameRules(t *testing.T) {
 	})
 }
 
-// TestRulesDoNotDependOnInputOrder: neither that of policies nor that of services and routes.
+// TestRulesDoNotDependOnInputOrder: the order of policies, services and routes does not affect the rules.
 func TestRulesDoNotDependOnInputOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawWorld(rt)
@@ -235,7 +236,8 @@ func everyRule(r matching.ToRules) map[string]string {
 	return out
 }
 
-// TestOrderOfItemsIsTotal: exactly one of less, equal and greater, and it is transitive; only items of one policy are equal.
+// TestOrderOfItemsIsTotal: exactly one of less, equal and greater holds, the order is transitive, and only items of one
+// policy are equal.
 func TestOrderOfItemsIsTotal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		items := naiveItems(rt, drawWorld(rt).world(t))

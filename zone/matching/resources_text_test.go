@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// ruleWant is a rule: its matchers as `key=value` and `key!=value`, its match, its conf and the origins `policy#index`.
+// ruleWant is an expected rule: its matchers as `key=value` and `key!=value`, its match, its conf and the origins
+// `policy#index`.
 type ruleWant struct {
 	Tags    []string       `yaml:"tags,omitempty"`
 	Match   map[string]any `yaml:"match,omitempty"`

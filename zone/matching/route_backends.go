@@ -10,16 +10,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// What becomes of the traffic for a backend that is not there.
+// The effect on the traffic for a backend that does not exist.
 const (
 	shareFails = "its share of the traffic fails"
 	noCopies   = "no copies are sent"
 )
 
-// backendProblems are the backends of a route's item that no proxy sends to, whatever the weight. Of an item of another
-// type there are none. A backend that names no port means the service's only one, or that of the port that the traffic was
-// for.
-// Source: seed 004, "Cross-resource references".
+// backendProblems returns a warning for each backend of a route's item that no proxy sends to, whatever its weight. For
+// items of other types it returns nil. A backend without a port means the service's only port, or the port that the
+// traffic was for. Source: seed 004, "Cross-resource references".
 func (x *Destinations) backendProblems(it *item) []Warning {
 	t := it.policy.Resource.Type
 	if !isRouteType(t) {
@@ -47,7 +46,7 @@ func (x *Destinations) backendProblems(it *item) []Warning {
 	return out
 }
 
-// backendCheck looks into the backends of one rule; field is the path of its conf.
+// backendCheck checks the backends of one rule; field is the path of its conf.
 type backendCheck struct {
 	destinations *Destinations
 	policy       *Policy
@@ -75,7 +74,8 @@ func (b *backendCheck) check(below string, ref *resources.BackendRef, effect str
 	}
 }
 
-// portProblem: a backend of several ports that names none, where traffic comes for a port that it does not have.
+// portProblem reports a backend with several ports that names none, if traffic arrives for a port that it does not
+// have.
 func (b *backendCheck) portProblem(backend Target) string {
 	ports := backend.Destination.Sections()
 	if backend.Section != "" || len(ports) < 2 {

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// RouteTable holds the routes of one type (MeshHTTPRoute or MeshTCPRoute) that apply to a proxy. Nobody changes a
-// RouteTable once it is made.
+// RouteTable holds the routes of one type (MeshHTTPRoute or MeshTCPRoute) that apply to a proxy. It is immutable.
 type RouteTable struct {
 	builder *toBuilder
-	// Warnings are references that resolve to nothing, and routes that take no effect.
+	// Warnings report references that resolve to nothing, and routes that have no effect.
 	Warnings []Warning
 }
 
-// RouteRule is what happens to the requests of one match. The first rule of a list whose match holds is the only one that
-// counts, so every request belongs to one route: policies that name that route hold for it (ToRules.ForRoute).
+// RouteRule defines the handling of the requests that satisfy one match. Only the first matching rule of a list
+// applies, so every request belongs to one route, and the policies that name that route apply to it (ToRules.ForRoute).
 type RouteRule struct {
 	// Route is the route as other policies refer to it.
 	Route ResourceKey
 	// Origin is the item of the route's `to`.
 	Origin Origin
-	// Hostnames are canonical JSON, nil where the route gives none.
+	// Hostnames are canonical JSON, nil if the route has none.
 	Hostnames json.RawMessage
 	// Match is canonical JSON; nil for every request.
 	Match json.RawMessage
@@ -28,7 +27,7 @@ type RouteRule struct {
 	Conf json.RawMessage
 }
 
-// NewRouteTable collects the routes that select the proxy; in.Type is that of the routes.
+// NewRouteTable collects the routes that select the proxy. in.Type is the type of the routes.
 func NewRouteTable(in ToInput) *RouteTable {
 	selecting, warnings := enforced(in.Type, in.Policies, func(p *Policy) bool {
 		return len(p.items.to) > 0 && Selects(p, in.Proxy)
@@ -38,9 +37,10 @@ func NewRouteTable(in ToInput) *RouteTable {
 	return &RouteTable{builder: b, Warnings: warnings}
 }
 
-// For returns the rules for a service, or for one of its sections, in the order in which they are tried: more specific
-// matches first, among equals those of the route that comes last in the order of Compare. Of rules with the same match
-// only the first is there. Nothing is merged: only one rule may match each request (seed 000, "Problem 2").
+// For returns the rules for a service, or for one of its sections, in the order in which the proxy tries them: more
+// specific matches first, among equals those of the route that comes last in the order of Compare. Of rules with the
+// same match, only the first is returned. Nothing is merged: only one rule may match each request (seed 000, "Problem
+// 2").
 func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	b := t.builder
 	at := slices.Concat(b.onMesh, b.named[service])
@@ -58,7 +58,7 @@ func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	return firstOfEach(rules)
 }
 
-// routeRules are the rules of one item, one for each match. What does not have the form of a rule is left out.
+// routeRules returns the rules of one item, one for each match. It skips malformed rules.
 func routeRules(it *item) []RouteRule {
 	conf, _ := it.conf.(map[string]any)
 	k := it.policy.Resource.Key
@@ -89,7 +89,7 @@ func routeRules(it *item) []RouteRule {
 	return out
 }
 
-// firstOfEach keeps the first rule for the same match and hostnames: others are never reached.
+// firstOfEach keeps the first rule for each combination of match and hostnames: the others are never reached.
 func firstOfEach(rules []RouteRule) []RouteRule {
 	seen := map[[2]string]bool{}
 	return slices.DeleteFunc(rules, func(r RouteRule) bool {

@@ -7,22 +7,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// Selection is a resource that proxies take something from, and which Dataplanes it selects: a policy, a TrafficTarget, or a Mesh, which
-// has all of its own.
+// Selection is a resource that affects proxies, and the Dataplanes that it selects. The resource is a policy, a
+// TrafficTarget, or a Mesh, which selects all Dataplanes in it.
 type Selection struct {
 	Resource *resources.Resource
-	// Mesh is the one whose Dataplanes are meant.
+	// Mesh is the mesh of the Dataplanes.
 	Mesh string
 	// policy is nil for a Mesh.
 	policy *Policy
 }
 
-// NewSelection reads r; nil for what selects no Dataplanes.
+// NewSelection reads r. It returns nil for a resource that selects no Dataplanes.
 func NewSelection(r *resources.Resource, systemNamespace string) *Selection {
 	switch {
 	case r.Type == resources.TypeMesh:
 		return &Selection{Resource: r, Mesh: r.Name}
-	case r.Type == resources.TypeTrafficTarget: // what it refers to does not change whom it selects
+	case r.Type == resources.TypeTrafficTarget: // its references do not affect which proxies it selects
 		return &Selection{Resource: r, Mesh: r.Mesh, policy: NewTrafficTarget(r, NewTrafficSpecs(systemNamespace, nil))}
 	case r.Descriptor().Policy != nil:
 		return &Selection{Resource: r, Mesh: r.Mesh, policy: NewPolicy(r, systemNamespace)}
@@ -36,13 +36,13 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 	return err == nil && dataplane.Mesh == s.Mesh && (s.policy == nil || Selects(s.policy, proxy))
 }
 
-// Enforced reports whether any part of it takes effect.
+// Enforced reports whether any part of the resource takes effect.
 func (s *Selection) Enforced() bool {
 	_, none := resources.Unenforced(s.Resource)
 	return !none && (s.policy == nil || s.policy.Enforced())
 }
 
-// NotEnforced says which parts of it take no effect, and why.
+// NotEnforced lists the parts of the resource that have no effect, and why.
 func (s *Selection) NotEnforced() []string {
 	if s.policy != nil && !s.policy.Enforced() {
 		return []string{"it is labelled " + resources.LabelEffect + ": " + effectShadow}
@@ -51,8 +51,8 @@ func (s *Selection) NotEnforced() []string {
 	return parts
 }
 
-// Connected reads a DataplaneInsight, which may be nil: the proxy's oldest open stream, nil when it has none, and then since when that
-// is so; zero where nothing is known of a connection.
+// Connected reads a DataplaneInsight, which may be nil. It returns the first open stream of the proxy. If no stream is
+// open, it returns nil and the time of the last disconnection, which is zero if no connection is known.
 func Connected(insight *resources.Resource) (open *meshpb.DiscoverySubscription, since time.Time) {
 	if insight == nil {
 		return nil, time.Time{}

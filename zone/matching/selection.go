@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Selects reports whether the policy's top-level targetRef selects the proxy, or one of its inbounds, within what the
-// policy's role lets it reach. It does not ask whether the policy is enforced.
+// Selects reports whether the policy's top-level targetRef selects the proxy, or one of its inbounds, within the reach
+// of the policy's role. It ignores whether the policy is enforced.
 func Selects(p *Policy, proxy *Proxy) bool {
 	if !reaches(p, proxy) || !selectsProxy(p, proxy) {
 		return false
@@ -18,8 +18,8 @@ func Selects(p *Policy, proxy *Proxy) bool {
 	return slices.ContainsFunc(proxy.Inbounds, func(in InboundPort) bool { return selectsPort(p, proxy, &in) })
 }
 
-// SelectsInbound reports whether the policy's `rules` hold on one inbound of the proxy. A producer policy speaks of
-// traffic to its own services, so on the inbound side it holds only where those services can be: in its own zone and
+// SelectsInbound reports whether the policy's `rules` apply to one inbound of the proxy. A producer policy is about
+// traffic to its own services, so on the inbound side it applies only where those services can be: in its own zone and
 // namespace.
 func SelectsInbound(p *Policy, proxy *Proxy, in *InboundPort) bool {
 	if p.Role == resources.RoleProducer && !sameHome(p, proxy) {
@@ -28,10 +28,10 @@ func SelectsInbound(p *Policy, proxy *Proxy, in *InboundPort) bool {
 	return reaches(p, proxy) && selectsProxy(p, proxy) && selectsPort(p, proxy, in)
 }
 
-// reaches is the containment of roles, which no targetRef can leave: consumers and workload owners reach proxies of their
-// own zone and namespace, system policies of a zone those of the zone, system policies of the global all of the mesh.
-// Producers reach clients everywhere; what they may change there is a matter of the destination.
-// Source: seed 004, "Producers and consumers"; design, section 4, "What crosses".
+// reaches implements the containment of roles, which no targetRef can escape: consumers and workload owners reach
+// proxies of their own zone and namespace, system policies of a zone those of the zone, system policies of the global
+// all proxies of the mesh. Producers reach clients everywhere; what they may change there depends on the destination.
+// Source: seed 004, "Producers and consumers".
 func reaches(p *Policy, proxy *Proxy) bool {
 	if p.Resource.Mesh != proxy.Key.Mesh {
 		return false
@@ -49,7 +49,7 @@ func sameHome(p *Policy, proxy *Proxy) bool {
 	return p.zone == proxy.Zone && p.namespace == proxy.Namespace
 }
 
-// selectsProxy judges what the targetRef says about the proxy as a whole.
+// selectsProxy checks the parts of the targetRef that are about the proxy as a whole.
 func selectsProxy(p *Policy, proxy *Proxy) bool {
 	ref := p.Target
 	if !hasLabels(proxy, ref.Labels) || !hasType(proxy, ref.ProxyTypes) {
@@ -64,9 +64,10 @@ func selectsProxy(p *Policy, proxy *Proxy) bool {
 	return false
 }
 
-// isNamed reports whether the targetRef's name and namespace mean the proxy: its display name, or the hashed name that
-// the proxy has on the global and in other zones. An empty namespace is any that the policy reaches, which is its own
-// unless it is a system policy. A hashed name may come with the namespace in which copies are kept.
+// isNamed reports whether the targetRef's name and namespace mean the proxy. The name is its display name, or the
+// hashed name that the proxy has on the global and in other zones. An empty namespace means any that the policy
+// reaches, which is only its own unless it is a system policy. A hashed name may have the namespace in which copies are
+// kept.
 func isNamed(p *Policy, proxy *Proxy) bool {
 	ref := p.Target
 	switch ref.Name {
@@ -78,7 +79,7 @@ func isNamed(p *Policy, proxy *Proxy) bool {
 	return false
 }
 
-// selectsPort judges what the targetRef says about one inbound: its section and its tags.
+// selectsPort checks the parts of the targetRef that are about one inbound: its section and its tags.
 func selectsPort(p *Policy, proxy *Proxy, in *InboundPort) bool {
 	if s := p.Target.SectionName; s != "" && !proxy.hasSection(in, s) {
 		return false

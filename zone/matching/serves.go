@@ -7,7 +7,8 @@ import (
 )
 
 // Serves reports whether a MeshService selects the inbound and has a port that points to it. port, a name or a number,
-// narrows that to one port of the service; empty means any. r is in the proxy's own zone and namespace, or Serves is false.
+// restricts that to one port of the service; empty means any. Serves returns false if r is not in the proxy's own zone
+// and namespace.
 func Serves(r *resources.Resource, p *Proxy, in *InboundPort, port string) bool {
 	if !isNeighbour(p, r) {
 		return false

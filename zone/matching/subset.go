@@ -7,29 +7,29 @@ import (
 	"slices"
 )
 
-// maxSubsets bounds the product of tags of one list of rules.
+// maxSubsets limits the number of tag combinations of one list of rules.
 const maxSubsets = 1024
 
 // SubsetRule is the merged conf for the clients or destinations with certain tags.
 type SubsetRule struct {
-	// Matchers all hold; none means everybody. Sorted by key, and by value.
+	// Matchers must all hold; none means everyone. They are sorted by key and value.
 	Matchers []Matcher
 	// Conf is canonical JSON.
 	Conf json.RawMessage
-	// Origins are the items that were merged, in the order in which they were.
+	// Origins are the merged items, in merge order.
 	Origins []Origin
 }
 
-// Matcher is one condition on a tag: that it has the value or, with Not, that it has not.
+// Matcher is one condition on a tag: it has the value, or, with Not, it does not.
 type Matcher struct {
 	Key, Value string
 	Not        bool
 }
 
-// subset is a set of tags, sorted, each of which must be there. An empty one is everybody.
+// subset is a sorted set of required tags. An empty subset means everyone.
 type subset []label
 
-// covers reports whether everybody in o is also in s.
+// covers reports whether every client in o is also in s.
 func (s subset) covers(o subset) bool {
 	for _, l := range s {
 		if !slices.Contains(o, l) {
@@ -39,17 +39,17 @@ func (s subset) covers(o subset) bool {
 	return true
 }
 
-// subsetItem is an item together with whom it is for.
+// subsetItem is an item with the subset that it is for.
 type subsetItem struct {
 	subset subset
 	item   *item
 }
 
-// subsetRules gives, for sorted items, one rule for every combination of the tags that they ask for which some item
-// holds for: most specific first, which is the one with the most tags that must be there. A tag has one value, so
-// combinations with two are left out. Where there would be more than maxSubsets combinations, only what holds for
-// everybody is returned, and the problem says so.
-// Source: seed 002, "Context and Problem Statement"; kuma-wire, section 8.5, fromRules.
+// subsetRules returns, for sorted items, one rule for every combination of the required tags to which some item
+// applies. The most specific rule, with the most required tags, comes first. A tag has one value, so combinations with
+// two values are left out. If there would be more than maxSubsets combinations, subsetRules returns only the rule for
+// everyone, and the problem reports it. Sources: seed 002, "Context and Problem Statement"; Kuma's rules by tags
+// (fromRules).
 func subsetRules(items []subsetItem) ([]SubsetRule, string) {
 	tags := tagValues(items)
 	total := 1
@@ -75,7 +75,7 @@ func subsetRules(items []subsetItem) ([]SubsetRule, string) {
 	return rules, ""
 }
 
-// tagValue is a tag with the values that items ask for, sorted.
+// tagValue is a tag with the values that items require, sorted.
 type tagValue struct {
 	key    string
 	values []string
@@ -99,7 +99,7 @@ func tagValues(items []subsetItem) []tagValue {
 	return tags
 }
 
-// next moves on to the next combination; the choice after the last value of a tag is "none of these".
+// next advances to the next combination. The choice after the last value of a tag means "none of these".
 func next(chosen []int, tags []tagValue) bool {
 	for i := range chosen {
 		if chosen[i]++; chosen[i] <= len(tags[i].values) {

@@ -8,23 +8,23 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// toBuilder turns the sorted items of `to` into rules. A position is an item's place in that order.
+// toBuilder turns the sorted items of `to` into rules. A position is an item's index in that order.
 type toBuilder struct {
 	destinations *Destinations
 	mesh         string
-	// route: confs are those of routes, whose rules add up instead of replacing one another.
+	// route means that the confs are those of routes, whose rules add up instead of replacing one another.
 	route bool
 	// only is ToInput.Only.
 	only  map[ResourceKey]bool
 	items []*item
-	// real tells of each item whether it names a resource, so that its name is nobody's service tag.
+	// real reports, for each item, whether it names a resource, so that its name is not a service tag.
 	real []bool
 	// named holds the positions of the items that name a destination or a section of it.
 	named map[ResourceKey][]int
 	found map[ResourceKey]*Destination
-	// sections are those that some item names, by their service.
+	// sections holds the sections that items name, by service.
 	sections map[ResourceKey][]ResourceKey
-	// onMesh are the positions of the items for the mesh; prefixes[n] is the conf of the first n of them.
+	// onMesh holds the positions of the items for the mesh. prefixes[n] is the merged conf of the first n of them.
 	onMesh   []int
 	prefixes []any
 }
@@ -36,7 +36,8 @@ func newToBuilder(x *Destinations, mesh string) *toBuilder {
 	}
 }
 
-// read sorts the items of the policies and resolves what they name. It returns what resolves to nothing.
+// read sorts the items of the policies and resolves their references. It returns a warning for each that resolves to
+// nothing.
 func (b *toBuilder) read(policies []*Policy) []Warning {
 	for _, p := range policies {
 		for i := range p.items.to {
@@ -52,7 +53,7 @@ func (b *toBuilder) read(policies []*Policy) []Warning {
 			continue
 		}
 		if !IsDestination(resources.Type(it.ref.Kind)) {
-			continue // only the legacy rules know subsets
+			continue // only the legacy rules support subsets
 		}
 		targets, problem := b.destinations.resolveContained(it.policy.Referrer(), it.ref)
 		if problem != "" {
@@ -77,7 +78,7 @@ func (b *toBuilder) name(t Target, at int) {
 	b.named[key] = append(b.named[key], at)
 }
 
-// foldMesh merges the items for the mesh once, since they come first in most rules.
+// foldMesh merges the items for the mesh once, because most rules begin with them.
 func (b *toBuilder) foldMesh() {
 	b.prefixes = make([]any, 1, len(b.onMesh)+1)
 	b.prefixes[0] = map[string]any{}
@@ -128,9 +129,9 @@ func (b *toBuilder) fold(rule ResourceKey, includers ...ResourceKey) *ResourceRu
 	return out
 }
 
-// resourceRules gives one rule for each key that an item names, and one for the mesh. What includes a key: a section's
-// service; a route's services, or the section that the route is for and its service.
-// Source: seed 002, "New approach", includes.
+// resourceRules returns one rule for each key that an item names, and one for the mesh. A section is included in its
+// service. A route is included in its services, or in the section that it is for and that section's service. Source:
+// seed 002, "New approach", includes.
 func (b *toBuilder) resourceRules() map[ResourceKey]*ResourceRule {
 	out := make(map[ResourceKey]*ResourceRule, len(b.named)+1)
 	for key := range b.named {
@@ -155,8 +156,8 @@ func (b *toBuilder) resourceRules() map[ResourceKey]*ResourceRule {
 	return out
 }
 
-// routeRules gives the rules of named routes on each of their services. They differ from those of resourceRules where a
-// route is for more than one service: an item for one of them, a producer's above all, must not change the others.
+// routeRules returns the rules of named routes on each of their services. They differ from those of resourceRules if a
+// route is for more than one service: an item for one of them, above all a producer's, must not change the others.
 func (b *toBuilder) routeRules() map[RouteKey]*ResourceRule {
 	out := map[RouteKey]*ResourceRule{}
 	for route := range b.named {
@@ -191,11 +192,11 @@ func (b *toBuilder) foldRoute(route, service ResourceKey) *ResourceRule {
 	return b.fold(route, service, service.Whole())
 }
 
-// legacy gives the rules for destinations that are only a service tag. A tag says nothing of zones and namespaces, so a
-// producer's item for one holds only for proxies of the producer's own home.
+// legacy returns the rules for destinations that are only a service tag. A tag identifies no zone or namespace, so a
+// producer's item for one applies only to proxies of the producer's own home.
 func (b *toBuilder) legacy(proxy *Proxy, warnings []Warning) ([]SubsetRule, []Warning) {
 	if b.route {
-		return nil, warnings // a route for a tag says nothing here: backends are resources
+		return nil, warnings // routes do not apply to tags: backends are resources
 	}
 	var items []subsetItem
 	for at, it := range b.items {
@@ -216,13 +217,13 @@ func (b *toBuilder) legacy(proxy *Proxy, warnings []Warning) ([]SubsetRule, []Wa
 	return rules, warnings
 }
 
-// hashed reports whether the item's name is that of a copy, which is nobody's service tag.
+// hashed reports whether the item's name is that of a copy, which cannot be a service tag.
 func (b *toBuilder) hashed(it *item) bool {
 	at := nameKey{resources.Type(it.ref.Kind), b.mesh, it.ref.Name}
 	return len(b.destinations.objects[at]) > 0
 }
 
-// toSubset is what a reference means as tags of a destination.
+// toSubset returns the meaning of a reference as tags of a destination.
 func toSubset(ref *resources.TargetRef) (subset, bool) {
 	switch ref.KindOrMesh() {
 	case resources.KindMesh:
@@ -238,7 +239,7 @@ func toSubset(ref *resources.TargetRef) (subset, bool) {
 	return nil, false
 }
 
-// tagSubset is what a reference means as tags of a client or of a destination. It is empty for everybody only.
+// tagSubset returns the meaning of a reference as tags of a client or a destination. It is empty only for everyone.
 func tagSubset(ref *resources.TargetRef) subset {
 	var s subset
 	for k, v := range ref.Tags {
@@ -246,7 +247,7 @@ func tagSubset(ref *resources.TargetRef) subset {
 	}
 	switch ref.KindOrMesh() {
 	case resources.KindMesh, resources.KindMeshSubset:
-	default: // a kind that is not known here is a name too, rather than everybody
+	default: // an unknown kind is a name too, rather than everyone
 		s = append(s, label{tagService, ref.Name})
 	}
 	slices.SortFunc(s, compareLabels)

@@ -8,16 +8,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ToRules are the confs of one policy type for the traffic that a proxy sends.
+// ToRules holds the confs of one policy type for the traffic that a proxy sends.
 type ToRules struct {
 	// Rules are for destinations that are only a `kuma.io/service` tag, most specific first.
 	Rules []SubsetRule
-	// ResourceRules hold what policies name, and Mesh: use For and ForRoute, which fall back. The rule of a route merges
-	// what holds for any service that the route is for; ForRoute is exact for each.
+	// ResourceRules holds the rules for the keys that policies name, and for Mesh. Use For and ForRoute, which fall
+	// back. The rule of a route merges the items for all services that the route is for; ForRoute is exact for each.
 	ResourceRules map[ResourceKey]*ResourceRule
-	// RouteRules are for a named route on one of its services, or on one section of it.
+	// RouteRules holds the rules for a named route on one of its services, or on one section of it.
 	RouteRules map[RouteKey]*ResourceRule
-	// Warnings are references that resolve to nothing, backends that no proxy sends to, and policies that take no effect.
+	// Warnings report references that resolve to nothing, backends that no proxy sends to, and policies that have no
+	// effect.
 	Warnings []Warning
 }
 
@@ -26,33 +27,34 @@ type RouteKey struct {
 	Route, Service ResourceKey
 }
 
-// ResourceRule is the merged conf for one destination. Nobody changes a ResourceRule.
+// ResourceRule is the merged conf for one destination. It is immutable.
 type ResourceRule struct {
 	Key ResourceKey
 	// Destination is nil for the rule of the mesh.
 	Destination *Destination
 	// Conf is canonical JSON.
 	Conf json.RawMessage
-	// Origins are the items that were merged, in the order in which they were.
+	// Origins are the merged items, in merge order.
 	Origins []Origin
 }
 
-// ToInput is what To works on.
+// ToInput is the input of To.
 type ToInput struct {
 	Type  resources.Type
 	Proxy *Proxy
-	// Policies may be of any types and in any order; those that do not select the proxy are passed over.
+	// Policies may be of any types and in any order. Those that do not select the proxy are ignored.
 	Policies     []*Policy
 	Destinations *Destinations
-	// Only, unless nil, are the services that the proxy sends to: rules are computed for these, their sections and their
-	// routes, and for the mesh. Lookups of other services then fall back to the mesh, so nobody must ask for them.
+	// Only, unless nil, lists the services that the proxy sends to. To computes the rules only for these, their
+	// sections and their routes, and for the mesh. Lookups of other services fall back to the mesh, so callers must not
+	// make them.
 	Only map[ResourceKey]bool
 }
 
-// To computes the rules of one policy type for the traffic that a proxy sends: the items of `to` of all policies that
-// select the proxy, in the order of Compare, merged for each destination that one of them names, and for the mesh.
-// Producers hold for destinations of their own zone and namespace only.
-// Source: seed 002, "New approach" and "Sparse ResourceRules structure"; design, section 5.
+// To computes the rules of one policy type for the traffic that a proxy sends: it merges the items of `to` of all
+// policies that select the proxy, in the order of Compare, for each destination that an item names, and for the mesh.
+// Items of producers apply only to destinations of their own zone and namespace. Source: seed 002, "New approach" and
+// "Sparse ResourceRules structure".
 func To(in ToInput) ToRules {
 	var out ToRules
 	var selecting []*Policy
@@ -72,8 +74,8 @@ func To(in ToInput) ToRules {
 	return out
 }
 
-// For returns the rule for a service or for one of its sections, falling back from the section to the service to the
-// mesh; nil when nothing applies. Its cost does not depend on the number of policies.
+// For returns the rule for a service or for one of its sections. It falls back from the section to the service to the
+// mesh, and returns nil if nothing applies. Its cost does not depend on the number of policies.
 func (r *ToRules) For(service ResourceKey) *ResourceRule {
 	if rule, ok := r.ResourceRules[service]; ok {
 		return rule
@@ -84,8 +86,8 @@ func (r *ToRules) For(service ResourceKey) *ResourceRule {
 	return r.ResourceRules[meshKey(service.Mesh)]
 }
 
-// ForRoute returns the rule for the requests that a route takes on its way to a service or to one of its sections,
-// falling back to the rule of that; nil when nothing applies.
+// ForRoute returns the rule for the requests that a route matches on their way to a service or to one of its sections.
+// It falls back to the rule of the service or section, and returns nil if nothing applies.
 func (r *ToRules) ForRoute(route, service ResourceKey) *ResourceRule {
 	if rule, ok := r.RouteRules[RouteKey{route, service}]; ok {
 		return rule
@@ -96,9 +98,9 @@ func (r *ToRules) ForRoute(route, service ResourceKey) *ResourceRule {
 	return r.For(service)
 }
 
-// Complete returns one rule for the mesh and for every destination, those that no policy names included, sorted by key,
-// and every section that a policy names. It is for showing (seed 002, "Inspect API"); routes that no policy names have
-// the rule of their service, of the first by key where they have more.
+// Complete returns one rule for the mesh, for every destination, including those that no policy names, and for every
+// section that a policy names, sorted by key. It is for display (seed 002, "Inspect API"). A route that no policy names
+// has the rule of its service, or of the first by key if it has several.
 func (r *ToRules) Complete(x *Destinations, mesh string) []*ResourceRule {
 	all := maps.Clone(r.ResourceRules)
 	for _, d := range x.sorted {

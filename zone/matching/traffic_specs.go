@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TrafficTargets reads the TrafficTargets of one mesh, of which list gives the resources of a type.
+// TrafficTargets reads the TrafficTargets of one mesh. list returns the mesh's resources of a type.
 func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*resources.Resource]) []*Policy {
 	targets := slices.Collect(list(resources.TypeTrafficTarget))
 	if len(targets) == 0 {
@@ -25,24 +25,25 @@ func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*
 	return out
 }
 
-// TrafficSpecs are what the TrafficTargets of one mesh refer to, and the trust domains of its service accounts. They are
-// built once and never changed; concurrent readers are fine.
+// TrafficSpecs holds the specs that the TrafficTargets of one mesh refer to, and the trust domains of its service
+// accounts. It is immutable and safe for concurrent use.
 type TrafficSpecs struct {
 	systemNamespace string
 	found           map[trafficKey]*resources.Resource
-	// domains are those of every MeshTrust, zones those whose MeshTrusts there are; both sorted.
+	// domains are the trust domains of all MeshTrusts, zones the zones that have a MeshTrust; both sorted.
 	domains, zones []string
 	// identities are the MeshIdentities.
 	identities []*resources.Resource
 }
 
-// trafficKey names a spec at its home.
+// trafficKey identifies a spec at its home.
 type trafficKey struct {
 	t                     resources.Type
 	zone, namespace, name string
 }
 
-// NewTrafficSpecs keeps the HTTPRouteGroups, TCPRoutes, MeshTrusts and MeshIdentities of list, which are of one mesh; others are passed over.
+// NewTrafficSpecs indexes the HTTPRouteGroups, TCPRoutes, MeshTrusts and MeshIdentities of list, which must be of one
+// mesh. It ignores other types.
 func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *TrafficSpecs {
 	x := &TrafficSpecs{systemNamespace: systemNamespace, found: map[trafficKey]*resources.Resource{}}
 	for _, r := range list {
@@ -67,7 +68,7 @@ func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *Traffi
 	return x
 }
 
-// home is the namespace, empty for the system's.
+// home returns the namespace, or an empty string for the system namespace.
 func (x *TrafficSpecs) home(namespace string) string {
 	if namespace == x.systemNamespace {
 		return ""
@@ -75,8 +76,8 @@ func (x *TrafficSpecs) home(namespace string) string {
 	return namespace
 }
 
-// spec finds what a TrafficTarget refers to by name: in its own zone before the global, in its own namespace before the
-// system's; nil when there is nothing.
+// spec finds the spec that a TrafficTarget refers to by name: in its own zone before the global, in its own namespace
+// before the system namespace. It returns nil if there is none.
 func (x *TrafficSpecs) spec(p *Policy, ref *resources.TrafficRule) *resources.Resource {
 	for _, zone := range []string{p.zone, ""} {
 		for _, namespace := range []string{x.home(p.namespace), ""} {
@@ -88,8 +89,8 @@ func (x *TrafficSpecs) spec(p *Policy, ref *resources.TrafficRule) *resources.Re
 	return nil
 }
 
-// domainsOf are the trust domains whose service accounts a TrafficTarget means: that of its own zone, or those of every
-// MeshTrust where the global wrote it.
+// domainsOf returns the trust domains whose service accounts a TrafficTarget means: that of its own zone, or those of
+// every MeshTrust if it is from the global.
 func (x *TrafficSpecs) domainsOf(p *Policy) []string {
 	if p.zone != "" {
 		return []string{resources.ZoneTrustDomain(p.Resource.Mesh, p.zone)}
@@ -97,8 +98,8 @@ func (x *TrafficSpecs) domainsOf(p *Policy) []string {
 	return x.domains
 }
 
-// accounts are the SPIFFE IDs of a service account, as a TrafficTarget means it: in each of its trust domains, and as MeshIdentities of
-// its own zone and of the global call it.
+// accounts returns the SPIFFE IDs of a service account that a TrafficTarget means: one in each of its trust domains,
+// and those that MeshIdentities of its own zone and of the global give it.
 func (x *TrafficSpecs) accounts(p *Policy, namespace, name string) []string {
 	var out []string
 	add := func(id string) {

@@ -9,25 +9,25 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// HeaderMatch is a condition on a request: the header is there and its whole value matches the RE2 expression.
+// HeaderMatch is a condition on a request: the header is present and its whole value matches the RE2 expression.
 type HeaderMatch struct {
 	Name, Expression string
 }
 
-// trafficRule is a rule of a TrafficTarget and the ports that it is for.
+// trafficRule is a rule of a TrafficTarget and the ports that it applies to.
 type trafficRule struct {
 	rule  Rule
 	ports []uint32 // none means every port
 }
 
-// isPermission reports whether resources of the type give rules to inbounds.
+// isPermission reports whether resources of the type yield permissions for inbounds.
 func isPermission(t resources.Type) bool {
 	return t == resources.TypeMeshTrafficPermission || t == resources.TypeTrafficTarget
 }
 
-// NewTrafficTarget reads a TrafficTarget as a policy of allows for the proxies of its destination's service account, within
-// what its home lets it reach. It stands for as long as r and specs do. It does not fail: what does not decode or means
-// nothing allows nothing, and is among the policy's problems. Source: seed 003.
+// NewTrafficTarget reads a TrafficTarget as a policy that allows traffic to the proxies of its destination's service
+// account, within the reach of its home. It is valid as long as r and specs are unchanged. It does not fail: a part
+// that does not decode or resolves to nothing allows nothing, and is among the policy's problems. Source: seed 003.
 func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 	p := &Policy{
 		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, specs.systemNamespace), Target: nobody(),
@@ -55,7 +55,7 @@ func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 	return p
 }
 
-// nobody is a target that selects no proxy: no label has an empty name.
+// nobody returns a target that selects no proxy: no label has an empty name.
 func nobody() *resources.TargetRef {
 	return &resources.TargetRef{Kind: resources.KindDataplane, Labels: map[string]string{"": ""}}
 }
@@ -64,7 +64,7 @@ func (p *Policy) problem(field, text string) {
 	p.problems = append(p.problems, Warning{Policy: p.KRI, Field: field, Text: text})
 }
 
-// sources are the identities of the clients.
+// sources returns the identities of the clients.
 func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) []resources.SpiffeIDMatch {
 	if len(specs.domainsOf(p)) == 0 {
 		p.problem("sources", "no MeshTrust of the mesh is known here, so no service account has an identity and nothing is allowed")
@@ -78,7 +78,7 @@ func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) [
 	return out
 }
 
-// trafficPlace is where a rule stands in its TrafficTarget, and the one port of the destination, if any.
+// trafficPlace is a rule's position in its TrafficTarget, and the one port of the destination, if any.
 type trafficPlace struct {
 	field string
 	index int
@@ -121,14 +121,15 @@ func (p *Policy) readTrafficRule(ref *resources.TrafficRule, specs *TrafficSpecs
 	}
 }
 
-// trafficMatch is what a rule asks of a request; nothing for a connection.
+// trafficMatch holds a rule's conditions on a request; it is empty for a connection.
 type trafficMatch struct {
 	path    *resources.PathMatch
 	methods resources.Methods
 	headers []HeaderMatch
 }
 
-// requests reads one match of an HTTPRouteGroup. It always names a path, so that it never holds for a mere connection.
+// requests reads one match of an HTTPRouteGroup. The result always has a path, so that it never matches a mere
+// connection.
 func requests(m *resources.HTTPRouteGroupMatch) trafficMatch {
 	out := trafficMatch{path: &resources.PathMatch{Type: resources.MatchPrefix, Value: "/"}}
 	if m.PathRegex != "" && m.PathRegex != ".*" {
@@ -159,7 +160,7 @@ func (p *Policy) allow(sources []resources.SpiffeIDMatch, m trafficMatch, at tra
 	p.traffic = append(p.traffic, trafficRule{rule: rule, ports: ports})
 }
 
-// rulesOn are the policy's rules for an inbound that it selects.
+// rulesOn returns the policy's rules for an inbound that it selects.
 func (p *Policy) rulesOn(in *InboundPort) []Rule {
 	if len(p.traffic) == 0 {
 		return p.rules

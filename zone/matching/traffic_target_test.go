@@ -24,14 +24,14 @@ type trafficCase struct {
 	Documents string
 	// Trusts are the trust domains of the MeshTrusts.
 	Trusts []string
-	// Allowed are requests, with the policy that allows each.
+	// Allowed holds requests, each with the policy that allows it.
 	Allowed map[string]string
 	Denied  []string
-	// Problems are the fields of all TrafficTargets that are wrong.
+	// Problems lists the invalid fields of all TrafficTargets.
 	Problems []string
 }
 
-// TestTrafficTargets asks the evaluator about the proxy of a service account in zone-1, by list and by index.
+// TestTrafficTargets queries the evaluator for the proxy of a service account in zone-1, by list and by index.
 func TestTrafficTargets(t *testing.T) {
 	data, err := os.ReadFile("testdata/traffic/seed003.yaml")
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *trafficCase) policies(t *testing.T) []*matching.Policy {
 	return append(out, matching.TrafficTargets(home.SystemNamespace, list)...)
 }
 
-// parseTraffic reads a request as the cases write it.
+// parseTraffic parses a request in the notation of the cases.
 func parseTraffic(t *testing.T, proxy *matching.Proxy, text string) (*matching.InboundPort, rbac.Request) {
 	t.Helper()
 	text, port, other := strings.Cut(text, " :")

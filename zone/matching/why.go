@@ -2,7 +2,7 @@ package matching
 
 import "fmt"
 
-// Names of the top-level ranks, of origins and of sections, as people read them.
+// Names of the top-level ranks, origins and sections for people.
 var (
 	topLevelNames = [...]string{
 		rankMesh: "Mesh", rankDataplaneByLabels: "Dataplane by labels", rankDataplaneByName: "Dataplane by name",
@@ -13,11 +13,11 @@ var (
 	sectionNames = [...]string{"a whole resource", "one section"}
 )
 
-// Equal reports whether a and b are the same place of the same policy.
+// Equal reports whether both are the same place of the same policy.
 func (o Order) Equal(other Order) bool { return o == other }
 
-// Why says by which step of Compare the greater of two orders beats the other: "zone origin beats global origin". The
-// texts are for people.
+// Why names the step of Compare by which the greater of two orders beats the other: "zone origin beats global origin".
+// The texts are for people.
 func Why(a, b Order) string {
 	if Compare(a, b) > 0 {
 		a, b = b, a
@@ -57,7 +57,7 @@ func itemName(rank int) string {
 	return itemKinds[rank]
 }
 
-// Order is the origin's place among all items.
+// Order returns the origin's place among all items.
 func (o Origin) Order() Order {
 	if o.order == nil {
 		return OrderOf(o.Policy, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// TestWhy has a pair for each step of the order: the second wins.
+// TestWhy has a pair of orders for each step of the order: the second wins.
 func TestWhy(t *testing.T) {
 	policy := func(d document) *matching.Policy {
 		if d.Name == "" {

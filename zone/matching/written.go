@@ -6,15 +6,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// written are the references of a policy whose names were rewritten on the way here, as the policy's writer knows them.
+// written holds the references of a policy that were rewritten on the way here, as the policy's author wrote them.
 type written map[string]resources.WrittenReference
 
 func writtenBy(p *Policy) written {
-	refs, _ := resources.WrittenReferences(p.Resource) // a label that does not decode says nothing: the names stay as they are
+	refs, _ := resources.WrittenReferences(p.Resource) // if a label does not decode, the names stay unchanged
 	return refs
 }
 
-// text is what resolving the reference in a field came to, with the reference named as it was written.
+// text returns the result of resolving the reference in a field, with the reference named as its author wrote it.
 func (w written) text(field string, ref *resources.TargetRef, text string) string {
 	as, ok := w[field]
 	if !ok {
