@@ -2,49 +2,50 @@ package explain
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// Verdicts, as they stand in answers, tests and reports.
+// Verdicts, as answers, tests and reports spell them.
 const (
 	Allow = "allow"
 	Deny  = "deny"
 )
 
-// nobody decides what Envoy refuses before it asks.
+// nobody is the decider of requests that Envoy refuses before it evaluates the rules.
 const nobody = "envoy"
 
-// Answer is what happens to a request, and why.
+// Answer is the verdict about a request, and the reasons for it.
 type Answer struct {
 	// Verdict is Allow or Deny.
 	Verdict string `json:"verdict"`
 	// Policy is the KRI of the policy that decided, or the name of a decision that no policy made: "default",
-	// "multiple-uri-sans", "malformed-uri-san", or "envoy" for a request that is refused before rules are asked.
+	// "multiple-uri-sans", "malformed-uri-san", "unusual-method", or "envoy" for a request that Envoy refuses before it
+	// evaluates the rules.
 	Policy string `json:"policy"`
-	// Rule is the place among the policy's rules, and Field the entry in it that decided, as a path in the policy. Without a
-	// policy they are -1 and empty.
+	// Rule is the index among the policy's rules, and Field is the path in the policy of the entry that decided.
+	// Without a policy they are -1 and empty.
 	Rule   int    `json:"rule"`
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason"`
-	// Shadow is what would happen if each allowWithShadowDeny were a deny; absent where that is the same.
+	// Shadow is the verdict if each allowWithShadowDeny were a deny; absent if it is the same.
 	Shadow *Shadow `json:"shadow,omitempty"`
 	// Inbound is the KRI of the inbound that was judged, with its name or port at the end. Protocol is http or tcp.
 	Inbound  string `json:"inbound"`
 	Protocol string `json:"protocol"`
-	// Request is what the rules were asked about.
+	// Request is the request as the rules see it.
 	Request Request `json:"request"`
-	// Matched are all entries that the request meets, in the order in which they are asked; the first decides.
+	// Matched are all entries that match the request, in the order of evaluation. The first decides.
 	Matched []Matched `json:"matched"`
-	// Would says what would change the verdict.
+	// Would lists changes that would change the verdict.
 	Would []string `json:"would,omitempty"`
-	// Warnings are what else should be known: policies that do not hold here as written, and clients that cannot connect.
+	// Warnings report what else matters: policies that do not apply here as written, and clients that cannot connect.
 	Warnings []string `json:"warnings,omitempty"`
-	// Proxies are all that the question means, where it means several. The answer is that of the first that denies, else of
-	// the first.
+	// Proxies are all proxies that the question selects, if it selects several. The answer is that of the first that
+	// denies, or else of the first.
 	Proxies []ProxyVerdict `json:"proxies,omitempty"`
-	// LeftOut counts what is not shown, because who asks may not read it: policies that hold on the inbound, and Dataplanes that the
-	// question may mean too. A policy among them that decides is called Hidden.
+	// LeftOut counts what the caller may not read: policies that apply to the inbound, and Dataplanes that the question
+	// may also select. If such a policy decides, its name is Hidden.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
-// Allowed reports whether the request gets through.
+// Allowed reports whether the request is allowed.
 func (a *Answer) Allowed() bool { return a.Verdict == Allow }
 
 // Shadow is the verdict of a dry run.
@@ -63,7 +64,7 @@ type Request struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// Matched is one entry that a request meets.
+// Matched is one entry that matches a request.
 type Matched struct {
 	Policy string `json:"policy"`
 	Rule   int    `json:"rule"`
@@ -71,9 +72,9 @@ type Matched struct {
 	Action string                     `json:"action"`
 	Field  string                     `json:"field"`
 	Entry  *resources.PermissionMatch `json:"entry,omitempty"`
-	// Headers are expressions that the request's headers match, which a TrafficTarget asks for beside its entries.
+	// Headers are the header expressions of a TrafficTarget that the request matches, in addition to the entry.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Decides marks the entry that made the verdict.
+	// Decides marks the entry that produced the verdict.
 	Decides bool `json:"decides,omitempty"`
 }
 

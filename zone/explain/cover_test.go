@@ -42,7 +42,8 @@ func drawEntry() *rapid.Generator[resources.PermissionMatch] {
 	})
 }
 
-// TestShadowedEntriesDecideNothing: whoever removes what lint calls shadowed or duplicate changes no verdict.
+// TestShadowedEntriesDecideNothing checks that removing an entry that lint calls shadowed or duplicate changes no
+// verdict.
 func TestShadowedEntriesDecideNothing(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -11,17 +11,17 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Coverage says which entries of all policies some test met.
+// Coverage reports which entries of all policies some test matched.
 type Coverage struct {
 	Total, Touched int
-	// Untouched are `KRI field`, in the order of policies.
+	// Untouched holds `KRI field` for each entry that no test matched, in the order of policies.
 	Untouched []string
 }
 
-// maxNamed is how many entries the coverage line names.
+// maxNamed is the number of entries that the coverage line names.
 const maxNamed = 10
 
-// String is one line for people.
+// String returns one readable line.
 func (c Coverage) String() string {
 	text := fmt.Sprintf("coverage: %d of %d entries", c.Touched, c.Total)
 	if len(c.Untouched) == 0 {
@@ -35,7 +35,7 @@ func (c Coverage) String() string {
 	return text
 }
 
-// MarshalJSON spells the fields as other answers do.
+// MarshalJSON spells the fields like those of other answers.
 func (c Coverage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"total": c.Total, "touched": c.Touched, "untouched": append([]string{}, c.Untouched...)})
 }
@@ -65,7 +65,7 @@ func (w *World) coverage(touched map[touch]bool) Coverage {
 	return c
 }
 
-// fieldsOf are the entries of a policy, as answers name them.
+// fieldsOf returns the entries of a policy under the names that answers use.
 func fieldsOf(p *matching.Policy) []string {
 	var out []string
 	for i := range p.Rules() {

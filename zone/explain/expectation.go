@@ -11,17 +11,17 @@ import (
 
 // Limits of one file of expectations.
 const (
-	// MaxTestFileBytes is the size that ReadTests reads at most.
+	// MaxTestFileBytes is the largest file that ReadTests reads.
 	MaxTestFileBytes = 4 << 20
-	// maxCases is how many cases one file may come to, lists multiplied out.
+	// maxCases bounds the cases of one file, after its lists are multiplied out.
 	maxCases = 100_000
 )
 
 // TestFile is a file of expectations about permissions.
 type TestFile struct {
-	// File is where it was read, for reports.
+	// File is the name of the file, for reports.
 	File string `yaml:"-"`
-	// Destinations are inbounds that no resource describes, by the name that tests call them in To.
+	// Destinations are inbounds that no resource describes, by the name that tests use in To.
 	Destinations map[string]Destination `yaml:"destinations"`
 	// Identities are short names for SPIFFE IDs, for use in From.
 	Identities map[string]string `yaml:"identities"`
@@ -42,7 +42,7 @@ type Destination struct {
 type DestinationInbound struct {
 	Name string `yaml:"name"`
 	Port uint32 `yaml:"port"`
-	// Protocol is http, http2, grpc or tcp; it must be given.
+	// Protocol is http, http2, grpc or tcp. It is required.
 	Protocol string            `yaml:"protocol"`
 	Tags     map[string]string `yaml:"tags"`
 }
@@ -53,7 +53,7 @@ type Test struct {
 	Mesh      string `yaml:"mesh"`
 	Zone      string `yaml:"zone"`
 	Namespace string `yaml:"namespace"`
-	// To is a name under Destinations, or what Query.To may be.
+	// To is a name under Destinations, or any value of Query.To.
 	To      string `yaml:"to"`
 	Inbound string `yaml:"inbound"`
 	From    Texts  `yaml:"from"`
@@ -62,10 +62,10 @@ type Test struct {
 	SNI     string `yaml:"sni"`
 	// Headers are those of every request of the test.
 	Headers map[string]string `yaml:"headers"`
-	// Expect is Allow or Deny. By, when given, is who has to decide: a policy's name or KRI, or "default".
+	// Expect is Allow or Deny. By, if set, is the decider that the test requires: a policy's name or KRI, or "default".
 	Expect string `yaml:"expect"`
 	By     string `yaml:"by"`
-	// Shadow, when given, is the verdict with each allowWithShadowDeny a deny.
+	// Shadow, if set, is the verdict if each allowWithShadowDeny were a deny.
 	Shadow string `yaml:"shadow"`
 
 	line int
@@ -74,7 +74,7 @@ type Test struct {
 // Texts is a string or a list of strings.
 type Texts []string
 
-// UnmarshalYAML takes both forms.
+// UnmarshalYAML accepts both forms.
 func (s *Texts) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*s = Texts{n.Value}
@@ -91,8 +91,8 @@ func (s *Texts) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// ReadTests reads one YAML document of expectations. Unknown fields, an expectation without a verdict, and one that comes to
-// no case are errors that name the file and the line.
+// ReadTests reads one YAML document of expectations. Unknown fields, an expectation without a verdict, and one that
+// yields no case are errors that name the file and the line.
 func ReadTests(file string, data []byte) (*TestFile, error) {
 	if len(data) > MaxTestFileBytes {
 		return nil, fmt.Errorf("%s: is %d bytes long, more than %d: split it", file, len(data), MaxTestFileBytes)
@@ -111,7 +111,7 @@ func ReadTests(file string, data []byte) (*TestFile, error) {
 	return f, f.check()
 }
 
-// findLines remembers where each test begins.
+// findLines records where each test begins.
 func (f *TestFile) findLines(data []byte) {
 	var places struct {
 		Tests []yaml.Node `yaml:"tests"`

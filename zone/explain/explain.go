@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Explain answers one question by the rules that proxies get and the reference evaluator that their filters agree with.
-// Its error is a *QueryError.
+// Explain answers one question with the rules that proxies get and the reference evaluator that their filters agree
+// with. Its error is a *QueryError.
 func (w *World) Explain(q Query) (*Answer, error) {
 	subjects, err := w.subjects(&q)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 	return a, nil
 }
 
-// fill writes the verdict and what led to it.
+// fill writes the verdict and its reasons.
 func (j *judgement) fill(a *Answer) {
 	d := j.verdict.Enforced
 	a.Verdict, a.Policy, a.Rule = verdictOf(d), j.mesh.policyName(d.Name), -1
@@ -83,7 +83,7 @@ func (j *judgement) fill(a *Answer) {
 			a.Matched = append(a.Matched, j.matched(m, d))
 		}
 	}
-	if a.LeftOut == 0 { // what would change the verdict names all that has a part in it
+	if a.LeftOut == 0 { // these hints name every policy that has a part in the verdict
 		a.Would = j.would()
 	}
 }
@@ -115,12 +115,12 @@ func (j *judgement) matched(m rbac.Match, d rbac.Decision) Matched {
 	return out
 }
 
-// field is the path of an entry in its policy's explicit form.
+// field returns the path of an entry in its policy's explicit form.
 func (j *judgement) field(rule int, effect rbac.Effect, entry int) string {
 	return fieldOf(&j.rules.Items[rule], j.mesh.byKRI[j.rules.Items[rule].Origin], effect, entry)
 }
 
-// fieldOf: rules that come from the older form, `from`, count on behind a policy's own rules.
+// fieldOf returns the path of an entry. Rules from the older form, `from`, are numbered after a policy's own rules.
 func fieldOf(r *matching.Rule, p *matching.Policy, effect rbac.Effect, entry int) string {
 	at := fmt.Sprintf("rules[%d]", r.Index)
 	if p != nil && p.Resource.Type == resources.TypeTrafficTarget {
@@ -158,7 +158,8 @@ func (j *judgement) reason(a *Answer) string {
 	return fmt.Sprintf("%s of %s matches, and no deny does", a.Field, a.Policy)
 }
 
-// warnings are those of the inbound's rules, and about a client that is not what it seems.
+// warnings returns those of the inbound's rules, and those about a client identity that no certificate has or that the
+// mesh does not trust.
 func (j *judgement) warnings(q *Query) []string {
 	var out []string
 	id, err := spiffeid.FromString(q.From)
@@ -171,7 +172,7 @@ func (j *judgement) warnings(q *Query) []string {
 	if j.subject.in.Protocol != matching.HTTP && (q.Method != "" || q.Path != "") {
 		out = append(out, fmt.Sprintf("inbound %s is TCP, so method and path are not seen there: set its protocol to http, http2 or grpc", j.subject.in.Section()))
 	}
-	if j.mesh.hiddenIn(&j.rules) == 0 { // they tell of all rules together
+	if j.mesh.hiddenIn(&j.rules) == 0 { // they concern all rules together
 		out = append(out, rbac.HandshakeWarnings(j.rules, j.subject.in)...)
 	}
 	for _, list := range [][]matching.Warning{j.rules.Warnings, rbac.Warnings(j.rules, j.subject.in.Protocol)} {

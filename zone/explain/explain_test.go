@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// load reads a folder's or a file's resources.
+// load reads the resources of files or folders.
 func load(t *testing.T, files ...string) []*resources.Resource {
 	t.Helper()
 	var out []*resources.Resource
@@ -38,7 +38,7 @@ func load(t *testing.T, files ...string) []*resources.Resource {
 
 const td = "spiffe://trust-domain.mesh/ns/"
 
-// TestAnswers holds whole answers against golden files.
+// TestAnswers compares whole answers with golden files.
 func TestAnswers(t *testing.T) {
 	for name, q := range map[string]explain.Query{
 		"denied-twice":      {To: "backend-1", Inbound: "http-port", From: td + "default/sa/api-gateway", Method: "POST", Path: "/x"},
@@ -86,7 +86,7 @@ func golden(t *testing.T, file string, value any) {
 	}
 }
 
-// TestQuestionsWithoutAnswer says for each wrong question which field is wrong.
+// TestQuestionsWithoutAnswer checks that the error for a wrong question names the wrong field.
 func TestQuestionsWithoutAnswer(t *testing.T) {
 	for _, c := range []struct {
 		q           explain.Query
@@ -115,7 +115,7 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// stored is what a server has that took the resources.
+// stored returns the snapshot of a server that has accepted the resources.
 func stored(t *testing.T, list []*resources.Resource) store.Snapshot {
 	t.Helper()
 	s := store.NewMemory()

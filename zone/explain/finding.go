@@ -2,22 +2,23 @@ package explain
 
 // Severities of findings.
 const (
-	// Error is for what does something else than it says.
+	// Error is for a policy that does something other than what it states.
 	Error = "error"
-	// Warning is for what is probably not meant.
+	// Warning is for a policy that is probably a mistake.
 	Warning = "warning"
 )
 
-// Finding is one thing that a policy's writer should look at.
+// Finding is one thing that a policy's author should look at.
 type Finding struct {
 	// Severity is Error or Warning.
 	Severity string `json:"severity"`
 	// Check is the name of the check, one of Checks.
 	Check string `json:"check"`
-	// KRI is the policy, or the inbound where it is about one; Field is the entry in the policy, empty for the whole.
+	// KRI is that of the policy, or of the inbound if the finding is about one. Field is the entry in the policy; empty
+	// for the whole policy.
 	KRI   string `json:"kri"`
 	Field string `json:"field,omitempty"`
-	// Message says what is the case, Advice what to do.
+	// Message states the problem, Advice the remedy.
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
 }
@@ -37,13 +38,13 @@ const (
 	CheckServerFirst     = "server-first"
 )
 
-// Check says what a check looks for.
+// Check describes what a check looks for.
 type Check struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// Checks are all checks of Lint, in the order of their findings for one policy.
+// Checks returns all checks of Lint, in the order of their findings for one policy.
 func Checks() []Check {
 	return []Check{
 		{CheckInvalid, "a policy or entry that cannot be enforced as written: it denies more, or allows less, than it says"},

@@ -7,20 +7,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Hidden stands in answers for a policy that who asks may not read.
+// Hidden stands in answers for a policy that the caller may not read.
 const Hidden = "hidden"
 
-// ForReader makes the answers those for somebody who may read only the resources for which may holds. Verdicts are as they are;
-// what is hidden has no name in them and is counted. Call it before anything is asked.
+// ForReader limits the answers to what a caller may read: the resources for which may returns true. Verdicts do not
+// change; hidden resources are counted and not named. Call it before the first question.
 func (w *World) ForReader(may func(*resources.Resource) bool) *World {
 	w.may = may
 	return w
 }
 
-// hides reports whether a resource is hidden from who asks.
+// hides reports whether the caller may not read a resource.
 func (w *World) hides(r *resources.Resource) bool { return w.may != nil && !w.may(r) }
 
-// hidden are the resources of a mesh that who asks may not read: by KRI, and Dataplanes by key too.
+// hidden holds the resources of a mesh that the caller may not read: by KRI, and Dataplanes by key too.
 type hidden struct {
 	kris    map[string]bool
 	proxies map[resources.Key]bool
@@ -33,10 +33,10 @@ func (h *hidden) add(r *resources.Resource) {
 	}
 }
 
-// proxy reports whether a proxy is hidden.
+// hidesProxy reports whether a proxy is hidden.
 func (m *mesh) hidesProxy(p *matching.Proxy) bool { return m.hidden.proxies[p.Key] }
 
-// policyName is what an answer calls a policy, or a decision that none made.
+// policyName returns the name in answers of a policy, or of a decision that no policy made.
 func (m *mesh) policyName(name string) string {
 	if m.hidden.kris[name] {
 		return Hidden
@@ -57,7 +57,7 @@ func (m *mesh) hiddenIn(rules *matching.Rules) int {
 
 var kriInText = regexp.MustCompile(`kri_[A-Za-z0-9_.-]+`)
 
-// mentions reports whether a text names something hidden.
+// mentions reports whether a text names a hidden resource.
 func (m *mesh) mentions(text string) bool {
 	if len(m.hidden.kris) == 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// The elements of a JUnit report, as far as readers agree on them.
+// The elements of a JUnit report that readers agree on.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// WriteJUnit writes the report as JUnit XML: one suite for each file, coverage in the last one's output.
+// WriteJUnit writes the report as JUnit XML: one suite for each file, with the coverage in the output of the last.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Tests: len(r.Cases), Failures: r.Failed}
 	for i := range r.Cases {

@@ -10,14 +10,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Lint looks at the permissions of one mesh, or of all where mesh is empty. Findings are ordered by policy, then as Checks.
-// What depends on proxies is left out where none are known: in a zone, proxies and identities of other zones are not.
+// Lint checks the permissions of one mesh, or of all meshes if mesh is empty. Findings are ordered by policy, then in
+// the order of Checks. Lint omits findings that depend on proxies that it does not know: a zone knows neither proxies
+// nor identities of other zones.
 func (w *World) Lint(mesh string) []Finding {
 	found, _ := w.LintShown(mesh)
 	return found
 }
 
-// LintShown is Lint without the findings about what who asks may not read, and about what their texts name of that; leftOut counts them.
+// LintShown is Lint without the findings about, or with texts that name, resources that the caller may not read;
+// leftOut counts those.
 func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	names := []string{mesh}
 	if mesh == "" {
@@ -53,7 +55,7 @@ type linter struct {
 	mesh  *mesh
 	found []Finding
 	seen  map[Finding]bool
-	// standing of each entry on the inbounds looked at.
+	// standing is that of each entry on the checked inbounds.
 	standing map[placedKey]*standing
 }
 
@@ -64,7 +66,7 @@ func (l *linter) add(f Finding) {
 	}
 }
 
-// policies are the checks of each policy by itself.
+// policies runs the checks of each policy by itself.
 func (l *linter) policies() {
 	for _, p := range l.mesh.policies {
 		kri := p.KRI.String()
@@ -96,7 +98,7 @@ func (l *linter) judgesTargets(p *matching.Policy) bool {
 
 var lists = []rbac.Effect{rbac.EffectDeny, rbac.EffectAllowWithShadowDeny, rbac.EffectAllow}
 
-// entries are the checks of one rule's entries.
+// entries runs the checks of one rule's entries.
 func (l *linter) entries(p *matching.Policy, r *matching.Rule) {
 	kri := p.KRI.String()
 	for _, effect := range lists {
@@ -129,7 +131,8 @@ func invalidEffect(effect rbac.Effect) string {
 	return "it allows nothing"
 }
 
-// pathDeny names what no proxy can tell from a path that is not denied (docs/permissions.md, "Paths").
+// pathDeny reports the spellings that no proxy can distinguish from a path that is not denied (docs/permissions.md,
+// "Paths").
 func pathDeny(kri, field string, p *resources.PathMatch) Finding {
 	path := p.Value
 	message := "some applications take for it what is not denied"
@@ -139,7 +142,8 @@ func pathDeny(kri, field string, p *resources.PathMatch) Finding {
 	return Finding{Warning, CheckPathDeny, kri, field, message, "allow the paths that are meant instead, or let the application refuse these"}
 }
 
-// Lookalikes are spellings of a path that some applications take for it and no proxy can: they pass a deny of the path.
+// Lookalikes returns spellings that some applications read as the path and no proxy can recognise: they pass a deny of
+// the path.
 func Lookalikes(path string) []string {
 	if len(path) < 2 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// maxCompared is how many entries are compared with each other; of more, only the first are.
+// maxCompared is the number of entries that are compared with each other. Entries after the first maxCompared are
+// skipped.
 const maxCompared = 2000
 
 // placed is one entry with its place.
@@ -19,12 +20,12 @@ type placed struct {
 	effect rbac.Effect
 	field  string
 	match  *resources.PermissionMatch
-	// rule and place tell it from the others of the policy; headers: its rule asks for some.
+	// rule and place identify the entry within the policy. headers reports that its rule has header conditions.
 	rule, place int
 	headers     bool
 }
 
-// placedKey names an entry.
+// placedKey identifies an entry.
 type placedKey struct {
 	policy      *matching.Policy
 	effect      rbac.Effect
@@ -33,7 +34,7 @@ type placedKey struct {
 
 func (e *placed) key() placedKey { return placedKey{e.policy, e.effect, e.rule, e.place} }
 
-// covers reports whether every request that o matches is matched by e; false where that is not plain to see.
+// covers reports whether e matches every request that o matches. It is false where the entries do not prove it.
 func (e *placed) covers(o *placed) bool { return !e.headers && covers(e.match, o.match) }
 
 func placedOf(p *matching.Policy, r *matching.Rule) []placed {
@@ -51,7 +52,7 @@ func placedOf(p *matching.Policy, r *matching.Rule) []placed {
 	return out
 }
 
-// covered looks for entries of one rule that its others leave nothing to decide.
+// covered looks for entries of one rule that never decide because of its other entries.
 func (l *linter) covered(p *matching.Policy, r *matching.Rule) {
 	entries := placedOf(p, r)
 	entries = entries[:min(len(entries), maxCompared)]
@@ -76,18 +77,18 @@ func (l *linter) covered(p *matching.Policy, r *matching.Rule) {
 	}
 }
 
-// standing is how one entry fares on the inbounds on which its policy holds.
+// standing is the effect of an entry on the inbounds to which its policy applies.
 type standing struct {
 	entry placed
-	// on is how many kinds of inbounds it was looked at on, and idle on how many an entry of another policy leaves it nothing to
-	// decide; by is the last of those.
+	// on counts the kinds of inbounds that were checked, and idle those on which the entry never decides because of an
+	// entry of another policy; by is the last such entry.
 	on, idle int
 	by       placed
 }
 
-// crossing looks, among the rules of one inbound, for entries that those of other policies leave nothing to decide.
+// crossing looks, among the rules of one inbound, for entries that never decide because of entries of other policies.
 func (l *linter) crossing(rules matching.Rules) {
-	var asked []placed // in the order in which they are
+	var asked []placed // in the order of evaluation
 	for _, deny := range []bool{true, false} {
 		for i := range rules.Items {
 			p := l.mesh.byKRI[rules.Items[i].Origin]
@@ -139,7 +140,7 @@ func (l *linter) crossed() {
 	}
 }
 
-// covers reports whether every request that b matches is matched by a; false where that is not plain to see.
+// covers reports whether a matches every request that b matches. It is false where the entries do not prove it.
 func covers(a, b *resources.PermissionMatch) bool {
 	return coversIdentity(a.SpiffeID, b.SpiffeID) &&
 		(a.SNI == nil || b.SNI != nil && strings.EqualFold(a.SNI.Value, b.SNI.Value)) &&

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// inbounds are the checks of what holds on real inbounds. Inbounds on which the same policies hold are looked at once.
+// inbounds runs the checks that need real inbounds. Inbounds with the same policies are checked once.
 func (l *linter) inbounds() {
 	open, closed := map[*matching.Policy]bool{}, map[*matching.Policy]string{}
 	done := map[string]bool{}
@@ -45,7 +45,8 @@ func (l *linter) inbounds() {
 	}
 }
 
-// inbound notes for each policy whether it only denies on inbounds that are closed.
+// inbound checks the rules of one inbound. It records in open the policies of an inbound with an allow entry, and in
+// closed those with a deny entry on an inbound without one.
 func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Policy]bool, closed map[*matching.Policy]string) {
 	l.crossing(rules)
 	allowing := slices.ContainsFunc(rules.Items, func(r matching.Rule) bool { return len(r.Conf.Allow)+len(r.Conf.AllowWithShadowDeny) > 0 })
@@ -71,7 +72,7 @@ func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Pol
 	}
 }
 
-// serverFirst is about the Dataplane, not about a policy.
+// serverFirst reports on the Dataplane, not on a policy.
 func (l *linter) serverFirst(s subject, candidates []*matching.Policy) {
 	if s.in.Protocol != matching.TCP || !s.in.ServerFirst() {
 		return
@@ -85,7 +86,8 @@ func (l *linter) serverFirst(s subject, candidates []*matching.Policy) {
 	}
 }
 
-// httpOnTCP names entries that a TCP inbound cannot judge (design, section 5).
+// httpOnTCP reports entries that a TCP inbound cannot judge, because it has neither path nor method
+// (docs/permissions.md, "TCP").
 func (l *linter) httpOnTCP(p *matching.Policy, r *matching.Rule) {
 	for _, effect := range lists {
 		entries := rbac.Entries(r, effect)
@@ -132,7 +134,7 @@ func (l *linter) identities(mesh string) {
 	}
 }
 
-// domainOf is the trust domain that an identity or a prefix names in full, or "".
+// domainOf returns the trust domain that an identity or a prefix names in full, or "".
 func domainOf(value string) string {
 	domain, _, complete := strings.Cut(strings.TrimPrefix(value, "spiffe://"), "/")
 	if _, err := spiffeid.TrustDomainFromString(domain); err != nil || !complete {

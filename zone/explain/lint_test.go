@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/explain"
 )
 
-// TestLint holds the findings of a folder that has something for every check against a golden file.
+// TestLint compares the findings of a folder that triggers every check with a golden file.
 func TestLint(t *testing.T) {
 	findings := explain.FromFiles(load(t, "testdata/lint.yaml"), explain.Options{}).Lint("")
 	golden(t, "testdata/lint.golden.yaml", findings)
@@ -25,7 +25,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintOfGoodPolicies: what does what it says has no findings.
+// TestLintOfGoodPolicies checks that correct policies have no findings.
 func TestLintOfGoodPolicies(t *testing.T) {
 	list := load(t, "testdata/lint.yaml")
 	list = slices.DeleteFunc(list, func(r *resources.Resource) bool { return r.Type != resources.TypeDataplane || r.Name == "mail-1" })
@@ -43,7 +43,8 @@ func TestLintOfGoodPolicies(t *testing.T) {
 	}
 }
 
-// TestLintInAZone: a zone does not know the proxies of others, so it does not judge policies of the global by its own.
+// TestLintInAZone checks that a zone, which does not know the proxies of others, does not judge the global's policies
+// by its own proxies.
 func TestLintInAZone(t *testing.T) {
 	list := load(t, "testdata/lint.yaml")
 	judged := func(w *explain.World) bool {

@@ -11,41 +11,41 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// defaultMesh is the mesh of a question that names none.
+// defaultMesh is the mesh of a question that does not name one.
 const defaultMesh = "default"
 
 // Query is one question: may From do this at To?
 type Query struct {
 	// Mesh is "default" when empty.
 	Mesh string `json:"mesh,omitempty"`
-	// Zone and Namespace narrow To, for names that several zones or namespaces have.
+	// Zone and Namespace narrow To, for names that exist in several zones or namespaces.
 	Zone      string `json:"zone,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	// To is the name of a Dataplane or else of a MeshService, a KRI of either (a section is the inbound), or labels of
-	// Dataplanes, `app=backend,version=v1`.
+	// To is the name of a Dataplane or else of a MeshService, a KRI of either (its section is the inbound), or labels
+	// of Dataplanes, `app=backend,version=v1`.
 	To string `json:"to"`
-	// Kind, Dataplane or MeshService, says which of the two a name is.
+	// Kind, Dataplane or MeshService, selects the kind that a name refers to.
 	Kind resources.Type `json:"kind,omitempty"`
-	// Inbound is the name or port number of an inbound, or of a service's port. It may be empty where there is only one.
+	// Inbound is the name or port number of an inbound, or of a service's port. It may be empty if there is only one.
 	Inbound string `json:"inbound,omitempty"`
 	// From is the client's SPIFFE ID.
 	From string `json:"from"`
-	// Method is GET when empty, Path is /; both are for HTTP inbounds only.
+	// Method defaults to GET and Path to /. Both are for HTTP inbounds only.
 	Method string `json:"method,omitempty"`
 	Path   string `json:"path,omitempty"`
-	// SNI is the server name of the client's handshake.
+	// SNI is the server name of the client's TLS handshake.
 	SNI string `json:"sni,omitempty"`
-	// Headers are those of the request that TrafficTargets ask for, by name in any case; for HTTP inbounds only.
+	// Headers are the request's headers that TrafficTargets match, by name in any case; for HTTP inbounds only.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// left counts the proxies that the question may mean too and that who asks may not read.
+	// left counts the proxies that the question may also select and that the caller may not read.
 	left int
 }
 
-// QueryError says which field of a question is wrong, or that what it names is not there.
+// QueryError reports a wrong field in a question, or a field that names something that does not exist.
 type QueryError struct {
 	Field, Reason string
-	// NotFound: the field is well formed, and there is no such thing.
+	// NotFound reports that the field is well formed, but names something that does not exist.
 	NotFound bool
 }
 
@@ -65,7 +65,7 @@ func (s subject) kri() resources.KRI {
 	return resources.KRI{Short: "dp", Mesh: s.proxy.Key.Mesh, Zone: s.proxy.Zone, Namespace: s.proxy.Namespace, Name: s.proxy.Name, Section: s.in.Section()}
 }
 
-// subjects finds the inbounds that a question means, at least one.
+// subjects returns the inbounds that a question selects, at least one.
 func (w *World) subjects(q *Query) ([]subject, error) {
 	if err := q.readKRI(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (w *World) subjects(q *Query) ([]subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.left = len(m.hidden.proxies) // all of them: how many carry the labels would tell what they carry
+		q.left = len(m.hidden.proxies) // all: a count of those with the labels would reveal labels
 		return q.inboundsOf(m.within(q, func(p *matching.Proxy) bool { return carries(p, labels) }))
 	}
 	if q.Kind != resources.TypeMeshService {
@@ -91,7 +91,7 @@ func (w *World) subjects(q *Query) ([]subject, error) {
 	return m.served(q)
 }
 
-// readKRI takes a question apart that names its destination by KRI.
+// readKRI parses a destination that the question names by KRI.
 func (q *Query) readKRI() error {
 	q.Mesh = cmp.Or(q.Mesh, defaultMesh)
 	if strings.HasPrefix(q.Inbound, "kri_") {
@@ -117,7 +117,7 @@ func (q *Query) readKRI() error {
 	return nil
 }
 
-// within are the proxies within the question's zone and namespace for which want holds.
+// within returns the proxies in the question's zone and namespace for which want returns true.
 func (m *mesh) within(q *Query, want func(*matching.Proxy) bool) []*matching.Proxy {
 	var out []*matching.Proxy
 	for _, p := range m.proxies {
@@ -191,7 +191,7 @@ func (q *Query) nothing() string {
 	return text
 }
 
-// served are the inbounds that a MeshService leads to.
+// served returns the inbounds that a MeshService leads to.
 func (m *mesh) served(q *Query) ([]subject, error) {
 	known := false
 	var out, others []subject
@@ -255,7 +255,8 @@ func carries(p *matching.Proxy, labels map[string]string) bool {
 	return true
 }
 
-// request is what the inbound's filter sees. refused says why Envoy answers before it asks the filter, or is empty.
+// request returns the request as the inbound's filter sees it. refused is the reason why Envoy answers before it calls
+// the filter, or empty.
 func (q *Query) request(protocol matching.Protocol) (req rbac.Request, refused string, err error) {
 	if q.From == "" {
 		return req, "", badQuery("from", "is empty: want the client's SPIFFE ID, spiffe://trust-domain/path")

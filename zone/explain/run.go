@@ -10,33 +10,33 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Report is what became of expectations.
+// Report is the result of running expectations.
 type Report struct {
 	Cases          []Case   `json:"cases"`
 	Passed, Failed int      `json:"-"`
 	Coverage       Coverage `json:"coverage"`
 }
 
-// Case is one request and what was expected of it.
+// Case is one request and its expectation.
 type Case struct {
 	File string `json:"file"`
 	Name string `json:"name"`
 	Line int    `json:"line"`
-	// The request, as it was asked.
+	// The request, as the test states it.
 	From    string `json:"from"`
 	Method  string `json:"method,omitempty"`
 	Path    string `json:"path,omitempty"`
 	To      string `json:"to"`
 	Inbound string `json:"inbound,omitempty"`
-	// Want and Got say the verdict, and by whom where that was asked. Failure is empty when the case passed.
+	// Want and Got are the verdict, and its decider if the test requires one. Failure is empty if the case passed.
 	Want    string `json:"want"`
 	Got     string `json:"got"`
 	Failure string `json:"failure,omitempty"`
-	// Answer is nil where the question could not be asked.
+	// Answer is nil if the question was not valid.
 	Answer *Answer `json:"answer,omitempty"`
 }
 
-// RunTests asks for every case of the files and compares. A case whose destination does not exist fails.
+// RunTests evaluates every case of the files and compares the results. A case whose destination does not exist fails.
 func (w *World) RunTests(files []*TestFile) *Report {
 	r := &Report{Cases: []Case{}}
 	touched := map[touch]bool{}
@@ -70,7 +70,7 @@ func (w *World) with(f *TestFile) *World {
 	}
 	var added []*resources.Resource
 	for name, d := range f.Destinations {
-		if r, err := d.dataplane(name, w.options); err == nil { // its parts are strings and numbers: it encodes
+		if r, err := d.dataplane(name, w.options); err == nil { // its parts are strings and numbers, so it encodes
 			added = append(added, r)
 		}
 	}
@@ -90,7 +90,7 @@ func (w *World) with(f *TestFile) *World {
 	})
 }
 
-// dataplane is a Dataplane at the place of the destination.
+// dataplane returns a Dataplane that stands in for the destination.
 func (d *Destination) dataplane(name string, o Options) (*resources.Resource, error) {
 	type inbound struct {
 		Name     string            `json:"name,omitempty"`
@@ -121,7 +121,7 @@ func (d *Destination) dataplane(name string, o Options) (*resources.Resource, er
 	return atHome(r, o), nil
 }
 
-// queries are the combinations of a test's lists.
+// queries yields the combinations of a test's lists.
 func (t *Test) queries(f *TestFile) iter.Seq[Query] {
 	one := func(list []string) []string {
 		if len(list) == 0 {
@@ -166,7 +166,7 @@ func (w *World) runCase(f *TestFile, t *Test, q Query) Case {
 	return c
 }
 
-// title names a case; where a test has several, the request tells them apart.
+// title names a case. If a test has several cases, the title includes the request.
 func (t *Test) title(q *Query) string {
 	request := strings.Join(strings.Fields(q.Method+" "+q.Path), " ")
 	text := t.Name
@@ -197,7 +197,7 @@ func (t *Test) want() string {
 	return text
 }
 
-// judge says what is not as expected, or "".
+// judge returns how an answer differs from the expectation, or "".
 func (t *Test) judge(a *Answer) string {
 	for _, p := range a.Proxies {
 		if p.Verdict != t.Expect {
@@ -220,7 +220,7 @@ func (a *Answer) shadowVerdict() string {
 	return a.Verdict
 }
 
-// decidedBy compares with a KRI or with the name in it.
+// decidedBy compares a decider with a KRI, or with the name in one.
 func decidedBy(decider, want string) bool {
 	if decider == want {
 		return true

@@ -22,7 +22,8 @@ func readTests(t *testing.T, file string) *explain.TestFile {
 	return f
 }
 
-// TestRunTests: each way in which an expectation can fail is told, the others pass, and what no test meets is named.
+// TestRunTests checks that each way in which an expectation can fail is reported, that the others pass, and that
+// entries that no test matches are named.
 func TestRunTests(t *testing.T) {
 	report := explain.FromFiles(load(t, "testdata/backend.yaml"), explain.Options{}).RunTests([]*explain.TestFile{readTests(t, "testdata/tests.yaml")})
 	failures := map[string]string{
@@ -52,7 +53,7 @@ func TestRunTests(t *testing.T) {
 	golden(t, "testdata/junit.golden.yaml", junit.String())
 }
 
-// TestBadTests: what is wrong with a file is named with its place.
+// TestBadTests checks that the errors of a file include their position.
 func TestBadTests(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "f.yaml: has no tests",
@@ -73,7 +74,7 @@ func TestBadTests(t *testing.T) {
 	}
 }
 
-// FuzzReadTests: whatever a file holds, reading ends without a panic, and what was read can be run.
+// FuzzReadTests checks that reading any file ends without a panic, and that the result can be run.
 func FuzzReadTests(f *testing.F) {
 	raw, err := os.ReadFile("testdata/tests.yaml")
 	if err != nil {

@@ -11,38 +11,38 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// localZone is the zone of files that name none.
+// localZone is the zone of files that do not name one.
 const localZone = "local"
 
-// Options say where resources were read.
+// Options describe where resources were read.
 type Options struct {
-	// SystemNamespace is the reader's own; resources.DefaultSystemNamespace when empty.
+	// SystemNamespace is that of the server that reads them; empty means resources.DefaultSystemNamespace.
 	SystemNamespace string
-	// Zone is a zone server's own zone, and empty on the global. For files it is the zone of Dataplanes, MeshServices and
-	// policies in namespaces that do not carry `kuma.io/zone`; "local" when empty.
+	// Zone is a zone server's own zone, and empty on the global. For files, it is the zone of Dataplanes, of
+	// MeshServices, and of policies in namespaces, if they do not carry `kuma.io/zone`; empty means "local".
 	Zone string
 }
 
-// World is a set of resources to ask about. It reads what a question needs when it is first asked, and keeps it, so it is
-// for one goroutine and one moment.
+// World is a set of resources to ask about. It reads resources on the first question that needs them and caches the
+// result. Use it from one goroutine, for one moment.
 type World struct {
 	options Options
-	// files: everything is known, not only what a server has.
+	// files reports that all resources are known, and not only those that a server has.
 	files  bool
 	list   func(t resources.Type, mesh string) iter.Seq[*resources.Resource]
 	meshes map[string]*mesh
-	// may says what who asks may read; nil for everything.
+	// may reports whether the caller may read a resource; nil allows all.
 	may func(*resources.Resource) bool
 }
 
-// mesh is one mesh, read.
+// mesh is one mesh, parsed.
 type mesh struct {
 	services []*resources.Resource
 	policies []*matching.Policy
 	byKRI    map[resources.KRI]*matching.Policy
 	index    *matching.Index
 	proxies  []*matching.Proxy
-	// domains are the trust domains of the mesh; nil where nothing is known about them.
+	// domains are the trust domains of the mesh; nil if they are unknown.
 	domains map[string]bool
 	hidden  hidden
 }
@@ -54,9 +54,9 @@ func FromSnapshot(snap store.Snapshot, o Options) *World {
 	})
 }
 
-// FromFiles reads resources as resources.DecodeDocuments returns them. They get the labels that they would have where they
-// are at home: the zone that their labels name, else Options.Zone for what only zones have and for policies in a namespace
-// of their own, else the global.
+// FromFiles reads resources as resources.DecodeDocuments returns them. They get the labels that they would have on
+// their own server: that of the zone that their labels name, else of Options.Zone for types that exist only in zones
+// and for policies in a namespace, else of the global.
 func FromFiles(list []*resources.Resource, o Options) *World {
 	o.Zone = cmp.Or(o.Zone, localZone)
 	o.SystemNamespace = cmp.Or(o.SystemNamespace, resources.DefaultSystemNamespace)
@@ -82,7 +82,7 @@ func newWorld(o Options, list func(resources.Type, string) iter.Seq[*resources.R
 	return &World{options: o, list: list, meshes: map[string]*mesh{}}
 }
 
-// atHome adds computed labels; what a server computed already stands (a copy keeps its display name and role).
+// atHome adds computed labels. It keeps those that a server computed: a copy keeps its display name and role.
 func atHome(r *resources.Resource, o Options) *resources.Resource {
 	home := resources.Home{Zone: r.Labels[resources.LabelZone], SystemNamespace: o.SystemNamespace}
 	custom := r.Namespace != "" && r.Namespace != o.SystemNamespace
@@ -98,7 +98,7 @@ func atHome(r *resources.Resource, o Options) *resources.Resource {
 	return c
 }
 
-// Meshes are the names of all meshes that have a resource, sorted.
+// Meshes returns the names of all meshes that have a resource, sorted.
 func (w *World) Meshes() []string {
 	names := map[string]bool{}
 	for _, t := range []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeTrafficTarget, resources.TypeDataplane} {
@@ -127,7 +127,7 @@ func (w *World) mesh(name string) *mesh {
 	}
 	m.index = matching.NewIndex(m.policies)
 	for r := range w.list(resources.TypeDataplane, name) {
-		if p, err := matching.NewProxy(r); err == nil { // a damaged one gets no listener either
+		if p, err := matching.NewProxy(r); err == nil { // an invalid one gets no listener either
 			m.proxies = append(m.proxies, p.WithServices(m.services))
 			if w.hides(r) {
 				m.hidden.add(r)

@@ -10,10 +10,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// maxHints bounds how many near misses an answer names.
+// maxHints is the largest number of near misses that an answer names.
 const maxHints = 5
 
-// would says what would change the verdict, each hint checked by evaluating what it proposes.
+// would returns changes that would change the verdict. It checks each hint by evaluating the proposed change.
 func (j *judgement) would() []string {
 	if j.verdict.Enforced.Allowed {
 		return append(j.withoutDeciders(), j.shadowHint()...)
@@ -28,7 +28,7 @@ func (j *judgement) would() []string {
 	return j.nearMisses("")
 }
 
-// withoutDeciders takes entries away that lead to the verdict, one after the other, until it changes.
+// withoutDeciders removes entries that lead to the verdict, one after the other, until the verdict changes.
 func (j *judgement) withoutDeciders() []string {
 	rules, was := j.rules, j.verdict.Enforced
 	var gone []string
@@ -48,13 +48,13 @@ func (j *judgement) withoutDeciders() []string {
 	return []string{fmt.Sprintf("without %s: still denied, because nothing allows it", strings.Join(gone, " and "))}
 }
 
-// fieldIn names an entry of rules from which others may be gone already: their places are kept (without).
+// fieldIn returns the path of an entry, even if other entries were removed: without keeps their places.
 func (j *judgement) fieldIn(rules matching.Rules, d rbac.Decision) string {
 	return fieldOf(&rules.Items[d.Rule], j.mesh.byKRI[rules.Items[d.Rule].Origin], d.Effect, d.Entry)
 }
 
-// without makes the rules as if the deciding entry were not there. An allow is replaced by one that is not valid, a deny by
-// one for a client that nobody is, so that all others keep their places.
+// without returns the rules as if the deciding entry did not exist. It replaces an allow with an invalid one, and a
+// deny with one for a client that does not exist, so that all other entries keep their places.
 func without(rules matching.Rules, d rbac.Decision) matching.Rules {
 	out := matching.Rules{Items: slices.Clone(rules.Items)}
 	r := &out.Items[d.Rule]
@@ -84,12 +84,12 @@ func (j *judgement) shadowHint() []string {
 	return []string{"with allowWithShadowDeny enforced as a deny: deny by " + j.verdict.DryRun.Name}
 }
 
-// nearMisses names the allow entries that the request misses by least. prefix stands in front of each.
+// nearMisses names the allow entries that the request comes closest to. Each text begins with prefix.
 func (j *judgement) nearMisses(prefix string) []string {
 	if slices.ContainsFunc(rbac.Matching(j.rules, j.request), func(m rbac.Match) bool {
 		return m.Effect == rbac.EffectAllow || m.Effect == rbac.EffectAllowWithShadowDeny
 	}) {
-		return nil // something allows it already
+		return nil // an entry allows it already
 	}
 	type miss struct {
 		parts int
@@ -121,7 +121,7 @@ func (j *judgement) nearMisses(prefix string) []string {
 		prefix, j.request.URISANs[0], j.subject.kri()))
 }
 
-// condition says what the request would have to be for an entry.
+// condition describes how the request would have to change for an entry to match.
 func (j *judgement) condition(m *resources.PermissionMatch, parts []string, headers []matching.HeaderMatch) string {
 	var out, overHTTP []string
 	for _, p := range parts {

@@ -14,22 +14,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Assigned is who a Dataplane is, and who says so.
+// Assigned is the identity of a Dataplane and the resource that gives it.
 type Assigned struct {
 	ID spiffeid.ID
-	// By is the MeshIdentity that decided; nil where none does.
+	// By is the MeshIdentity that decided; nil if none did.
 	By *resources.Resource
-	// Spire: its certificates come from the SPIRE agent beside it, not from the zone. Wait is how long it waits for the first one;
-	// zero for as long as a proxy does by itself.
+	// Spire reports that certificates come from the SPIRE agent beside the Dataplane, not from the zone. Wait is how
+	// long the Dataplane waits for the first one; zero means the proxy's own default.
 	Spire bool
 	Wait  time.Duration
-	// Lifetime is how long a certificate is good.
+	// Lifetime is how long a certificate is valid.
 	Lifetime time.Duration
-	// realm is whose authorities sign.
+	// realm names the realm whose authorities sign.
 	realm string
 }
 
-// Assignments tell who the Dataplanes of a mesh in one zone are. They are immutable.
+// Assignments give the Dataplanes of a mesh in one zone their identities. They are immutable.
 type Assignments struct {
 	mesh, zone string
 	list       []*assignment
@@ -43,12 +43,13 @@ type assignment struct {
 	labels   map[string]string
 	domain   spiffeid.TrustDomain
 	realm    string
-	// err is why it counts for nothing.
+	// err is the reason why the assignment has no effect.
 	err error
 }
 
-// AssignmentsOf reads the MeshIdentities among list that hold in a zone: its own, and the global's. One whose realm is not ready is
-// passed over, as if it were not there; nil means that all are. Source: kuma-wire, section 4, MeshIdentity.
+// AssignmentsOf reads the MeshIdentities in list that apply in a zone: its own and the global's. It skips a
+// MeshIdentity whose realm is not ready, as if it did not exist; if ready is nil, all are ready. These are the rules of
+// MeshIdentity in Kuma's KDS.
 func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready func(realm string) bool) *Assignments {
 	out := &Assignments{mesh: mesh, zone: zone, ready: ready}
 	for r := range list {
@@ -66,12 +67,12 @@ func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready 
 	return out
 }
 
-// AssignmentsIn is AssignmentsOf for what a store has.
+// AssignmentsIn is AssignmentsOf for the resources in a store.
 func AssignmentsIn(snap store.Snapshot, mesh, zone string, ready func(realm string) bool) *Assignments {
 	return AssignmentsOf(snap.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}), mesh, zone, ready)
 }
 
-// readAssignment returns nil for one that selects nothing.
+// readAssignment returns nil for a MeshIdentity that selects nothing.
 func readAssignment(r *resources.Resource, mesh, zone string) *assignment {
 	spec, err := resources.SpecAs[resources.MeshIdentity](r)
 	if err != nil {
@@ -102,8 +103,9 @@ func (i *assignment) bundled() bool {
 	return i.err == nil && i.spec.Provider.Type == resources.ProviderBundled
 }
 
-// Of returns who a Dataplane is: by the MeshIdentity with the most labels among those that select it, then by the smallest name, or else
-// as IDOf says in the zone's own trust domain. Errors wrap ErrIdentity.
+// Of returns the identity of a Dataplane. Among the MeshIdentities that select it, the one with the most labels
+// decides, then the one with the smallest name. If none selects it, IDOf decides, in the zone's own trust domain.
+// Errors wrap ErrIdentity.
 func (x *Assignments) Of(dp *resources.Resource) (Assigned, error) {
 	for _, one := range x.list {
 		if one.err != nil || !carries(dp.Labels, one.labels) {
@@ -162,7 +164,7 @@ func (i *assignment) value(dp *resources.Resource, variable string) string {
 	return cmp.Or(dp.Labels[resources.LabelWorkload], dp.DisplayName())
 }
 
-// carries reports whether all of want are among have.
+// carries reports whether have contains all labels of want.
 func carries(have, want map[string]string) bool {
 	for k, v := range want {
 		if got, ok := have[k]; !ok || got != v {
@@ -172,17 +174,18 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-// Standing is what a MeshIdentity means in a zone.
+// Standing is the effect of a MeshIdentity in a zone.
 type Standing struct {
-	// Problem is why it gives nobody an identity there; empty when it does.
+	// Problem is the reason why it gives no identities there; empty if it does.
 	Problem string
-	// Spire: certificates come from SPIRE. Otherwise authorities of Realm sign; Unpublished: by no MeshTrust of the zone.
+	// Spire reports that certificates come from SPIRE. Otherwise authorities of Realm sign. Unpublished reports that no
+	// MeshTrust of the zone publishes them.
 	Spire       bool
 	Realm       string
 	Unpublished bool
 }
 
-// StandingOf reads a MeshIdentity for a zone.
+// StandingOf returns the effect of a MeshIdentity in a zone.
 func StandingOf(r *resources.Resource, zone string) Standing {
 	one := readAssignment(r, r.Mesh, zone)
 	switch {
@@ -199,17 +202,19 @@ func (i *assignment) unpublished() bool {
 	return b != nil && b.MeshTrustCreation == resources.MeshTrustDisabled
 }
 
-// wanted is what MeshIdentities ask of a realm.
+// wanted is what MeshIdentities require of a realm.
 type wanted struct {
-	// unpublished: the zone publishes no MeshTrust for it.
+	// unpublished reports that the zone publishes no MeshTrust for the realm.
 	unpublished bool
-	// ca is the authority that the operator gives; nil where the zone makes one. selfSigned: it may be a root.
+	// ca is the authority that the operator provides; nil if the zone makes one. selfSigned reports whether it may be a
+	// root.
 	ca         *resources.ProvidedCA
 	selfSigned bool
 }
 
-// realms are those that MeshIdentities want authorities for, the zone's own only where they give one. Of several that give one, that
-// which would decide for a Dataplane does.
+// realms returns the realms for which MeshIdentities require authorities. The zone's own realm is among them only if a
+// MeshIdentity provides its authority. If several provide one, the MeshIdentity that comes first for Dataplanes
+// decides.
 func (x *Assignments) realms() map[string]*wanted {
 	out := map[string]*wanted{}
 	for _, one := range x.list {

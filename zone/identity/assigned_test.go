@@ -14,13 +14,13 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// meshIdentity is a MeshIdentity of a home.
+// meshIdentity returns a MeshIdentity written at a home.
 func meshIdentity(t *testing.T, h resources.Home, name, spec string) *resources.Resource {
 	t.Helper()
 	return resource(t, h, resources.Key{Type: resources.TypeMeshIdentity, Mesh: "default", Name: name}, spec, nil)
 }
 
-// TestWhoIsAssignedWhat: which of several MeshIdentities decides, and what its templates make.
+// TestWhoIsAssignedWhat checks which of several MeshIdentities decides, and which identity its templates give.
 func TestWhoIsAssignedWhat(t *testing.T) {
 	global := resources.Home{}
 	all := []*resources.Resource{
@@ -37,7 +37,7 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 		name, namespace string
 		labels          map[string]string
 		unready         string
-		want, by        string // want "" for none
+		want, by        string // want is empty if there is no identity
 		spire           bool
 		lifetime        time.Duration
 	}{
@@ -71,7 +71,7 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 	}
 }
 
-// TestWithoutMeshIdentityNothingChanges: who a Dataplane is, is what it always was.
+// TestWithoutMeshIdentityNothingChanges checks that Dataplanes keep their default identity without a MeshIdentity.
 func TestWithoutMeshIdentityNothingChanges(t *testing.T) {
 	got, err := identity.AssignmentsOf(slices.Values([]*resources.Resource{}), "default", "zone-1", nil).Of(dataplane(t, "ns", "x", map[string]string{resources.LabelServiceAccount: "a"}))
 	must(t, err)
@@ -80,8 +80,8 @@ func TestWithoutMeshIdentityNothingChanges(t *testing.T) {
 	}
 }
 
-// TestOtherTrustDomain: a MeshIdentity with a trust domain of its own gets an authority, which is published before it signs, and is
-// gone when all that it has signed has expired.
+// TestOtherTrustDomain checks that a MeshIdentity with its own trust domain gets an authority, which is published
+// before it signs, and removed when all certificates that it signed have expired.
 func TestOtherTrustDomain(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { return now }
@@ -154,7 +154,8 @@ func TestOtherTrustDomain(t *testing.T) {
 	}
 }
 
-// TestWhoMaySpeakForATrustDomain: a zone for its own, and for those that a MeshIdentity of the global gives it.
+// TestWhoMaySpeakForATrustDomain checks that a zone may speak for its own trust domain, and for those that a
+// MeshIdentity of the global grants it.
 func TestWhoMaySpeakForATrustDomain(t *testing.T) {
 	memory := store.NewMemory()
 	for name, put := range map[string]struct {

@@ -15,23 +15,23 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// Config says where the authorities of a zone are.
+// Config configures the authorities of a zone.
 type Config struct {
-	// Keeper keeps their keys, sealed. Required.
+	// Keeper stores their keys, sealed. Required.
 	Keeper *secrets.Keeper
-	// Store has the MeshIdentities; nil for none.
+	// Store has the MeshIdentities; nil if there are none.
 	Store store.Reader
-	// Dir is where earlier versions kept them, one directory for each mesh, in the clear. What is there is taken over and
-	// removed; empty for none.
+	// Dir is where earlier versions stored the authorities unencrypted, in one directory for each mesh. They are
+	// imported and the directory is removed. Empty if there is no such directory.
 	Dir string
 	// Zone is the zone's name.
 	Zone string
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Authorities are the certificate authorities of a zone for each mesh, as the keeper has them now: servers that share a
-// store share them. Safe for concurrent use.
+// Authorities holds the certificate authorities of a zone for each mesh, in the current version of the keeper. Servers
+// with the same store share them. Safe for concurrent use.
 type Authorities struct {
 	cfg Config
 	// forget is secrets.Forgetting.
@@ -42,7 +42,7 @@ type Authorities struct {
 	leaps   leaps            // guarded by mu
 }
 
-// NewAuthorities returns the authorities in cfg.Keeper; they are read, or made, when a mesh is first asked for.
+// NewAuthorities returns the authorities in cfg.Keeper. They are read, or made, on the first request for a mesh.
 func NewAuthorities(cfg Config) *Authorities {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -50,7 +50,8 @@ func NewAuthorities(cfg Config) *Authorities {
 	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byRealm: map[string]*held{}, leaps: leaps{}}
 }
 
-// For returns the authority of a realm that signs; a mesh's own realm makes its first when there is none. Errors wrap ErrAuthority.
+// For returns the signing authority of a realm. A mesh's own realm makes its first authority if it has none. Errors
+// wrap ErrAuthority.
 func (a *Authorities) For(realm string) (*Authority, error) {
 	h, err := a.hold(context.Background(), realm)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *Authorities) For(realm string) (*Authority, error) {
 	return h.signing, nil
 }
 
-// All returns every authority of a realm that is to be believed, oldest first. The caller must not change the slice.
+// All returns all authorities of a realm that peers must trust, oldest first. The caller must not change the slice.
 func (a *Authorities) All(realm string) ([]*Authority, error) {
 	h, err := a.hold(context.Background(), realm)
 	if err != nil {
@@ -105,12 +106,13 @@ func (a *Authorities) hold(ctx context.Context, realm string) (*held, error) {
 	return h, nil
 }
 
-// Assigned returns who a Dataplane of this zone is, by the MeshIdentities that are ready. Errors wrap ErrIdentity.
+// Assigned returns the identity of a Dataplane of this zone, from the MeshIdentities that are ready. Errors wrap
+// ErrIdentity.
 func (a *Authorities) Assigned(dp *resources.Resource) (Assigned, error) {
 	return a.Assignments(dp.Mesh).Of(dp)
 }
 
-// Assignments tell who the Dataplanes of a mesh are now.
+// Assignments returns the current assignments of a mesh.
 func (a *Authorities) Assignments(mesh string) *Assignments {
 	if a.cfg.Store == nil {
 		return &Assignments{mesh: mesh, zone: a.cfg.Zone}
@@ -121,8 +123,8 @@ func (a *Authorities) Assignments(mesh string) *Assignments {
 // Issue makes a key and an SVID for a Dataplane of this zone.
 func (a *Authorities) Issue(dp *resources.Resource) (*SVID, error) { return a.Renew(dp, nil) }
 
-// Renew is Issue for a Dataplane that has an SVID, nil for none: when the clock was set meanwhile, those whose clock was not believe the
-// next one too, for as long as they believe this one.
+// Renew is Issue for a Dataplane that already has an SVID; before is nil if it has none. If the clock was set since
+// then, the new SVID is also valid for peers whose clock was not, for as long as the previous one is.
 func (a *Authorities) Renew(dp *resources.Resource, before *SVID) (*SVID, error) {
 	authority, who, err := a.forDataplane(dp)
 	if err != nil {
@@ -138,8 +140,8 @@ func (a *Authorities) Renew(dp *resources.Resource, before *SVID) (*SVID, error)
 	return svid, err
 }
 
-// Sign issues a certificate for the key of a PEM certificate signing request, with the Dataplane's SPIFFE ID whatever the
-// request says. Errors wrap ErrRequest where the request is at fault.
+// Sign issues a certificate for the key of a PEM certificate signing request. The certificate has the Dataplane's
+// SPIFFE ID, whatever the request names. Errors wrap ErrRequest if the request is at fault.
 func (a *Authorities) Sign(dp *resources.Resource, csrPEM []byte) (*SVID, error) {
 	authority, who, err := a.forDataplane(dp)
 	if err != nil {
@@ -148,7 +150,7 @@ func (a *Authorities) Sign(dp *resources.Resource, csrPEM []byte) (*SVID, error)
 	return authority.sign(&who, csrPEM, a.cfg.Now().Round(0))
 }
 
-// Expect returns who a Dataplane is, and the authorities of this zone that may say so: none where SPIRE does.
+// Expect returns the identity of a Dataplane, and the authorities of this zone that may attest it: none if SPIRE does.
 func (a *Authorities) Expect(dp *resources.Resource) (spiffeid.ID, []*x509.Certificate, error) {
 	_, who, err := a.forDataplane(dp)
 	if err != nil {
@@ -165,8 +167,8 @@ func (a *Authorities) Expect(dp *resources.Resource) (spiffeid.ID, []*x509.Certi
 	return who.ID, certificates, nil
 }
 
-// Current returns who a Dataplane of this zone is now, and the id of the authority that signs that; none where SPIRE does. Errors are
-// those of Issue.
+// Current returns the current identity of a Dataplane of this zone, and the id of the authority that signs it, empty if
+// SPIRE does. Its errors are those of Issue.
 func (a *Authorities) Current(dp *resources.Resource) (who Assigned, authority string, err error) {
 	signing, who, err := a.forDataplane(dp)
 	if err == nil {
@@ -178,7 +180,7 @@ func (a *Authorities) Current(dp *resources.Resource) (who Assigned, authority s
 	return who, authority, err
 }
 
-// forDataplane: errors wrap ErrSpire where the zone does not sign.
+// forDataplane returns the authority and the identity for a Dataplane. Errors wrap ErrSpire if the zone does not sign.
 func (a *Authorities) forDataplane(dp *resources.Resource) (*Authority, Assigned, error) {
 	who, err := a.Assigned(dp)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// authorityLifetime is long: replacing an authority is an operator's act, not something that happens at night.
+	// authorityLifetime is long: an operator replaces an authority deliberately; it must not expire overnight.
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	// skew is how far a verifier's clock may be behind ours.
+	// skew is how far a verifier's clock may be behind this server's.
 	skew = 5 * time.Minute
 )
 
@@ -30,13 +30,14 @@ type Authority struct {
 	domain spiffeid.TrustDomain
 	cert   *x509.Certificate
 	key    crypto.Signer
-	// anchors are what others verify its certificates by: its own certificate, where it is a root.
+	// anchors are the certificates that peers verify its certificates with: its own certificate, or the root above it.
 	anchors []*x509.Certificate
 	pem     []byte
-	// chain is what goes along with its certificates: those from its own up to below the root. Provided: the operator gave it.
+	// chain is sent along with its certificates: from its own certificate up to the last below the root. provided
+	// reports that the operator provided the authority.
 	chain    []*x509.Certificate
 	provided bool
-	// unaware were away when it began to sign.
+	// unaware names the zones that were away when it began to sign.
 	unaware []string
 	id      string
 	state   State
@@ -54,31 +55,33 @@ func TrustDomainOf(mesh, zone string) (spiffeid.TrustDomain, error) {
 
 const trustDomainSuffix = resources.TrustDomainSuffix
 
-// TrustDomain is what the authority speaks for.
+// TrustDomain returns the trust domain that the authority signs for.
 func (a *Authority) TrustDomain() spiffeid.TrustDomain { return a.domain }
 
-// Certificate is the authority's own certificate. The caller must not change it.
+// Certificate returns the authority's own certificate. The caller must not change it.
 func (a *Authority) Certificate() *x509.Certificate { return a.cert }
 
-// ID names the authority among those of its mesh.
+// ID returns the authority's id, unique among those of its mesh.
 func (a *Authority) ID() string { return a.id }
 
-// State is what it is for.
+// State returns the authority's state.
 func (a *Authority) State() State { return a.state }
 
-// Since is when it came into its state.
+// Since returns when the authority entered its state.
 func (a *Authority) Since() time.Time { return a.since }
 
-// PEM is what others verify its certificates by: its own certificate, where it is a root. The caller must not change it.
+// PEM returns the certificates that peers verify its certificates with: its own certificate, or the root above it. The
+// caller must not change it.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Provided reports whether an operator gave it, rather than the zone having made it.
+// Provided reports whether an operator provided the authority. Otherwise the zone made it.
 func (a *Authority) Provided() bool { return a.provided }
 
-// Unaware are those who were away when it began to sign, and may have learned of it since. The caller must not change the slice.
+// Unaware returns the zones that were away when it began to sign; they may have learned of it since. The caller must
+// not change the slice.
 func (a *Authority) Unaware() []string { return a.unaware }
 
-// Algorithm is what it signs by.
+// Algorithm returns the algorithm that it signs with.
 func (a *Authority) Algorithm() string { return algorithm(a.cert.PublicKey) }
 
 // newAuthority makes a key and a self-signed certificate for a trust domain.
@@ -109,7 +112,7 @@ func newAuthority(domain spiffeid.TrustDomain, now time.Time) (*Authority, error
 	return authorityOf(domain, der, key)
 }
 
-// authorityOf checks that certificate and key belong together and are an authority of the trust domain.
+// authorityOf checks that certificate and key belong together and form an authority of the trust domain.
 func authorityOf(domain spiffeid.TrustDomain, der []byte, key crypto.Signer) (*Authority, error) {
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	keyFile         = "ca.key"
 )
 
-// loadAuthority reads the authority that an earlier version kept in dir, in the clear.
+// loadAuthority reads the authority that an earlier version stored unencrypted in dir.
 func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {
 	keyDER, err := readPEM(dir, keyFile, "PRIVATE KEY", credential.Own)
 	if err != nil {
@@ -46,7 +46,7 @@ func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Aut
 	return a, nil
 }
 
-// readPEM returns the only block of a file, which must be of one kind.
+// readPEM returns the only block of a file, which must be of the given kind.
 func readPEM(dir, name, kind string, read func(name, path string) ([]byte, error)) ([]byte, error) {
 	raw, err := read(name, filepath.Join(dir, name))
 	if err != nil {

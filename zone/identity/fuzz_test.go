@@ -22,7 +22,7 @@ func fuzzAuthority(f *testing.F) *Authority {
 	return a
 }
 
-// FuzzSign: whatever is sent as a request, the answer is a refusal or a certificate with the one ID that was meant.
+// FuzzSign checks that any request is refused, or answered with a certificate that has only the intended ID.
 func FuzzSign(f *testing.F) {
 	a := fuzzAuthority(f)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,7 +50,7 @@ func FuzzSign(f *testing.F) {
 	})
 }
 
-// FuzzBundle: what a peer sends as a bundle is refused or is authorities only.
+// FuzzBundle checks that a bundle from a peer is refused, or contains only authorities.
 func FuzzBundle(f *testing.F) {
 	f.Add(fuzzAuthority(f).PEM())
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -5,14 +5,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Grants say for which trust domains zones may speak in a mesh. They are immutable.
+// Grants hold the trust domains that zones may speak for in a mesh. They are immutable.
 type Grants struct {
 	mesh string
 	// global are the MeshIdentities of the global.
 	global []*resources.MeshIdentity
 }
 
-// GrantsIn reads them from what a store has.
+// GrantsIn reads the grants of a mesh from a store.
 func GrantsIn(snap store.Snapshot, mesh string) Grants {
 	out := Grants{mesh: mesh}
 	for r := range snap.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}) {
@@ -26,7 +26,8 @@ func GrantsIn(snap store.Snapshot, mesh string) Grants {
 	return out
 }
 
-// MaySpeak reports whether a zone may publish authorities of a trust domain. The empty zone is the global, which may for any.
+// MaySpeak reports whether a zone may publish authorities of a trust domain. The empty zone is the global, which may
+// publish any.
 func (g Grants) MaySpeak(zone, domain string) bool {
 	if zone == "" || resources.IsTrustDomainOf(domain, zone) {
 		return true
@@ -42,8 +43,8 @@ func (g Grants) MaySpeak(zone, domain string) bool {
 	return false
 }
 
-// DomainsOf are the trust domains that identities of a zone's workloads may be in, besides the zone's own: those for which it publishes
-// authorities, and those that MeshIdentities of the global name.
+// DomainsOf returns the trust domains, besides the zone's own, that identities of a zone's workloads may be in: those
+// for which the zone publishes authorities, and those that MeshIdentities of the global name.
 func (g Grants) DomainsOf(snap store.Snapshot, zone string) map[string]bool {
 	out := map[string]bool{}
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: g.mesh, Labels: map[string]string{resources.LabelZone: zone}}) {

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var home = resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
 
-// newKeeper keeps secrets in memory.
+// newKeeper returns a keeper that stores secrets in memory.
 func newKeeper(t *testing.T) *secrets.Keeper {
 	t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -68,7 +68,7 @@ func TestIDOf(t *testing.T) {
 	for _, c := range []struct {
 		name, namespace string
 		labels          map[string]string
-		want            string // "" for refused
+		want            string // empty if refused
 	}{
 		{"name", "", nil, "/workload/backend"},
 		{"workload", "", map[string]string{resources.LabelWorkload: "shop"}, "/workload/shop"},
@@ -218,7 +218,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	}
 }
 
-// TestServersThatStartAtOnceHaveOneAuthority, as those that share a store do.
+// TestServersThatStartAtOnceHaveOneAuthority checks this for servers that share a store.
 func TestServersThatStartAtOnceHaveOneAuthority(t *testing.T) {
 	keeper := newKeeper(t)
 	found := make([]*identity.Authority, 8)
@@ -239,7 +239,7 @@ func TestServersThatStartAtOnceHaveOneAuthority(t *testing.T) {
 	}
 }
 
-// inFiles writes an authority as earlier versions kept it, in the clear, and returns its certificate.
+// inFiles writes an authority unencrypted, as earlier versions did, and returns its certificate.
 func inFiles(t *testing.T, dir, mesh string) *x509.Certificate {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Join(dir, mesh), 0o700))
@@ -262,7 +262,7 @@ func inFiles(t *testing.T, dir, mesh string) *x509.Certificate {
 	return certificate
 }
 
-// TestFilesAreTakenOver: the authority stays what it was, and its key is no longer in the clear.
+// TestFilesAreTakenOver checks that the authority does not change, and that its key is no longer stored unencrypted.
 func TestFilesAreTakenOver(t *testing.T) {
 	dir, keeper := t.TempDir(), newKeeper(t)
 	want := inFiles(t, dir, "default")
@@ -317,7 +317,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherKeyForSecrets: nothing is made anew, and the error says what to give.
+// TestAnotherKeyForSecrets checks that nothing is created anew, and that the error names the key to provide.
 func TestAnotherKeyForSecrets(t *testing.T) {
 	memory := store.NewMemory()
 	open := func() *secrets.Keeper {

@@ -20,35 +20,35 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// State is what an authority is for. All that are kept are published, and believed.
+// State is the role of an authority in a rotation. Authorities in all states are published and trusted.
 type State string
 
-// The states, in the order in which an authority goes through them.
+// The states, in the order in which an authority passes through them.
 const (
-	// Next signs nothing yet: everybody is to learn of it first.
+	// Next signs nothing yet: all peers must learn of it first.
 	Next State = "next"
-	// Signing signs. There is at most one, and in a mesh's own realm always.
+	// Signing signs. A realm has at most one such authority, and a mesh's own realm always has one.
 	Signing State = "signing"
-	// Accepted has signed what may still be in use.
+	// Accepted no longer signs. Certificates that it signed may still be in use.
 	Accepted State = "accepted"
 )
 
-// maxAuthorities bounds how many a realm has: one that comes, one that signs, and those that go.
+// maxAuthorities bounds the authorities of a realm: the next one, the signing one, and the accepted ones.
 const maxAuthorities = 8
 
-// keptAuthority is an authority as its secret holds it.
+// keptAuthority is an authority as stored in its secret.
 type keptAuthority struct {
 	// Certificate and Key are DER: X.509 and PKCS #8.
 	Certificate []byte `json:"certificate"`
 	Key         []byte `json:"key"`
-	// Unaware were away when it began to sign.
+	// Unaware names the zones that were away when it began to sign.
 	Unaware []string `json:"unaware,omitempty"`
-	// Above are the certificates up to the root, of a provided authority.
+	// Above holds the certificates up to the root, for a provided authority.
 	Above [][]byte `json:"above,omitempty"`
-	// Provided: an operator gave it. A root that an operator gave has none above it.
+	// Provided reports that an operator provided it. A provided root has no certificates above it.
 	Provided bool  `json:"provided,omitempty"`
 	State    State `json:"state"`
-	// Since is when it came into its state.
+	// Since is when it entered its state.
 	Since time.Time `json:"since"`
 }
 
@@ -57,15 +57,15 @@ type keptAuthorities struct {
 	Authorities []keptAuthority `json:"authorities"`
 }
 
-// held are the authorities of a realm at one version of their secret. It is immutable.
+// held holds the authorities of a realm at one version of their secret. It is immutable.
 type held struct {
 	version uint64
 	all     []*Authority
-	// signing is nil where none signs yet, or any more.
+	// signing is nil if no authority signs yet, or none signs any longer.
 	signing *Authority
 }
 
-// idOf names an authority: the beginning of its certificate's SHA-256.
+// idOf returns an authority's id: the beginning of its certificate's SHA-256.
 func idOf(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:8])
@@ -82,7 +82,7 @@ func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
 	return out, err
 }
 
-// read returns what the keeper has for a realm; errors wrap secrets.ErrNotFound where that is nothing.
+// read reads the authorities of a realm from the keeper. Errors wrap secrets.ErrNotFound if it has none.
 func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.TrustDomain) (*keptAuthorities, *held, error) {
 	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(realm))
 	if err != nil {
@@ -146,8 +146,8 @@ func (k *keptAuthority) provided(domain spiffeid.TrustDomain, key crypto.Signer)
 	return providedAuthority(domain, chain, key)
 }
 
-// create keeps the first authority of a mesh: the one that an earlier version left in files, or a new one. Of several
-// servers that do so at once, one is first.
+// create stores the first authority of a mesh: the one that an earlier version left in files, or a new one. If several
+// servers do so at once, the first one wins.
 func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.TrustDomain) error {
 	now := a.cfg.Now()
 	dir := filepath.Join(a.cfg.Dir, mesh)
@@ -180,7 +180,7 @@ func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.T
 	return nil
 }
 
-// write replaces a version of what is kept for a realm. Nothing is kept of a realm without authorities.
+// write replaces one version of a realm's secret. A realm without authorities has no secret.
 func (a *Authorities) write(ctx context.Context, realm string, kept *keptAuthorities, version uint64) error {
 	if len(kept.Authorities) == 0 {
 		return a.cfg.Keeper.Delete(ctx, secretName(realm), version)

@@ -18,21 +18,22 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// maxChain bounds the certificates of a provided authority, its root among them.
+// maxChain bounds the certificates of a provided authority, including its root.
 const maxChain = 6
 
-// Provision is an authority that an operator gives. What is wrong with it is refused with ErrProvided, and nothing of the key is ever told.
+// Provision is an authority that an operator provides. A faulty one is refused with ErrProvided; no error reveals any
+// of the key.
 type Provision struct {
-	// Certificates is PEM: the certificate of the authority that is to sign, those above it, and last the root.
+	// Certificates is PEM: the signing authority's certificate, then those above it, the root last.
 	Certificates []byte
 	// Key is PEM, not encrypted: the private key of the first certificate, ECDSA on P-256 or P-384, or RSA of 2048 to 4096 bits.
 	Key []byte
-	// AllowSelfSigned: the first certificate may be the root itself.
+	// AllowSelfSigned allows the first certificate to be the root itself.
 	AllowSelfSigned bool
 }
 
-// read checks everything that verifiers will: that the key is the certificate's, that it may sign, and that what it signs for the trust
-// domain is good up to the root, for clients and for servers.
+// read makes the checks that verifiers make: the key belongs to the certificate, the certificate may sign, and what it
+// signs for the trust domain verifies up to the root, for clients and for servers.
 func (p *Provision) read(domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {
 	chain, err := parseAuthorities(p.Certificates)
 	switch {
@@ -58,7 +59,7 @@ func (p *Provision) read(domain spiffeid.TrustDomain, now time.Time) (*Authority
 	return a, nil
 }
 
-// parseKey reads a private key in any of the forms that openssl writes. Its errors hold nothing of the text.
+// parseKey reads a private key in any of the forms that openssl writes. Its errors contain none of the text.
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	if block != nil && block.Type == "EC PARAMETERS" {
@@ -88,7 +89,7 @@ func selfSigned(c *x509.Certificate) bool {
 	return string(c.RawIssuer) == string(c.RawSubject) && c.CheckSignatureFrom(c) == nil
 }
 
-// providedAuthority is an authority whose chain ends with its root; check tells whether that holds.
+// providedAuthority returns an authority whose chain ends with its root; check verifies the chain.
 func providedAuthority(domain spiffeid.TrustDomain, chain []*x509.Certificate, key crypto.Signer) (*Authority, error) {
 	first, root := chain[0], chain[len(chain)-1]
 	pub, ok := first.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
@@ -109,7 +110,7 @@ func providedAuthority(domain spiffeid.TrustDomain, chain []*x509.Certificate, k
 	return a, nil
 }
 
-// check signs a certificate as for a workload, and verifies it as its peers will.
+// check signs a certificate as for a workload, and verifies it as its peers do.
 func (a *Authority) check(now time.Time) error {
 	for _, c := range append(slices.Clone(a.chain), a.anchors...) {
 		if now.After(c.NotAfter) {
@@ -148,7 +149,7 @@ func (a *Authority) check(now time.Time) error {
 	return nil
 }
 
-// reasonOf says what an operator can change.
+// reasonOf returns the reason in terms that an operator can act on.
 func reasonOf(err error) string {
 	var invalid x509.CertificateInvalidError
 	if !errors.As(err, &invalid) {
@@ -165,8 +166,9 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Import makes a provided authority the next of a realm, as Prepare does with one of its own, and returns its id. One that is there already
-// stays what it is, but for one that no longer signs, which is to sign again. Errors: ErrProvided, ErrRotation.
+// Import makes a provided authority the next of a realm, as Prepare does with a generated one, and returns its id. If
+// the realm already has the authority, it stays in its state, except that an accepted one becomes the next again.
+// Errors: ErrProvided, ErrRotation.
 func (a *Authorities) Import(ctx context.Context, realm string, p *Provision) (id string, err error) {
 	domain, err := domainOf(realm, a.cfg.Zone)
 	if err != nil {
@@ -183,7 +185,7 @@ func (a *Authorities) Import(ctx context.Context, realm string, p *Provision) (i
 	return given.id, a.addNext(ctx, realm, given.id, next)
 }
 
-// algorithm is what a key signs by, for people.
+// algorithm returns a readable name of a key's signature algorithm.
 func algorithm(key crypto.PublicKey) string {
 	if _, ok := key.(*rsa.PublicKey); ok {
 		return "RSA"

@@ -11,11 +11,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// fileLook is how often the files that MeshIdentities name are looked at again. Nothing is where none names any.
+// fileLook is the interval at which the files that MeshIdentities name are read again. Without such files, nothing is
+// read.
 const fileLook = 30 * time.Second
 
-// provide sees to it that the authority in a MeshIdentity's files signs, or is to sign next. It writes nothing when it does. Errors wrap
-// ErrProvided where the files are at fault.
+// provide ensures that the authority in a MeshIdentity's files signs or is the next to sign. If it already is, provide
+// writes nothing. Errors wrap ErrProvided if the files are at fault.
 func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) error {
 	certificates, err := readSource("certificate", ask.ca.Certificate, false)
 	if err != nil {
@@ -27,12 +28,13 @@ func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) erro
 	}
 	_, err = p.Authorities.Import(ctx, realm, &Provision{Certificates: certificates, Key: key, AllowSelfSigned: ask.selfSigned})
 	if errors.Is(err, ErrRotation) {
-		return nil // another one is on its way: when it signs, this is looked at again
+		return nil // another is the next: this one is checked again once that signs
 	}
 	return err
 }
 
-// readSource reads a file of the zone's machine. A key that everybody may read is refused, and what everybody may write.
+// readSource reads a file on the zone's machine. It refuses a key that every user may read, and any file that every
+// user may write.
 func readSource(name string, source *resources.SecureDataSource, secret bool) ([]byte, error) {
 	if source == nil || source.Type != resources.DataSourceFile || source.File == nil {
 		return nil, fmt.Errorf("%w: ca.%s: want a file", ErrProvided, name)
@@ -48,14 +50,15 @@ func readSource(name string, source *resources.SecureDataSource, secret bool) ([
 	return text, nil
 }
 
-// Problem says why the authority that MeshIdentities give a realm is not taken; empty when it is, or when they give none.
+// Problem returns the reason why the authority that MeshIdentities provide for a realm is refused. It is empty if the
+// authority is accepted or none is provided.
 func (p *Publisher) Problem(realm string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.problems[realm]
 }
 
-// settle makes the authorities of a realm that MeshIdentities ask for. What is wrong with files keeps nothing else from being published.
+// settle makes the authorities of a realm that MeshIdentities require. Faulty files do not stop other publications.
 func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error {
 	if ask.ca == nil {
 		p.note(realm, nil)
@@ -74,7 +77,7 @@ func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error
 	return err
 }
 
-// note remembers what is wrong, and reports whether that is news.
+// note records a problem and reports whether it is new.
 func (p *Publisher) note(realm string, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +92,7 @@ func (p *Publisher) note(realm string, err error) bool {
 	return err != nil && before != err.Error()
 }
 
-// watchFiles notes whether a mesh has files that are to be looked at again.
+// watchFiles records whether a mesh has files to read again.
 func (p *Publisher) watchFiles(mesh string, asked map[string]*wanted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

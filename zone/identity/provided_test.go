@@ -28,7 +28,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// ca is an authority of the operator's.
+// ca is an authority of the operator.
 type ca struct {
 	cert *x509.Certificate
 	key  crypto.Signer
@@ -45,7 +45,7 @@ func (c *ca) keyPEM(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// newCA is signed by another, or by itself where that is nil.
+// newCA returns an authority that another one signed, or that is self-signed if by is nil.
 func newCA(t *testing.T, name string, by *ca, change func(*x509.Certificate)) *ca {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,7 +81,8 @@ func joined(cas ...*ca) []byte {
 	return out
 }
 
-// TestWhatIsRefusedOfProvidedAuthorities, each with the reason, and nothing of it is kept.
+// TestWhatIsRefusedOfProvidedAuthorities checks the reason of each refusal, and that nothing of a refused authority is
+// stored.
 func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 	uri := func(text string) []*url.URL {
 		u, err := url.Parse(text)
@@ -112,7 +113,7 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 		name              string
 		certificates, key []byte
 		selfSigned        bool
-		want              string // "" for accepted
+		want              string // empty if accepted
 	}{
 		{"an intermediate and its root", joined(good, root), key(good), false, ""},
 		{"one with name constraints for the zone", joined(here, root), key(here), false, ""},
@@ -157,7 +158,8 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 	}
 }
 
-// TestProvidedAuthoritySigns: what it signs is verified by the root alone, it survives a restart, and importing it again changes nothing.
+// TestProvidedAuthoritySigns checks that the root alone verifies certificates that it signs, that it survives a
+// restart, and that importing it again changes nothing.
 func TestProvidedAuthoritySigns(t *testing.T) {
 	root := newCA(t, "root", nil, nil)
 	middle := newCA(t, "middle", root, nil)
@@ -191,8 +193,8 @@ func TestProvidedAuthoritySigns(t *testing.T) {
 	}
 }
 
-// TestFilesOfAMeshIdentity: a zone takes the authority from the files that a MeshIdentity names, and the next one when they change; what
-// is wrong with them is said, and changes nothing.
+// TestFilesOfAMeshIdentity checks that a zone uses the authority in the files that a MeshIdentity names, and the next
+// one when they change. Faulty files are reported, and change nothing.
 func TestFilesOfAMeshIdentity(t *testing.T) {
 	memory := store.NewMemory()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})

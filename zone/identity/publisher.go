@@ -14,11 +14,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// retryAfter is how long a failed publication waits, unless something changes earlier.
+// retryAfter is how long a failed publication waits, unless the store changes earlier.
 const retryAfter = 2 * time.Second
 
-// Publisher keeps, for each Mesh in the zone's store, one MeshTrust for each realm with the bundle of the zone's authorities: made with
-// the mesh or a MeshIdentity, put back when somebody changed it, removed when nothing that they signed is in use any more.
+// Publisher maintains, for each Mesh in the zone's store, one MeshTrust for each realm with the bundle of the zone's
+// authorities. It creates the MeshTrust with the mesh or a MeshIdentity, restores it if it was changed, and removes it
+// once no certificate that they signed is in use.
 type Publisher struct {
 	Store       store.Store
 	Home        resources.Home
@@ -32,7 +33,7 @@ type Publisher struct {
 
 // Run publishes until ctx ends and then returns nil. It follows the store's changes and writes only what differs.
 func (p *Publisher) Run(ctx context.Context) error {
-	pending := map[string]bool{} // meshes to look at
+	pending := map[string]bool{} // meshes to check
 	since := p.all(pending)
 	for {
 		p.publish(ctx, pending)
@@ -66,7 +67,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// all marks every mesh as pending and returns the revision at which it looked.
+// all marks every mesh as pending and returns the revision of its snapshot.
 func (p *Publisher) all(pending map[string]bool) uint64 {
 	snap := p.Store.Snapshot()
 	for mesh := range snap.List(store.Query{Type: resources.TypeMesh}) {
@@ -75,7 +76,8 @@ func (p *Publisher) all(pending map[string]bool) uint64 {
 	return snap.Revision()
 }
 
-// wait blocks until next closes, or until it is time to retry, or to look at files: then looked is true.
+// wait blocks until next closes, or until it is time to retry or to read files again. looked is true if it is time to
+// read files; ended is true if ctx has ended.
 func wait(ctx context.Context, next <-chan struct{}, retry, files bool) (looked, ended bool) {
 	var due <-chan time.Time
 	if retry || files {
@@ -97,12 +99,12 @@ func wait(ctx context.Context, next <-chan struct{}, retry, files bool) (looked,
 	}
 }
 
-// concerns says which mesh's MeshTrust a change calls into question.
+// concerns returns the mesh whose MeshTrust a change may affect.
 func (p *Publisher) concerns(k resources.Key) (mesh string, ok bool) {
 	switch {
 	case k.Type == resources.TypeMesh:
 		return k.Name, true
-	case k.Type == resources.TypeSecret: // an authority came or went
+	case k.Type == resources.TypeSecret: // an authority was added or removed
 		realm, ok := RealmOf(k)
 		return MeshOfRealm(realm), ok
 	case k.Type == resources.TypeMeshIdentity, k.Type == resources.TypeMeshTrust && strings.HasPrefix(k.Name, resources.ZoneTrustName(p.Home.Zone)):
@@ -111,7 +113,7 @@ func (p *Publisher) concerns(k resources.Key) (mesh string, ok bool) {
 	return "", false
 }
 
-// publish works through pending and leaves in it what failed.
+// publish processes pending and leaves the failed meshes in it.
 func (p *Publisher) publish(ctx context.Context, pending map[string]bool) {
 	for mesh := range pending {
 		err := p.Ensure(ctx, mesh)
@@ -125,7 +127,7 @@ func (p *Publisher) publish(ctx context.Context, pending map[string]bool) {
 	}
 }
 
-// Ensure makes the authorities and the MeshTrusts of one mesh what they should be now. It writes nothing when that is already so.
+// Ensure brings the authorities and the MeshTrusts of one mesh up to date. It writes nothing if they already are.
 func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 	snap := p.Store.Snapshot()
 	want := map[resources.Key]*resources.Resource{}
@@ -153,7 +155,7 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 	return errors.Join(errs...)
 }
 
-// settleRealms makes what authorities MeshIdentities ask for, and collects the MeshTrusts of all there are.
+// settleRealms makes the authorities that MeshIdentities require, and collects the MeshTrusts of all realms.
 func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string, want map[resources.Key]*resources.Resource) error {
 	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).realms()
 	p.watchFiles(mesh, asked)
@@ -187,7 +189,7 @@ func (p *Publisher) apply(ctx context.Context, op store.Op) error {
 	return err
 }
 
-// trust is the MeshTrust that the zone publishes for a realm; nil where that has no authority.
+// trust returns the MeshTrust that the zone publishes for a realm; nil if the realm has no authority.
 func (p *Publisher) trust(realm string) (*resources.Resource, error) {
 	all, err := p.Authorities.All(realm)
 	if err != nil || len(all) == 0 {
@@ -209,7 +211,7 @@ func (p *Publisher) trust(realm string) (*resources.Resource, error) {
 	return p.Home.Labelled(&resources.Resource{Key: key, Spec: spec}), nil
 }
 
-// TrustKey is the key of the MeshTrust by which a zone publishes the authorities of a realm.
+// TrustKey returns the key of the MeshTrust with which a zone publishes the authorities of a realm.
 func TrustKey(realm, zone string) resources.Key {
 	name := resources.ZoneTrustName(zone)
 	if _, domain, other := strings.Cut(realm, ":"); other {

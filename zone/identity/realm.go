@@ -11,10 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// A realm is what has authorities of its own: a trust domain of a mesh, in this zone. It is called as the mesh is, where the trust
-// domain is the zone's own (TrustDomainOf), and `<mesh>:<trust domain>` where a MeshIdentity names another.
+// A realm has authorities of its own: it is a trust domain of a mesh in this zone. Its name is that of the mesh if the
+// trust domain is the zone's own (TrustDomainOf), and `<mesh>:<trust domain>` if a MeshIdentity names another.
 
-// meshName keeps what a peer calls a mesh from leaving the directory.
+// meshName ensures that a mesh name from a peer cannot lead outside the directory.
 var meshName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
 
 // Realm returns the name of the realm of a trust domain.
@@ -25,13 +25,13 @@ func Realm(mesh, zone, domain string) string {
 	return mesh + ":" + domain
 }
 
-// MeshOfRealm is the mesh that a realm belongs to.
+// MeshOfRealm returns the mesh that a realm belongs to.
 func MeshOfRealm(realm string) string {
 	mesh, _, _ := strings.Cut(realm, ":")
 	return mesh
 }
 
-// domainOf reads the name of a realm. Errors wrap ErrAuthority.
+// domainOf returns the trust domain of a realm. Errors wrap ErrAuthority.
 func domainOf(realm, zone string) (spiffeid.TrustDomain, error) {
 	mesh, name, other := strings.Cut(realm, ":")
 	if !meshName.MatchString(mesh) {
@@ -51,12 +51,12 @@ const secretPrefix = "identity-ca-"
 
 func secretName(realm string) string { return secretPrefix + realm }
 
-// RealmOf is the realm whose authorities a secret of the store holds; ok is false for other secrets.
+// RealmOf returns the realm whose authorities a secret of the store holds. ok is false for other secrets.
 func RealmOf(secret resources.Key) (realm string, ok bool) {
 	return strings.CutPrefix(secret.Name, secretPrefix)
 }
 
-// Realms lists those of a mesh: the zone's own first, then those that have authorities, by name.
+// Realms lists the realms of a mesh: the zone's own first, then those with authorities, by name.
 func (a *Authorities) Realms(mesh string) []string {
 	out := []string{mesh}
 	for _, name := range a.cfg.Keeper.Names() {
@@ -67,7 +67,7 @@ func (a *Authorities) Realms(mesh string) []string {
 	return out
 }
 
-// Signing are the certificates of the authorities of a mesh that are to be believed about a trust domain.
+// Signing returns the certificates of all authorities of a mesh that are trusted for a trust domain.
 func (a *Authorities) Signing(mesh string, domain spiffeid.TrustDomain) []*x509.Certificate {
 	var out []*x509.Certificate
 	for _, realm := range a.Realms(mesh) {

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Kept is an SVID with its key as Resume takes it, nil where the key is not here: the certificate and the key, in DER, one behind the
-// other. It is as secret as the key.
+// Kept returns an SVID with its key in the form that Resume reads: the certificate, then the key, both in DER. It is
+// nil if the key is not here. It is as secret as the key.
 func (s *SVID) Kept() []byte {
 	block, _ := pem.Decode(s.KeyPEM)
 	if block == nil {
@@ -24,7 +24,7 @@ func (s *SVID) Kept() []byte {
 	return slices.Concat(s.Leaf.Raw, block.Bytes)
 }
 
-// Issued is when it was signed.
+// Issued returns when the SVID was signed.
 func (s *SVID) Issued() time.Time {
 	if !s.issued.IsZero() {
 		return s.issued
@@ -32,9 +32,10 @@ func (s *SVID) Issued() time.Time {
 	return s.Leaf.NotBefore.Add(skew)
 }
 
-// Resume gives a Dataplane of this zone the SVID that was kept for it, with the same bytes, where Issue would give the same but for key and
-// times: the authority that signs now has signed it, for who the Dataplane is now and for no longer than it would, and it is not due yet.
-// Errors wrap ErrUnreadable, ErrOtherIdentity, ErrOtherAuthority or ErrDue, or are those of Issue.
+// Resume returns the SVID that was kept for a Dataplane of this zone, with the same bytes, if Issue would return the
+// same apart from key and times: the current signing authority signed it, for the Dataplane's current identity and at
+// most its current lifetime, and it is not due for renewal. Errors wrap ErrUnreadable, ErrOtherIdentity,
+// ErrOtherAuthority or ErrDue, or are those of Issue.
 func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error) {
 	leaf, key, err := readKept(kept)
 	if err != nil {
@@ -60,7 +61,7 @@ func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error)
 	return svid, nil
 }
 
-// readKept takes apart what Kept returns.
+// readKept parses what Kept returns.
 func readKept(kept []byte) (*x509.Certificate, []byte, error) {
 	var first asn1.RawValue
 	key, err := asn1.Unmarshal(kept, &first)
@@ -85,7 +86,7 @@ func readKept(kept []byte) (*x509.Certificate, []byte, error) {
 	return leaf, key, nil
 }
 
-// isOf wants the certificate to say what issue would have it say.
+// isOf checks that the certificate has the contents that issue would give it.
 func (s *SVID) isOf(who *Assigned) error {
 	leaf := s.Leaf
 	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != who.ID.String() || len(leaf.DNSNames)+len(leaf.EmailAddresses)+len(leaf.IPAddresses) > 0 {
@@ -101,7 +102,7 @@ func (s *SVID) isOf(who *Assigned) error {
 	return nil
 }
 
-// signed wants the authority to have signed a leaf, and a verifier to find that out.
+// signed checks that the authority signed a leaf, in a way that a verifier accepts.
 func (a *Authority) signed(leaf *x509.Certificate) error {
 	switch {
 	case !bytes.Equal(leaf.RawIssuer, a.cert.RawSubject), !bytes.Equal(leaf.AuthorityKeyId, a.cert.SubjectKeyId):
@@ -112,7 +113,8 @@ func (a *Authority) signed(leaf *x509.Certificate) error {
 	return leaf.CheckSignatureFrom(a.cert)
 }
 
-// svid is a leaf that the authority has signed, with what goes along with it; keyDER is PKCS #8, nil where the key is not here.
+// svid returns the SVID of a leaf that the authority signed, with the chain sent along. keyDER is PKCS #8, nil if the
+// key is not here.
 func (a *Authority) svid(who *Assigned, leaf *x509.Certificate, keyDER []byte) *SVID {
 	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})
 	for _, c := range a.chain {

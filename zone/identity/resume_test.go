@@ -22,7 +22,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// keptWorld is a zone with a clock, in which MeshIdentities come and go.
+// keptWorld is a zone with a clock, in which MeshIdentities are added and removed.
 type keptWorld struct {
 	t           *testing.T
 	store       *store.Memory
@@ -41,7 +41,7 @@ func newKeptWorld(t *testing.T) *keptWorld {
 	return w
 }
 
-// restart forgets what is in memory.
+// restart discards the state in memory.
 func (w *keptWorld) restart() {
 	w.authorities = NewAuthorities(Config{Keeper: w.keeper, Store: w.store, Zone: "zone-1", Now: func() time.Time { return w.now }})
 }
@@ -67,7 +67,7 @@ func (w *keptWorld) meshIdentity(spec string) {
 	noError(w.t, err)
 }
 
-// rotated has another authority sign.
+// rotated makes another authority sign.
 func (w *keptWorld) rotated() {
 	w.t.Helper()
 	next, err := w.authorities.Prepare(context.Background(), "default")
@@ -75,7 +75,7 @@ func (w *keptWorld) rotated() {
 	noError(w.t, w.authorities.Promote(context.Background(), "default", next))
 }
 
-// forged is a certificate that the authority has signed over what it never would.
+// forged returns a certificate signed by the authority, with contents that it would never issue.
 func (w *keptWorld) forged(change func(*x509.Certificate)) []byte {
 	w.t.Helper()
 	authority, err := w.authorities.For("default")
@@ -101,7 +101,7 @@ func (w *keptWorld) signedBy(parent *x509.Certificate, by any, change func(*x509
 	return slices.Concat(der, pkcs8)
 }
 
-// TestResume: a kept SVID comes back byte by byte, with all that was known of it.
+// TestResume checks that a kept SVID is restored byte for byte, with all its fields.
 func TestResume(t *testing.T) {
 	w := newKeptWorld(t)
 	dp := w.dataplane(nil)
@@ -124,8 +124,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeAfterALeap: an identity that is good for longer, or from earlier, because the clock was set comes back to a proxy that connects
-// again, with the times that it was issued with; not once the clock is right.
+// TestResumeAfterALeap checks an identity whose validity is longer, or begins earlier, because the clock was set. A
+// proxy that reconnects gets it back with the times that it was issued with, but not once the clock is right.
 func TestResumeAfterALeap(t *testing.T) {
 	for _, set := range []time.Duration{-48 * time.Hour, 40 * 24 * time.Hour} {
 		w := newKeptWorld(t)
@@ -151,7 +151,7 @@ func TestResumeAfterALeap(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotResumed: anything but what would be issued now.
+// TestWhatIsNotResumed checks that anything that would not be issued now is refused.
 func TestWhatIsNotResumed(t *testing.T) {
 	kept := func(w *keptWorld) []byte {
 		svid, err := w.authorities.Issue(w.dataplane(nil))
@@ -166,7 +166,7 @@ func TestWhatIsNotResumed(t *testing.T) {
 		kept   func(*keptWorld) []byte
 		then   func(*keptWorld)
 		labels map[string]string
-		want   error // nil for resumed
+		want   error // nil if resumed
 	}{
 		{"what was issued", kept, nil, nil, nil},
 		{"what looks like it", forged(func(*x509.Certificate) {}), nil, nil, nil},
@@ -247,7 +247,7 @@ func TestWhatIsNotResumed(t *testing.T) {
 	}
 }
 
-// FuzzKept: whatever was kept, it is refused or is what would be issued.
+// FuzzKept checks that any kept identity is refused, or equals what would be issued.
 func FuzzKept(f *testing.F) {
 	authority := fuzzAuthority(f)
 	now := time.Now()

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxEdits bounds how often a change of authorities starts over because another server was faster.
+	// maxEdits bounds how often a change of authorities is retried because another server wrote first.
 	maxEdits = 8
-	// rotationLook is how often a rotation under way is looked at.
+	// rotationLook is the interval at which a rotation in progress is checked.
 	rotationLook = 2 * time.Second
 )
 
-// edit changes the authorities of a realm by compare-and-swap.
+// edit changes the authorities of a realm with compare-and-swap.
 func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptAuthorities, *held) error) error {
 	if _, err := a.hold(ctx, realm); err != nil {
 		return err
@@ -49,13 +49,13 @@ func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptA
 	}
 }
 
-// same reports whether two are one authority in one state.
+// same reports whether x and y are one authority in one state.
 func same(x, y keptAuthority) bool {
 	return x.State == y.State && bytes.Equal(x.Certificate, y.Certificate)
 }
 
-// Prepare makes the next authority of a realm and returns its id. It is published, and signs nothing before Promote. Errors:
-// ErrRotation where one is under way.
+// Prepare makes the next authority of a realm and returns its id. The authority is published, and does not sign before
+// Promote. Errors: ErrRotation if a rotation is in progress.
 func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err error) {
 	domain, err := domainOf(realm, a.cfg.Zone)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err
 	return made.id, a.addNext(ctx, realm, made.id, next)
 }
 
-// addNext keeps an authority that is to sign next.
+// addNext stores an authority as the next to sign.
 func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAuthority) error {
 	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
@@ -95,8 +95,8 @@ func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAu
 	})
 }
 
-// Promote lets the next authority sign; the one that did is accepted from now on. Who may not know it yet is remembered. Errors:
-// ErrRotation.
+// Promote makes the next authority sign. The previous signing authority becomes accepted. unaware names those that may
+// not know the authority yet; they are stored with it. Errors: ErrRotation.
 func (a *Authorities) Promote(ctx context.Context, realm, id string, unaware ...string) error {
 	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
@@ -114,8 +114,8 @@ func (a *Authorities) Promote(ctx context.Context, realm, id string, unaware ...
 	})
 }
 
-// Retire removes an authority that does not sign: what it has signed is refused from now on. Unless forced, not while that may be
-// in use. Errors: ErrRotation, ErrNoAuthority.
+// Retire removes an authority that does not sign; peers then refuse certificates that it signed. Unless forced, it
+// fails while such certificates may be in use. Errors: ErrRotation, ErrNoAuthority.
 func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) error {
 	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
@@ -132,7 +132,7 @@ func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) 
 	})
 }
 
-// want sees to it that a realm other than a mesh's own has an authority that signs, or is to. It writes nothing when it has.
+// want ensures that a realm other than a mesh's own has a signing or a next authority. It writes nothing if it has one.
 func (a *Authorities) want(ctx context.Context, realm string) error {
 	all, err := a.All(realm)
 	if err != nil || slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
@@ -145,7 +145,7 @@ func (a *Authorities) want(ctx context.Context, realm string) error {
 	return err
 }
 
-// withdraw has nobody sign in a realm that no MeshIdentity asks for: what was signed is good until it expires.
+// withdraw stops signing in a realm that no MeshIdentity requires. Issued certificates stay valid until they expire.
 func (a *Authorities) withdraw(ctx context.Context, realm string) error {
 	all, err := a.All(realm)
 	if err != nil || !slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
@@ -162,7 +162,7 @@ func (a *Authorities) withdraw(ctx context.Context, realm string) error {
 	})
 }
 
-// unused: all that it signed has expired.
+// unused reports whether all certificates that an accepted authority signed have expired.
 func (a *Authorities) unused(one *Authority) bool {
 	return one.state == Accepted && a.forget().After(one.since.Add(Lifetime+skew))
 }
@@ -171,29 +171,29 @@ func indexOf(h *held, id string) int {
 	return slices.IndexFunc(h.all, func(one *Authority) bool { return one.id == id })
 }
 
-// Unaware are those who do not believe what a realm publishes now, in words for people.
+// Unaware names, in readable form, those that do not trust the current authorities of a realm.
 type Unaware struct {
-	// Waited are waited for without an end: connected zones, this zone's proxies.
+	// Waited are waited for without a limit: connected zones and this zone's proxies.
 	Waited []string
-	// Away are waited for at most for Rotation.Overlap: zones that are not connected.
+	// Away are waited for up to Rotation.Overlap: zones that are not connected.
 	Away []string
 }
 
-// Rotation finishes what Prepare begins: the next authority signs once everybody knows it, and one that no longer signs is
-// retired when all that it has signed has expired.
+// Rotation finishes what Prepare begins. The next authority signs once every peer knows it. An accepted authority is
+// retired when all certificates that it signed have expired.
 type Rotation struct {
 	Store       store.Reader
 	Authorities *Authorities
-	// Overlap is how long the next authority waits for those who are away: Unaware.Away.
+	// Overlap is how long the next authority waits for zones that are not connected (Unaware.Away).
 	Overlap time.Duration
-	// Known tells who is still to acknowledge the authorities of a realm, as they are published now.
+	// Known returns those that have not acknowledged the authorities of a realm as currently published.
 	Known func(ctx context.Context, realm string) Unaware
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Run works until ctx ends and then returns nil. Nothing is looked at while nothing rotates.
+// Run works until ctx ends and then returns nil. It waits for a change of the store while no rotation is in progress.
 func (r *Rotation) Run(ctx context.Context) error {
 	if r.Now == nil {
 		r.Now = time.Now
@@ -212,12 +212,13 @@ func (r *Rotation) Run(ctx context.Context) error {
 	}
 }
 
-// wait blocks until something changes, or until a rotation under way is to be looked at again.
+// wait blocks until the store changes, or until a rotation in progress is due for a check. It returns false when ctx
+// ends.
 func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool) bool {
 	timer := time.NewTimer(rotationLook)
 	defer timer.Stop()
 	if pending {
-		next = nil // a busy store must not make this busy
+		next = nil // a busy store must not keep the loop busy
 	} else {
 		timer.Stop()
 	}
@@ -230,11 +231,11 @@ func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool)
 	return true
 }
 
-// look takes the next step of a realm, and reports whether there are more to come.
+// look takes the next step for a realm, and reports whether more steps follow.
 func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
 	all, err := r.Authorities.All(realm)
 	if err != nil {
-		return false // the publisher says so
+		return false // the publisher logs it
 	}
 	for _, one := range all {
 		switch {

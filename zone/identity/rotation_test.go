@@ -66,8 +66,8 @@ func TestRotationByHand(t *testing.T) {
 	}
 }
 
-// TestRotationWaits: the next authority signs when its time has come and everybody knows it, not before; the one before it goes
-// when all that it has signed has expired.
+// TestRotationWaits checks that the next authority signs when it is due and every peer knows it, not before. The
+// previous one is retired when all certificates that it signed have expired.
 func TestRotationWaits(t *testing.T) {
 	var mu sync.Mutex
 	asked := 0
@@ -99,7 +99,7 @@ func TestRotationWaits(t *testing.T) {
 	must(t, err)
 	becomes("signing next ")
 	mu.Lock()
-	now = now.Add(2 * time.Hour) // a connected zone is waited for without an end
+	now = now.Add(2 * time.Hour) // a connected zone is waited for without a limit
 	mu.Unlock()
 	mu.Lock()
 	before := asked
@@ -108,7 +108,7 @@ func TestRotationWaits(t *testing.T) {
 		mu.Lock()
 		again := asked
 		mu.Unlock()
-		if again >= before+2 { // it has looked, and gone on
+		if again >= before+2 { // it has checked and continued
 			break
 		}
 		if time.Now().After(end) {
@@ -117,7 +117,7 @@ func TestRotationWaits(t *testing.T) {
 	}
 	becomes("signing next ")
 	mu.Lock()
-	unaware.Waited = nil // and one that is away no longer
+	unaware.Waited = nil // and no zone is away
 	mu.Unlock()
 	becomes("accepted signing ")
 	signing, err := a.For("default")

@@ -17,28 +17,28 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Lifetime is how long an SVID is valid, unless a MeshIdentity says less; it is renewed after half of it.
+// Lifetime is how long an SVID is valid, unless a MeshIdentity sets less. It is renewed after half that time.
 const Lifetime = 24 * time.Hour
 
-// shortestLifetime is the least that a MeshIdentity may ask for.
+// shortestLifetime is the shortest lifetime that a MeshIdentity can set.
 const shortestLifetime = time.Minute
 
 // SVID is an X.509-SVID. It is immutable.
 type SVID struct {
 	ID   spiffeid.ID
 	Leaf *x509.Certificate
-	// CertificatePEM is the leaf's certificate, and those between it and the bundle where a provided authority signed it.
+	// CertificatePEM holds the leaf certificate, followed by the intermediates if a provided authority signed it.
 	CertificatePEM []byte
-	// KeyPEM is the private key (PKCS #8), nil where the caller brought a key of its own.
+	// KeyPEM is the private key (PKCS #8); nil if the caller brought its own key.
 	KeyPEM []byte
-	// By is the MeshIdentity that gives the ID; nil where none does.
+	// By is the MeshIdentity that gives the ID; nil if none does.
 	By *resources.Resource
 	// Authority is the id of the authority that signed it.
 	Authority string
-	// RenewAt is when the next one is due, by the zone's wall clock.
+	// RenewAt is when renewal is due, by the zone's wall clock.
 	RenewAt time.Time
 
-	issued time.Time // zero where only the leaf can tell
+	issued time.Time // zero if only the leaf has it
 	leapt  bool      // as in validity
 }
 
@@ -61,7 +61,8 @@ func IDOf(dp *resources.Resource, domain spiffeid.TrustDomain) (spiffeid.ID, err
 	return id, nil
 }
 
-// WorkloadOf is the workload of a Dataplane whose SPIFFE ID names one, and empty where it names a service account.
+// WorkloadOf returns the workload of a Dataplane whose SPIFFE ID names one. It is empty if the ID names a service
+// account.
 func WorkloadOf(dp *resources.Resource) string {
 	if dp.HomeNamespace() != "" && dp.Labels[resources.LabelServiceAccount] != "" {
 		return ""
@@ -144,7 +145,7 @@ func (a *Authority) sign(who *Assigned, csrPEM []byte, now time.Time) (*SVID, er
 	return a.issue(who, csr.PublicKey, a.validity(who, nil, now))
 }
 
-// checkKey accepts the keys that proxies and TLS libraries of today verify.
+// checkKey accepts the keys that current proxies and TLS libraries verify.
 func checkKey(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *ecdsa.PublicKey:

@@ -12,22 +12,22 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Bundles is which certificate authorities a mesh believes, by trust domain. It is immutable.
+// Bundles holds the certificate authorities that a mesh trusts, by trust domain. It is immutable.
 type Bundles struct {
 	domains map[spiffeid.TrustDomain][]*x509.Certificate
-	// Refused are the MeshTrusts that count for nothing, or not in full, with the reason.
+	// Refused are the MeshTrusts that are ignored, in full or in part, with the reason.
 	Refused []Refusal
 }
 
-// Refusal says why a MeshTrust was not believed.
+// Refusal is the reason why a MeshTrust is not trusted.
 type Refusal struct {
 	Trust  *resources.Resource
 	Reason error
 }
 
-// BundlesOf collects the bundles of all MeshTrusts of a mesh. A MeshTrust that a zone wrote may speak only for trust
-// domains of that zone, `*.<zone>.mesh.local`, and for those that a MeshIdentity of the global gives it: otherwise one zone could
-// make identities of another. Those of the global may name any. Several that speak for one trust domain add up.
+// BundlesOf collects the bundles of all MeshTrusts of a mesh. A zone's MeshTrust may speak only for trust domains of
+// that zone, `*.<zone>.mesh.local`, and for those that a MeshIdentity of the global grants it: otherwise one zone could
+// forge identities of another. MeshTrusts of the global may name any. Several for one trust domain add up.
 func BundlesOf(snap store.Snapshot, mesh string) *Bundles {
 	b := &Bundles{domains: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	given := GrantsIn(snap, mesh)
@@ -62,7 +62,7 @@ func (b *Bundles) Domains() []spiffeid.TrustDomain {
 // Certificates returns the authorities of a trust domain. The caller must not change the slice.
 func (b *Bundles) Certificates(d spiffeid.TrustDomain) []*x509.Certificate { return b.domains[d] }
 
-// Has reports whether what an authority signs is believed.
+// Has reports whether certificates signed by an authority are trusted.
 func (b *Bundles) Has(a *Authority) bool {
 	return !slices.ContainsFunc(a.anchors, func(anchor *x509.Certificate) bool {
 		return !slices.ContainsFunc(b.domains[a.domain], anchor.Equal)
@@ -78,13 +78,13 @@ func (b *Bundles) PEM(d spiffeid.TrustDomain) []byte {
 	return out.Bytes()
 }
 
-// CheckTrust says why a MeshTrust counts for nothing among what a store has, or returns nil.
+// CheckTrust returns the reason why a MeshTrust has no effect, given the resources in a store, or nil.
 func CheckTrust(snap store.Snapshot, r *resources.Resource) error {
 	_, _, err := readTrust(r, GrantsIn(snap, r.Mesh))
 	return err
 }
 
-// readTrust returns what a MeshTrust says, if it may say so.
+// readTrust returns the trust domain and the authorities of a MeshTrust, if it may speak for that domain.
 func readTrust(r *resources.Resource, given Grants) (spiffeid.TrustDomain, []*x509.Certificate, error) {
 	spec, err := resources.SpecAs[resources.MeshTrust](r)
 	if err != nil {

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// mostMadeUp bounds how much longer than its life a certificate is valid because the clock was set back.
+// mostMadeUp bounds how much a certificate's validity is extended because the clock was set back.
 const mostMadeUp = 7 * 24 * time.Hour
 
-// validity is when a certificate is good, by the wall clock.
+// validity is the period in which a certificate is valid, by the wall clock.
 type validity struct {
 	issued, from, until, renew time.Time
-	// leapt: it is not what the life alone would make it.
+	// leapt reports that it differs from the plain lifetime.
 	leapt bool
 }
 
-// validity of a certificate that is signed now, and takes the place of before, nil for none.
+// validity returns the period for a certificate that is signed now and replaces before, which is nil if there is none.
 //
-// A clock may be set, and whether it is right then or was before, nobody here can tell. Those who are to believe the certificate have
-// clocks of their own. So when the clock has leapt since before was signed, the next one is valid when before was, too: from its
-// beginning where the clock went forward, and until its end, within mostMadeUp, where it went back.
+// The server cannot know whether its clock is right after it was set, or was right before. Peers that verify the
+// certificate have clocks of their own. So if the clock has leapt since before was signed, the new certificate is also
+// valid when before was: from its beginning if the clock went forward, or until its end, within mostMadeUp, if it went
+// back.
 func (a *Authority) validity(who *Assigned, before *SVID, now time.Time) validity {
-	now = now.UTC().Truncate(time.Second) // as certificates have it
+	now = now.UTC().Truncate(time.Second) // certificates have whole seconds in UTC
 	v := validity{issued: now, from: now.Add(-skew), until: now.Add(who.Lifetime)}
 	if v.until.After(a.cert.NotAfter) {
 		v.until = a.cert.NotAfter
@@ -39,8 +40,8 @@ func (a *Authority) validity(who *Assigned, before *SVID, now time.Time) validit
 	return v
 }
 
-// leaps remembers certificates that are valid for other than their life because the clock was set, by serial number: in this process, until
-// they end.
+// leaps remembers, by serial number, the certificates whose validity differs from their lifetime because the clock was
+// set. It does so in this process, until they expire.
 type leaps map[string]leap
 
 type leap struct{ issued, renew, ends time.Time }
@@ -50,7 +51,7 @@ func (l leaps) add(s *SVID, now time.Time) {
 	l[s.Leaf.SerialNumber.String()] = leap{issued: s.issued, renew: s.RenewAt, ends: s.Leaf.NotAfter}
 }
 
-// restore gives a certificate that was kept the times that it was issued with.
+// restore gives a kept certificate the times that it was issued with.
 func (l leaps) restore(s *SVID) {
 	if one, there := l[s.Leaf.SerialNumber.String()]; there {
 		s.issued, s.RenewAt, s.leapt = one.issued, one.renew, true

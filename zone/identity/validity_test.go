@@ -7,8 +7,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// TestValidity: whoever believes an SVID believes the next one too, when the clock was set between them and theirs was not; and no
-// clock makes one good for weeks.
+// TestValidity checks that a peer that trusts an SVID trusts the next one too if the clock was set in between and the
+// peer's was not, and that no clock makes an SVID valid for weeks.
 func TestValidity(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	domain := spiffeid.RequireTrustDomainFromString("default.zone-1.mesh.local")
@@ -26,7 +26,7 @@ func TestValidity(t *testing.T) {
 		name        string
 		who         *Assigned
 		set         time.Duration
-		from, until time.Duration // since the clock as it is then
+		from, until time.Duration // relative to the clock at that time
 	}{
 		{"at half of its life", who, Lifetime / 2, -skew, Lifetime},
 		{"sooner, for another authority", who, time.Hour, -skew, Lifetime},

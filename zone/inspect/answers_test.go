@@ -32,15 +32,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// site is a server with the resources of testdata/mesh.yaml, and the document that its answers must keep to.
+// site is a server with the resources of testdata/mesh.yaml, and the document that its answers must match.
 type site struct {
 	handler http.Handler
 	store   *store.Memory
 	router  routers.Router
 }
 
-// newSite reads the resources as they are in zone-1, where the policies labelled `from: global` are copies; with zone empty,
-// as the global has them, with a second zone that has a Dataplane of the same labels.
+// newSite reads the resources as they are in zone-1, where the policies labelled `from: global` are copies. If zone is
+// empty, it reads them as the global has them, with a second zone that has a Dataplane with the same labels.
 func newSite(t *testing.T, zone string) *site {
 	t.Helper()
 	data, err := os.ReadFile("testdata/mesh.yaml")
@@ -78,7 +78,7 @@ func newSite(t *testing.T, zone string) *site {
 	return s
 }
 
-// observed is a request that went well, and would not if shadow denials were enforced.
+// observed returns a request that succeeded, and would not if shadow denials were enforced.
 func observed() accesslog.Observation {
 	return accesslog.Observation{
 		Inbound: "kri_dp_default_zone-1_shop_backend_http", Client: "spiffe://default.zone-1.mesh.local/ns/shop/sa/web", Method: "GET", PathPrefix: "/pay",
@@ -86,7 +86,7 @@ func observed() accesslog.Observation {
 	}
 }
 
-// asAt is what a server, in zone at or the global, has of what was written in zone from.
+// asAt returns a resource written in zone from as a server has it: in zone at, or on the global if at is empty.
 func asAt(r *resources.Resource, from, at string) *resources.Resource {
 	r = resources.Home{Zone: from}.Labelled(r)
 	if from != at && r.Type != resources.TypeMesh {
@@ -101,7 +101,7 @@ func asAt(r *resources.Resource, from, at string) *resources.Resource {
 	return r
 }
 
-// routerOf reads the document once.
+// routerOf parses the document once.
 func routerOf(t *testing.T) routers.Router {
 	t.Helper()
 	router, err := readDocument()
@@ -122,7 +122,7 @@ var readDocument = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// ask makes a request and holds it and its answer against the document.
+// ask makes a request and checks it and its answer against the document.
 func (s *site) ask(t *testing.T, method, path, body string) (int, []byte) {
 	t.Helper()
 	request := func() *http.Request {
@@ -159,7 +159,7 @@ const (
 	inShop  = "?namespace=shop"
 )
 
-// TestAnswers: each endpoint's whole answer is in testdata, and keeps to the document.
+// TestAnswers compares each endpoint's whole answer with testdata, and checks it against the document.
 func TestAnswers(t *testing.T) {
 	hashed := "/meshes/default/dataplanes/" + hashing.Name("default", "backend", "zone-1", "shop") + "/"
 	for name, c := range map[string]struct{ zone, path string }{
@@ -188,7 +188,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersKeepToTheDocument: so do the answers whose content other tests hold, or that tell times.
+// TestAnswersKeepToTheDocument checks the answers whose contents other tests cover, or that contain times.
 func TestAnswersKeepToTheDocument(t *testing.T) {
 	const (
 		own      = "kri_mt_default_zone-1_shop_own_"
@@ -267,7 +267,7 @@ func indented(t *testing.T, raw []byte) []byte {
 	return out.Bytes()
 }
 
-// TestErrors: what cannot be answered is an error object that says what would be right.
+// TestErrors checks that a request that cannot be answered gets an error object that names the correct form.
 func TestErrors(t *testing.T) {
 	s := newSite(t, "zone-1")
 	for path, want := range map[string]int{
@@ -307,7 +307,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMissingNamesTheCopies: who asks the global by the name that a Dataplane has at home hears what it is called there.
+// TestMissingNamesTheCopies checks the error for a caller that asks the global for a Dataplane by its name in its zone:
+// the error names the copies.
 func TestMissingNamesTheCopies(t *testing.T) {
 	s := newSite(t, "")
 	for path, copies := range map[string][]string{
@@ -328,7 +329,7 @@ func TestMissingNamesTheCopies(t *testing.T) {
 	}
 }
 
-// TestConditions: what of a policy takes no effect is shown where the policy is read.
+// TestConditions checks that a policy, when read, shows which of its parts have no effect.
 func TestConditions(t *testing.T) {
 	for _, zone := range []string{"zone-1", ""} {
 		s := newSite(t, zone)
@@ -366,7 +367,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestFresh: an answer follows a change at once, and a policy that does not get to a zone is not shown there.
+// TestFresh checks that an answer reflects a change at once, and that a zone does not show a policy that does not reach
+// it.
 func TestFresh(t *testing.T) {
 	s := newSite(t, "zone-1")
 	const path = "/meshes/default/dataplanes/backend/_inbounds/kri_dp_default_zone-1_shop_backend_admin/_policies?namespace=shop"

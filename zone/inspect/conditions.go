@@ -16,8 +16,9 @@ const (
 	reasonNotBelieved = "NotBelieved"
 )
 
-// conditions says that nobody believes a MeshTrust, and what of a policy takes no effect, whatever proxy it meets: references that resolve to nothing, confs
-// that do not decode, clients that cannot be told apart. Source: seed 004, "Cross-resource references".
+// conditions reports that no proxy trusts a MeshTrust, and which parts of a policy have no effect on any proxy:
+// references that do not resolve, confs that do not decode, clients that cannot be distinguished. Source: seed 004,
+// "Cross-resource references".
 func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type == resources.TypeMeshTrust {
 		return trustConditions(h.views.config.Store.Snapshot(), r)
@@ -31,7 +32,7 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	}
 	p := v.policies[r.Key]
 	if p == nil && r.Descriptor().Policy == nil {
-		return nil // written since: the next look says what is wrong
+		return nil // written since: the next call reports its problems
 	}
 	if p == nil || p.Resource != r && r.Descriptor().Policy != nil {
 		p = matching.NewPolicy(r, v.config.SystemNamespace)
@@ -50,7 +51,7 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	return out
 }
 
-// trustConditions: a MeshTrust that no proxy believes.
+// trustConditions reports a MeshTrust that no proxy trusts.
 func trustConditions(snap store.Snapshot, r *resources.Resource) []resources.Condition {
 	err := identity.CheckTrust(snap, r)
 	if err == nil {
@@ -59,8 +60,8 @@ func trustConditions(snap store.Snapshot, r *resources.Resource) []resources.Con
 	return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonNotBelieved, Message: "no proxy believes it: " + err.Error()}}
 }
 
-// isReference reports whether a field of a policy names a service, a route or a gateway: the `targetRef`, one of `to`, or a
-// route's `backendRefs[i]` or `backendRef`.
+// isReference reports whether a field of a policy names a service, a route or a gateway: the `targetRef`, one of `to`,
+// or a route's `backendRefs[i]` or `backendRef`.
 func isReference(field string) bool {
 	if field == "targetRef" {
 		return true
@@ -69,6 +70,6 @@ func isReference(field string) bool {
 	return strings.HasPrefix(field, "to[") && (last == "targetRef" || last == "backendRef" || strings.HasPrefix(last, "backendRefs["))
 }
 
-// home is the zone from which policies' references are looked at: this server's own. On the global, the references of a
-// zone's policies begin in that zone by themselves.
+// home returns the zone in which policies' references are resolved: this server's own. On the global, the references of
+// a zone's policies start in that zone anyway.
 func (v *view) home() string { return v.config.Zone }

@@ -14,7 +14,7 @@ import (
 // ProxyPolicies is the answer to `_policies`: the types that have one conf for the whole proxy.
 type ProxyPolicies struct {
 	Policies []ProxyPolicy `json:"policies"`
-	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	// LeftOut counts the policies that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
@@ -23,7 +23,7 @@ type ProxyPolicy struct {
 	Kind    resources.Type  `json:"kind"`
 	Conf    json.RawMessage `json:"conf"`
 	Origins []Ref           `json:"origins"`
-	// Merged are the items behind conf, in the order in which they were merged.
+	// Merged are the items that conf was merged from, in order.
 	Merged   []Origin `json:"merged"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -52,9 +52,9 @@ func (h *handlers) proxyPolicies(w http.ResponseWriter, r *http.Request) error {
 // OutboundPolicies is the answer to `_outbounds/{kri}/_policies`.
 type OutboundPolicies struct {
 	Policies []OutboundPolicy `json:"policies"`
-	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	// LeftOut counts the policies that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
-	// Warnings are of the routes that take the traffic; their confs are not shown here.
+	// Warnings are those of the routes that receive the traffic; their confs are not shown here.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -64,12 +64,12 @@ type OutboundPolicy struct {
 	// Conf is a list of one, the merged conf.
 	Conf    []json.RawMessage `json:"conf"`
 	Origins []Ref             `json:"origins"`
-	// Merged are the items behind conf, in the order in which they were merged.
+	// Merged are the items that conf was merged from, in order.
 	Merged   []Origin `json:"merged"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// outboundPolicies answers for every service that the proxy could send to, whether or not it has an outbound for it.
+// outboundPolicies answers for every service that the proxy could send to, even without an outbound for it.
 func (h *handlers) outboundPolicies(w http.ResponseWriter, r *http.Request) error {
 	kri, err := resources.ParseKRI(r.PathValue("kri"))
 	if err != nil {
@@ -104,14 +104,14 @@ func (h *handlers) outboundPolicies(w http.ResponseWriter, r *http.Request) erro
 	return writeJSON(w, answer)
 }
 
-// warningsOf keeps the warnings of the policies that the origins are of.
+// warningsOf returns the warnings of the policies that the origins belong to.
 func warningsOf(origins []matching.Origin, all []matching.Warning) []matching.Warning {
 	return slices.DeleteFunc(slices.Clone(all), func(w matching.Warning) bool {
 		return !slices.ContainsFunc(origins, func(o matching.Origin) bool { return o.KRI() == w.Policy })
 	})
 }
 
-// destination finds the service that a KRI names, and the port that its section names.
+// destination returns the service that a KRI names, and the port that its section names.
 func (a *asked) destination(kri resources.KRI) (matching.ResourceKey, error) {
 	for _, d := range a.destinations(a.proxy.Zone).All() {
 		if d.KRI != kri.WithSection("") || !a.left.reader.May(d.Resource) {

@@ -1,3 +1,3 @@
-// Package inspect answers over HTTP which policies hold on an inbound, and in which order. It reads snapshots and asks
-// zone/matching; it stores nothing, so that a zone and the global can both serve it.
+// Package inspect serves over HTTP which policies apply to an inbound, and in which order. It reads snapshots and asks
+// zone/matching. It stores nothing, so both a zone and the global can serve it.
 package inspect

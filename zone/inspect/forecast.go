@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// forecast completes the answers to dry runs: which proxies a policy concerns, as it is or as it would be, and what of it would
-// take no effect.
+// forecast completes the answers to dry runs: which proxies a policy affects, in its current or its new version, and
+// which parts of it would have no effect.
 func (h *handlers) forecast(p *api.Preview) error {
 	f := &forecaster{views: h.views, after: p.After, reader: p.Reader, meshes: map[string]*previewedMesh{}}
 	for i := range p.Changes {
@@ -29,13 +29,13 @@ type forecaster struct {
 	meshes map[string]*previewedMesh
 }
 
-// previewedMesh is a mesh as it is, nil for a new one, and as it would be.
+// previewedMesh is a mesh in its current state, nil if it is new, and in its new state.
 type previewedMesh struct {
 	before, after *view
-	// proxies are those that there would be; kris stand beside them.
+	// proxies are those of the new state; kris holds their KRIs in the same order.
 	proxies []*matching.Proxy
 	kris    []string
-	// hidden are those that who asks may not read.
+	// hidden are the proxies that the caller may not read.
 	hidden map[string]bool
 }
 
@@ -67,7 +67,8 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 	f.warnElsewhere(c.Forecast)
 }
 
-// warnElsewhere says that a zone knows its own proxies only: what crosses to other zones concerns theirs too.
+// warnElsewhere adds a warning that a zone knows only its own proxies: a resource that crosses to other zones affects
+// theirs too.
 func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 	zone := f.views.config.Zone
 	others := slices.DeleteFunc(slices.Clone(item.SyncedTo), func(server string) bool { return server == api.ModeGlobal || server == zone })
@@ -83,7 +84,7 @@ func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 		"once it is stored, the global tells which it touches (causewayctl inspect policy)", zone, list))
 }
 
-// traffic are the TrafficTargets that may refer to a traffic spec.
+// traffic returns the TrafficTargets that may refer to a traffic spec.
 func (m *previewedMesh) traffic(spec *resources.Resource) []*matching.Policy {
 	var out []*matching.Policy
 	for _, p := range m.after.policies {
@@ -100,7 +101,7 @@ func (m *previewedMesh) traffic(spec *resources.Resource) []*matching.Policy {
 	return out
 }
 
-// concerned are the proxies that a policy selects in one of its versions, where it gets to.
+// concerned returns the proxies that a policy selects in one of its versions, in the zones that it reaches.
 func (m *previewedMesh) concerned(versions []*matching.Policy) []string {
 	var kris []string
 	for i, proxy := range m.proxies {
@@ -113,7 +114,7 @@ func (m *previewedMesh) concerned(versions []*matching.Policy) []string {
 	return kris
 }
 
-// proxiesOf counts what is hidden and cuts the list; what does not change concerns nobody.
+// proxiesOf counts hidden proxies and truncates the list. A resource that does not change affects no proxies.
 func (f *forecaster) proxiesOf(kris []string, hidden map[string]bool, result string) *api.ForecastProxies {
 	if result == api.ResultUnchanged {
 		kris = nil
@@ -124,7 +125,7 @@ func (f *forecaster) proxiesOf(kris []string, hidden map[string]bool, result str
 	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), LeftOut: all - len(kris), Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
 }
 
-// mesh reads a mesh once. A Dataplane that does not decode is no proxy.
+// mesh reads a mesh once. It skips a Dataplane that does not decode.
 func (f *forecaster) mesh(name string) *previewedMesh {
 	if m := f.meshes[name]; m != nil {
 		return m

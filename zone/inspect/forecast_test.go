@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestForecastPolicy: the proxies of the policy as it is and as it would be, in the store as it would be.
+// TestForecastPolicy checks the proxies of a policy in its current and its new version, in the new state of the store.
 func TestForecastPolicy(t *testing.T) {
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
 	written := func(typ resources.Type, namespace, name, app, spec string) *resources.Resource {
@@ -32,7 +32,7 @@ func TestForecastPolicy(t *testing.T) {
 		{Key: resources.Key{Type: resources.TypeMesh, Name: "default"}, Spec: mesh},
 		proxy("a", "one", "x"), proxy("a", "two", "y"), proxy("b", "three", "x"), written(resources.TypeMeshService, "a", "svc", "x", `{"ports":[{"port":80}]}`),
 	}
-	// complete forecasts a change in a store that holds what is there and the old version.
+	// complete forecasts a change in a store that holds the current resources and the old version.
 	complete := func(c *api.PreviewChange, crosses func(*resources.Resource, string) bool) {
 		s := store.NewMemory()
 		defer s.Close()

@@ -8,14 +8,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// HTTPMatch is a list of matches of a route together with its hash, by which older clients refer to it.
-// Source: kuma-wire, section 8.5.
+// HTTPMatch is a list of matches of a route with its hash. Older clients refer to the list by the hash, as in Kuma's
+// inspect API.
 type HTTPMatch struct {
 	Hash  string            `json:"hash"`
 	Match []json.RawMessage `json:"match"`
 }
 
-// httpMatches are the matches of the MeshHTTPRoutes among rules, each list once.
+// httpMatches returns the matches of the MeshHTTPRoutes among rules, each list once.
 func httpMatches(rules []TypeRules) []HTTPMatch {
 	out := []HTTPMatch{}
 	seen := map[string]bool{}
@@ -35,7 +35,7 @@ func httpMatches(rules []TypeRules) []HTTPMatch {
 	return out
 }
 
-// matchesIn reads the conf of a route; one that has another form has no matches.
+// matchesIn returns the matches in the conf of a route. A conf of another form has none.
 func matchesIn(conf json.RawMessage) []HTTPMatch {
 	var route struct {
 		Rules []struct {

@@ -10,39 +10,39 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// InboundPolicies is the answer to `_inbounds/{kri}/_policies`.
-// Source: kuma-wire, section 8.5; seed 000, "Inspect API".
+// InboundPolicies is the answer to `_inbounds/{kri}/_policies`, as in Kuma's inspect API. Source: seed 000, "Inspect
+// API".
 type InboundPolicies struct {
 	Policies []KindPolicies `json:"policies"`
-	// LeftOut counts the policies that are not shown, because who asks may not read them.
+	// LeftOut counts the policies that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // KindPolicies are the policies of one kind on an inbound.
 type KindPolicies struct {
 	Kind resources.Type `json:"kind"`
-	// Rules are in the order in which they hold; those of permissions are not merged.
+	// Rules are in the order of evaluation. Those of permissions are not merged.
 	Rules []Rule `json:"rules"`
 	// Origins are the policies, each once, in the same order.
 	Origins  []Ref    `json:"origins"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Rule is what policies say of the requests of one match.
+// Rule is the result of policies for the requests of one match.
 type Rule struct {
 	KRI string `json:"kri"`
-	// Match is absent for every request.
+	// Match is absent if the rule applies to every request.
 	Match json.RawMessage `json:"match,omitempty"`
 	// Conf is a resources.PermissionConf in a permission.
 	Conf any `json:"conf"`
-	// Origin is the KRI of the policy; where several were merged, that of the one that wins.
+	// Origin is the KRI of the policy; if several were merged, that of the one that wins.
 	Origin string `json:"origin"`
 	Place
-	// Origins are all that were merged, in order; absent in permissions.
+	// Origins are all merged items, in order; absent in permissions.
 	Origins []Origin `json:"origins,omitempty"`
-	// Headers are expressions by header that a TrafficTarget's requests must have too.
+	// Headers are the expressions, by header, that a TrafficTarget's requests must match too.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Closed: the rule could not be understood and denies everybody.
+	// Closed reports that the rule could not be understood and denies every client.
 	Closed bool `json:"closed,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 	}
 	key := keyOf(r, resources.TypeDataplane)
 	if q := r.URL.Query(); q.Get("namespace") == "" && q.Get("zone") == "" && kri.Mesh == key.Mesh && kri.Name == key.Name {
-		key.Name = kri.WithSection("").String() // it says whose inbound it is
+		key.Name = kri.WithSection("").String() // it names the inbound's proxy
 	}
 	a, err := h.proxyAt(r, key)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 	return writeJSON(w, InboundPolicies{Policies: policies, LeftOut: a.left.count()})
 }
 
-// onInbound are the policies of all kinds on one inbound, in the order in which kinds are evaluated.
+// onInbound returns the policies of all kinds on one inbound, in the order in which kinds are evaluated.
 func (a *asked) onInbound(in *matching.InboundPort) []KindPolicies {
 	out := []KindPolicies{}
 	for _, d := range resources.Descriptors() {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// copied is a resource of zone-1 as the global keeps it.
+// copied returns a resource of zone-1 as the global stores it.
 func copied(t *testing.T, typ resources.Type, namespace, name, spec string) *resources.Resource {
 	t.Helper()
 	s, err := resources.NewSpec(typ, []byte(spec))
@@ -36,7 +36,7 @@ func mesh(t *testing.T) *resources.Resource {
 	return &resources.Resource{Key: resources.Key{Type: resources.TypeMesh, Name: "default"}, Spec: s}
 }
 
-// TestOnTheGlobal: a Dataplane is asked for under its hashed name, its inbound by the KRI that it has everywhere.
+// TestOnTheGlobal requests a Dataplane under its hashed name, and its inbound by the KRI that is the same everywhere.
 func TestOnTheGlobal(t *testing.T) {
 	s := store.NewMemory()
 	dp := copied(t, resources.TypeDataplane, "payments", "backend", `{"networking": {"address": "192.0.2.1", "inbound": [{"name": "main", "port": 80}]}}`)
@@ -61,7 +61,7 @@ func TestOnTheGlobal(t *testing.T) {
 	if len(got.Policies) != 1 || len(got.Policies[0].Rules) != 1 || got.Policies[0].Rules[0].Origin != kri || got.Policies[0].Origins[0].KRI != kri {
 		t.Fatalf("%s", answer.Body)
 	}
-	if len(got.Policies[0].Warnings) != 2 { // the prefix ends inside a segment, and a path cannot be seen on TCP
+	if len(got.Policies[0].Warnings) != 2 { // the prefix ends inside a segment, and TCP has no path
 		t.Errorf("warnings %q", got.Policies[0].Warnings)
 	}
 }

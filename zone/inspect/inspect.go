@@ -10,18 +10,19 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Config says what is asked about.
+// Config configures the endpoints.
 type Config struct {
 	// Store is the server's own. Required.
 	Store store.Reader
-	// Zone is a zone server's own zone, empty on the global.
+	// Zone is a zone server's own zone; empty on the global.
 	Zone string
-	// SystemNamespace is the server's own; resources.DefaultSystemNamespace unless set.
+	// SystemNamespace is the server's own; empty means resources.DefaultSystemNamespace.
 	SystemNamespace string
-	// Crosses reports on the global whether a resource gets to a zone. Nil means that all do, which is so in a zone for
-	// what is there.
+	// Crosses reports, on the global, whether a resource reaches a zone. Nil means that all do, as in a zone, for the
+	// resources that it has.
 	Crosses func(r *resources.Resource, zone string) bool
-	// Assigned tells in a zone who its Dataplanes are now. Nil: as they are when every MeshIdentity is ready.
+	// Assigned returns, in a zone, the current identity of its Dataplanes. Nil means the identity when every
+	// MeshIdentity is ready.
 	Assigned func(dp *resources.Resource) (identity.Assigned, error)
 }
 
@@ -36,7 +37,7 @@ func (c *Config) crosses(r *resources.Resource, zone string) bool {
 	return c.Crosses == nil || r.Zone() == zone || c.Crosses(r, zone)
 }
 
-// Register adds the endpoints to a server's API, and what it knows to conditions of policies and to dry runs.
+// Register adds the endpoints to a server's API, and hooks for policy conditions and dry runs.
 func Register(server *api.Server, c Config) {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
@@ -57,7 +58,7 @@ func Register(server *api.Server, c Config) {
 
 type handlers struct {
 	views *views
-	// server judges who asks.
+	// server authorises the caller.
 	server *api.Server
 }
 
@@ -67,11 +68,11 @@ type asked struct {
 	resource *resources.Resource
 	proxy    *matching.Proxy
 	policies []*matching.Policy
-	// left is what of the answer who asks may not read.
+	// left filters out what the caller may not read.
 	left *leftOut
 }
 
-// proxyOf finds the Dataplane that the path names, its namespace in the query.
+// proxyOf returns the Dataplane that the path names, in the namespace that the query names.
 func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
 	return h.proxyAt(r, keyOf(r, resources.TypeDataplane))
 }

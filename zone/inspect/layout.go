@@ -10,19 +10,19 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Layout is the answer to `_layout`: what a proxy listens on, where it sends to and who it is.
+// Layout is the answer to `_layout`: what a proxy listens on, where it sends traffic, and its identity.
 type Layout struct {
 	KRI    string            `json:"kri"`
 	Labels map[string]string `json:"labels"`
-	// SpiffeID is absent where none can be made of the Dataplane's names.
+	// SpiffeID is absent if the Dataplane's names do not make a valid one.
 	SpiffeID string `json:"spiffeId,omitempty"`
-	// Identity is the KRI of the MeshIdentity that gives it; absent where none does.
+	// Identity is the KRI of the MeshIdentity that gives the SPIFFE ID; absent if none does.
 	Identity  string   `json:"identity,omitempty"`
 	Inbounds  []Port   `json:"inbounds"`
 	Outbounds []Port   `json:"outbounds"`
 	Listeners []Port   `json:"listeners"`
 	Warnings  []string `json:"warnings,omitempty"`
-	// LeftOut counts the services and identities that are not shown, because who asks may not read them.
+	// LeftOut counts the services and identities that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
@@ -66,7 +66,8 @@ func protocolOr(app string) string {
 	return app
 }
 
-// addOutbounds resolves the Dataplane's outbounds as its Envoy gets them; one that means no port is a warning.
+// addOutbounds resolves the Dataplane's outbounds as its Envoy gets them. An outbound that leads to no port becomes a
+// warning.
 func (a *asked) addOutbounds(answer Layout) Layout {
 	spec, err := resources.SpecAs[meshpb.Dataplane](a.resource)
 	if err != nil {
@@ -96,7 +97,7 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 	return answer
 }
 
-// appProtocol is what the target's port says that it speaks; empty where it says nothing.
+// appProtocol returns the protocol that the target's port declares; empty if it declares none.
 func appProtocol(target matching.Target) string {
 	if service, err := resources.SpecAs[resources.MeshService](target.Destination.Resource); err == nil {
 		for i := range service.Ports {
@@ -118,7 +119,7 @@ func appProtocol(target matching.Target) string {
 	return ""
 }
 
-// isSection reports whether a port is what a section names: by name, or by number where it has none.
+// isSection reports whether a section names a port: by name, or by number if the port has no name.
 func isSection(section, name string, port uint32) bool {
 	return section == cmp.Or(name, strconv.FormatUint(uint64(port), 10))
 }

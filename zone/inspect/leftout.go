@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// leftOut keeps out of an answer what who asks may not read, and counts it, each resource once. What several policies were merged
-// to is shown to who may read them all.
+// leftOut filters out of an answer what the caller may not read, and counts it, each resource once. The result of
+// merging several policies is shown only to a caller that may read them all.
 type leftOut struct {
 	reader *api.Reader
 	keys   map[resources.Key]bool
@@ -19,7 +19,7 @@ func newLeftOut(reader *api.Reader) *leftOut {
 	return &leftOut{reader: reader, keys: map[resources.Key]bool{}}
 }
 
-// count is how many resources were left out.
+// count returns the number of resources that were left out.
 func (l *leftOut) count() int { return len(l.keys) }
 
 // out reports whether a resource is left out.
@@ -31,7 +31,7 @@ func (l *leftOut) out(r *resources.Resource) bool {
 	return true
 }
 
-// anyOut reports whether one of the merged items is of a policy that is left out.
+// anyOut reports whether one of the merged items belongs to a policy that is left out.
 func (l *leftOut) anyOut(origins []matching.Origin) bool {
 	found := false
 	for _, o := range origins {
@@ -40,7 +40,7 @@ func (l *leftOut) anyOut(origins []matching.Origin) bool {
 	return found
 }
 
-// warnings are those of policies that may be read; policies are all that they may be of.
+// warnings returns those of policies that the caller may read. policies are all that they may belong to.
 func (l *leftOut) warnings(all []matching.Warning, policies []*matching.Policy) []matching.Warning {
 	if l.reader == nil {
 		return all
@@ -51,7 +51,7 @@ func (l *leftOut) warnings(all []matching.Warning, policies []*matching.Policy) 
 	})
 }
 
-// appendTexts adds the warnings that who asks may see.
+// appendTexts adds the warnings that the caller may see.
 func (a *asked) appendTexts(texts []string, warnings []matching.Warning) []string {
 	var shown []string
 	for _, text := range appendTexts(nil, a.left.warnings(warnings, a.policies)) {

@@ -12,29 +12,30 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// openAPIDocument describes all endpoints, and tests hold their answers against it. What each needs is not in it: that is the table
-// of package api.
+// openAPIDocument describes all endpoints; tests check their answers against it. It does not contain the permissions
+// that each operation requires: those are in the table of package api.
 //
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// Permission is what an operation of the document needs, under `x-causeway-permission`: a row of the table of package api.
+// Permission is what an operation of the document requires, under `x-causeway-permission`: a row of the table of
+// package api.
 type Permission struct {
-	// Verb is empty for everybody who has proven who they are; several have a comma between.
+	// Verb is empty if any authenticated principal may call the operation. Several verbs are separated by commas.
 	Verb string `json:"verb,omitempty"`
-	// Type is empty for the type that the path or the body names, and Scope then is that type's.
+	// Type is empty if the path or the body names the type; Scope is then that type's.
 	Type  string       `json:"type,omitempty"`
 	Scope access.Scope `json:"scope,omitempty"`
-	// JudgedBy is "route", or "thing" where the home of what the request is about decides.
+	// JudgedBy is "route", or "thing" if the home of the resource in question decides.
 	JudgedBy string   `json:"judgedBy"`
 	Servers  []string `json:"servers"`
 }
 
-// OpenAPI is the document that `/openapi.json` serves, OpenAPI 3.0 as JSON. The caller must not change it.
+// OpenAPI returns the document that `/openapi.json` serves, OpenAPI 3.0 as JSON. The caller must not change it.
 func OpenAPI() []byte { return withPermissions() }
 
-// withPermissions lays the table over the document, once. A row that the document does not describe is a mistake of ours, which each test
-// finds that starts a server.
+// withPermissions adds the table to the document, once. A row that the document does not describe is a programming
+// error, which every test that starts a server finds.
 var withPermissions = sync.OnceValue(func() []byte {
 	var doc map[string]any
 	if err := json.Unmarshal(openAPIDocument, &doc); err != nil {

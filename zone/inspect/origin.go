@@ -27,13 +27,14 @@ func metaOf(r *resources.Resource) Meta {
 	}
 }
 
-// Place says where an item stands among those that were merged, or among the rules of an inbound.
+// Place is the position of an item among those that were merged, or among the rules of an inbound.
 type Place struct {
-	// RuleIndex is the item's place in its policy: in `to`, `from` or `rules`.
+	// RuleIndex is the item's index in its policy: in `to`, `from` or `rules`.
 	RuleIndex int `json:"ruleIndex"`
-	// Position counts from 1; where items are merged the last wins.
+	// Position counts from 1. Where items are merged, the last wins.
 	Position int `json:"position"`
-	// DecidedBy says why the item comes after the one before: "zone origin beats global origin". Empty for the first.
+	// DecidedBy is the reason why the item follows the previous: "zone origin beats global origin". Empty for the
+	// first.
 	DecidedBy string `json:"decidedBy,omitempty"`
 }
 
@@ -44,7 +45,7 @@ type Origin struct {
 	Place
 }
 
-// LegacyOrigin is an Origin whose resource stands at the top level, as rules by tags have it.
+// LegacyOrigin is an Origin with its resource at the top level, as rules by tags have it.
 type LegacyOrigin struct {
 	Meta
 	Place
@@ -55,7 +56,7 @@ type Ref struct {
 	KRI string `json:"kri"`
 }
 
-// places says of merged items, in order, where each stands.
+// places returns the place of each merged item, in order.
 func places(origins []matching.Origin) []Place {
 	out := make([]Place, len(origins))
 	for i, o := range origins {
@@ -83,7 +84,7 @@ func legacyOrigins(list []matching.Origin) []LegacyOrigin {
 	return out
 }
 
-// refsOf names the policies of merged items, each once, in order.
+// refsOf returns the policies of merged items, each once, in order.
 func refsOf(list []matching.Origin) []Ref {
 	out := []Ref{}
 	for _, o := range list {
@@ -101,7 +102,7 @@ func appendRef(list []Ref, kri string) []Ref {
 	return append(list, Ref{KRI: kri})
 }
 
-// appendTexts adds what is not there yet.
+// appendTexts adds the warnings that are not in texts yet.
 func appendTexts(texts []string, lists ...[]matching.Warning) []string {
 	for _, list := range lists {
 		for _, w := range list {

@@ -8,20 +8,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// permissionRule is one rule of what permissions come to on an inbound.
+// permissionRule is one rule that results from permissions on an inbound.
 type permissionRule struct {
 	*matching.Rule
 	Place
 	policy *resources.Resource
 }
 
-// isPermission reports whether resources of the type are judged together, by package rbac.
+// isPermission reports whether package rbac judges resources of the type together.
 func isPermission(t resources.Type) bool {
 	return t == resources.TypeMeshTrafficPermission || t == resources.TypeTrafficTarget
 }
 
-// permissionsOn are the rules of one type that an inbound enforces, and what is wrong with them. They have their places
-// among the rules of all types.
+// permissionsOn returns the rules of one type that an inbound enforces, and the warnings about them. Their places count
+// the rules of all types.
 func (a *asked) permissionsOn(in *matching.InboundPort, t resources.Type) ([]permissionRule, []string) {
 	rules := matching.Inbound(a.proxy, in, a.policies)
 	byKRI := map[resources.KRI]*resources.Resource{}
@@ -46,7 +46,7 @@ func (a *asked) permissionsOn(in *matching.InboundPort, t resources.Type) ([]per
 		}
 	}
 	texts := a.appendTexts(nil, warnings)
-	if t == resources.TypeMeshTrafficPermission && a.left.reader == nil { // they tell of all policies together
+	if t == resources.TypeMeshTrafficPermission && a.left.reader == nil { // they concern all policies together
 		texts = append(texts, rbac.HandshakeWarnings(rules, in)...)
 	}
 	return out, texts

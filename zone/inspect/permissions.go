@@ -14,10 +14,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/explain"
 )
 
-// maxQueryBytes bounds a question.
+// maxQueryBytes bounds the body of a question.
 const maxQueryBytes = 64 << 10
 
-// RegisterPermissions adds the questions about permissions to a server's API: `_explain` and `_lint`.
+// RegisterPermissions adds the permission endpoints to a server's API: `_explain` and `_lint`.
 func RegisterPermissions(server *api.Server, reader store.Reader, options explain.Options) {
 	p := &permissions{reader: reader, options: options, server: server}
 	server.Handle(api.RouteExplain, p.explain)
@@ -29,16 +29,16 @@ func RegisterPermissions(server *api.Server, reader store.Reader, options explai
 type permissions struct {
 	reader  store.Reader
 	options explain.Options
-	// server judges who asks.
+	// server authorises the caller.
 	server *api.Server
 }
 
-// explain takes the whole question from the body.
+// explain reads the whole question from the body.
 func (p *permissions) explain(w http.ResponseWriter, r *http.Request) error {
 	return p.answer(w, r, func(*explain.Query) {})
 }
 
-// explainAt takes the destination from the path, and where it is from the query.
+// explainAt takes the destination from the path, and its zone and namespace from the query.
 func (p *permissions) explainAt(kind resources.Type) api.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		return p.answer(w, r, func(q *explain.Query) {
@@ -65,7 +65,7 @@ func (p *permissions) answer(w http.ResponseWriter, r *http.Request, fill func(*
 	return writeJSON(w, answer)
 }
 
-// world is what who asks may ask about.
+// world returns the resources that the caller may ask about.
 func (p *permissions) world(r *http.Request) *explain.World {
 	world := explain.FromSnapshot(p.reader.Snapshot(), p.options)
 	if reader := p.server.Reader(r); reader != nil {
@@ -74,7 +74,7 @@ func (p *permissions) world(r *http.Request) *explain.World {
 	return world
 }
 
-// checkQuestion holds the names in a question to what names are, and to the mesh of the path, which it then has.
+// checkQuestion validates the names in a question. It also checks and sets the mesh, which is that of the path.
 func checkQuestion(q *explain.Query, mesh string) error {
 	if q.Mesh != "" && q.Mesh != mesh {
 		return api.BadField("mesh", "is %q here and %q in the path: ask there", q.Mesh, mesh)
@@ -97,7 +97,8 @@ func checkQuestion(q *explain.Query, mesh string) error {
 	return nil
 }
 
-// refusal is the error of a question that has no answer. That something is not there is told to who might read it only.
+// refusal returns the error for a question without an answer. Only a caller that might read the missing resource learns
+// that it does not exist.
 func (p *permissions) refusal(r *http.Request, q *explain.Query, err error) error {
 	var bad *explain.QueryError
 	if errors.As(err, &bad) && bad.NotFound && bad.Field == "to" {
@@ -128,7 +129,7 @@ func queryError(err error) error {
 // Findings is the answer to `_lint`.
 type Findings struct {
 	Findings []explain.Finding `json:"findings"`
-	// LeftOut counts the findings that are not shown, because who asks may not read what they are about.
+	// LeftOut counts the findings about resources that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// questions is a global that has a zone's backend, its service and a permission.
+// questions returns a global that has a zone's backend, its service and a permission.
 func questions(t *testing.T) http.Handler {
 	t.Helper()
 	s := store.NewMemory()
@@ -32,7 +32,7 @@ func questions(t *testing.T) http.Handler {
 	return server
 }
 
-// TestExplainRoutes asks in each way in which one can, and wrongly.
+// TestExplainRoutes asks in each possible way, and with errors.
 func TestExplainRoutes(t *testing.T) {
 	server := questions(t)
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestExplainRoutes(t *testing.T) {
 	}
 }
 
-// TestLintRoute: an answer is a list, also where there is nothing to say.
+// TestLintRoute checks that the answer is a list, even if there are no findings.
 func TestLintRoute(t *testing.T) {
 	server := questions(t)
 	for mesh, want := range map[string]int{"default": 1, "other": 0} {

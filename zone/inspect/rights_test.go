@@ -21,8 +21,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// guarded is the global of newSite behind a guard, with a token for each of its users: shop and pay have every verb and type in the
-// namespace of that name, nobody in particular has the namespace "".
+// guarded is the global of newSite behind a guard, with a token for each of its users. shop and pay have every verb and
+// type in the namespace of that name; no specific user has the namespace "".
 type guarded struct {
 	handler http.Handler
 	store   store.Store
@@ -79,8 +79,9 @@ func (g *guarded) ask(t *testing.T, user, method, path, body string) (int, strin
 	return w.Code, w.Body.String()
 }
 
-// TestCopiesAreJudgedByTheirHome: on a global, what came from a namespace of a zone is without one, under a name that is a hash. Only who
-// has its namespace reads, changes or deletes it, by whatever path, and nobody else learns that it is there.
+// TestCopiesAreJudgedByTheirHome checks the rights to copies: on a global, a resource from a namespace of a zone has no
+// namespace and a hashed name. Only a user with rights in its original namespace can read, change or delete it, by any
+// path. No other user learns that it exists.
 func TestCopiesAreJudgedByTheirHome(t *testing.T) {
 	g := newGuarded(t)
 	below := map[resources.Type][]string{
@@ -136,7 +137,7 @@ func (g *guarded) told(t *testing.T, user, path string) string {
 	return fmt.Sprint(status, answer)
 }
 
-// checkNothingOfOthers looks for the hashed names and KRIs of what user may not read.
+// checkNothingOfOthers looks for the hashed names and KRIs of resources that user may not read.
 func checkNothingOfOthers(t *testing.T, g *guarded, user, asked, answer string) {
 	t.Helper()
 	if user == "none" {
@@ -157,10 +158,10 @@ func checkNothingOfOthers(t *testing.T, g *guarded, user, asked, answer string) 
 	}
 }
 
-// TestListsSayWhatTheyLeaveOut: by how much, whatever the request selects.
+// TestListsSayWhatTheyLeaveOut checks that lists count what they leave out, whatever the request selects.
 func TestListsSayWhatTheyLeaveOut(t *testing.T) {
 	g := newGuarded(t)
-	const all = 3 // Dataplanes on the global, two of them of shop
+	const all = 3 // Dataplanes on the global, two of them in shop
 	for _, query := range []string{"", "?size=1", "?name=ledger", "?" + url.Values{"filter[labels.app]": {"ledger"}}.Encode(), "?namespace=pay"} {
 		for _, path := range []string{"/meshes/default/dataplanes", "/dataplanes", "/meshes/default/dataplanes/_overview"} {
 			status, answer := g.ask(t, "shop", http.MethodGet, path+query, "")
@@ -176,8 +177,8 @@ func TestListsSayWhatTheyLeaveOut(t *testing.T) {
 	}
 }
 
-// TestExplainLeavesOut: a question that means several Dataplanes is answered for those that the asker may read, and a policy that she may
-// not read decides without its name.
+// TestExplainLeavesOut checks that a question about several Dataplanes is answered for those that the caller may read,
+// and that a policy that the caller may not read decides without being named.
 func TestExplainLeavesOut(t *testing.T) {
 	g := newGuarded(t)
 	const from = `"from": "spiffe://default.zone-1.mesh.local/ns/shop/sa/web"`
@@ -197,7 +198,8 @@ func TestExplainLeavesOut(t *testing.T) {
 	checkNothingOfOthers(t, g, "shop", "_explain", answer)
 }
 
-// TestByKRI: who gives a KRI need not say the namespace once more, and a 404 names what is nearest, of what the asker may read.
+// TestByKRI checks that a caller that gives a KRI need not give the namespace too, and that a 404 suggests the nearest
+// name among those that the caller may read.
 func TestByKRI(t *testing.T) {
 	g := newGuarded(t)
 	const backend, ledger = "kri_dp_default_zone-1_shop_backend_", "kri_dp_default_zone-1_pay_ledger_"

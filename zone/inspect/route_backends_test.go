@@ -10,7 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestRouteBackends: a backend that is not there is a condition of its route, and a warning wherever the route is shown.
+// TestRouteBackends checks that a missing backend is a condition of its route, and a warning wherever the route is
+// shown.
 func TestRouteBackends(t *testing.T) {
 	s := newSite(t, "zone-1")
 	docs, err := resources.DecodeDocuments([]byte(`

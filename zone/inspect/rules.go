@@ -8,18 +8,18 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// ProxyRules is the answer to `_rules`: all that policies come to for one proxy.
-// Source: kuma-wire, section 8.5; seed 002, "Inspect API".
+// ProxyRules is the answer to `_rules`: the result of all policies for one proxy, as in Kuma's inspect API. Source:
+// seed 002, "Inspect API".
 type ProxyRules struct {
 	HTTPMatches []HTTPMatch `json:"httpMatches"`
 	Resource    Meta        `json:"resource"`
-	// Rules has one entry for each type that has some, in the order in which types are evaluated.
+	// Rules has one entry for each type with rules, in the order in which types are evaluated.
 	Rules []TypeRules `json:"rules"`
-	// LeftOut counts the policies and services that are not shown, because who asks may not read them.
+	// LeftOut counts the policies and services that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
-// TypeRules is what the policies of one type come to.
+// TypeRules is the result of the policies of one type.
 type TypeRules struct {
 	Type            resources.Type `json:"type"`
 	ProxyRule       *ProxyRule     `json:"proxyRule,omitempty"`
@@ -36,7 +36,7 @@ type ProxyRule struct {
 	Origin []Origin        `json:"origin"`
 }
 
-// TagRule is a conf for whoever has certain tags.
+// TagRule is the conf for peers with certain tags.
 type TagRule struct {
 	Conf     json.RawMessage `json:"conf"`
 	Matchers []TagMatcher    `json:"matchers"`
@@ -50,7 +50,8 @@ type TagMatcher struct {
 	Not   bool   `json:"not"`
 }
 
-// ResourceRule is the conf for traffic to one service or route, to one section of it, or, for the Mesh, to all others.
+// ResourceRule is the conf for traffic to one service or route, to one section of either, or, for the Mesh, to all
+// others.
 type ResourceRule struct {
 	// Conf is a list of one, the merged conf.
 	Conf                []json.RawMessage `json:"conf"`
@@ -74,19 +75,19 @@ type FromRules struct {
 	Rules   []TagRule   `json:"rules"`
 }
 
-// InboundRules are the rules of one inbound, in order.
+// InboundRules holds the rules of one inbound, in order.
 type InboundRules struct {
 	Inbound InboundMeta   `json:"inbound"`
 	Rules   []InboundRule `json:"rules"`
 }
 
-// InboundRule is the conf for the requests of one match; in permissions, one rule.
+// InboundRule is the conf for the requests of one match; for permissions, one rule.
 type InboundRule struct {
 	Conf     []any           `json:"conf"`
 	Match    json.RawMessage `json:"match,omitempty"`
 	Origin   []Origin        `json:"origin"`
 	Position int             `json:"position"`
-	// Headers are expressions by header that a TrafficTarget's requests must have too.
+	// Headers are the expressions, by header, that a TrafficTarget's requests must match too.
 	Headers map[string]string `json:"headers,omitempty"`
 	Closed  bool              `json:"closed,omitempty"`
 }
@@ -144,7 +145,7 @@ func (a *asked) typeRules(d *resources.Descriptor) TypeRules {
 	return out
 }
 
-// addTo adds the rules for every service and route there is, once some policy speaks of any.
+// addTo adds the rules for every service and route if some policy targets any of them.
 func (a *asked) addTo(out *TypeRules) {
 	destinations := a.destinations(a.proxy.Zone)
 	to := matching.To(matching.ToInput{Type: out.Type, Proxy: a.proxy, Policies: a.policies, Destinations: destinations})
@@ -170,7 +171,7 @@ func resourceRule(rule *matching.ResourceRule) ResourceRule {
 	return out
 }
 
-// tagRules are those that are made of nothing that is left out.
+// tagRules returns the rules that contain no left-out item.
 func (a *asked) tagRules(rules []matching.SubsetRule) []TagRule {
 	var out []TagRule
 	for i := range rules {

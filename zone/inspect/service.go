@@ -14,20 +14,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// ServicePolicies is the answer to `_policies` of a service: what policies come to for the traffic to it.
+// ServicePolicies is the answer to `_policies` of a service: the result of policies for the traffic to it.
 type ServicePolicies struct {
-	// Callers is how many proxies were asked about: those of the zone, on the global those of all zones.
+	// Callers counts the proxies that were evaluated: those of the zone, or of all zones on the global.
 	Callers  int             `json:"callers"`
 	Policies []ServicePolicy `json:"policies"`
-	// LeftOut counts the proxies and policies that are not in the answer, because who asks may not read them.
+	// LeftOut counts the proxies and policies that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
-// ServicePolicy is one type's part: a rule for each group of callers for whom the same items were merged.
+// ServicePolicy is the part of one type: a rule for each group of callers whose merged items are the same.
 type ServicePolicy struct {
 	Kind  resources.Type `json:"kind"`
 	Rules []ServiceRule  `json:"rules"`
-	// Warnings are of the policies in the rules.
+	// Warnings are those of the policies in the rules.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -36,23 +36,23 @@ type ServiceRule struct {
 	KRI string `json:"kri"`
 	// Conf is a list of one, the merged conf.
 	Conf []json.RawMessage `json:"conf"`
-	// Merged are the items behind conf, in the order in which they were merged: the last wins.
+	// Merged are the items that conf was merged from, in order: the last wins.
 	Merged  []Origin `json:"merged"`
 	Callers Callers  `json:"callers"`
 }
 
-// Callers are the proxies that a rule holds for.
+// Callers are the proxies that a rule applies to.
 type Callers struct {
 	Total int `json:"total"`
-	// Items are the first of their KRIs, sorted, maxCallers at most.
+	// Items are the first of their KRIs, sorted, at most maxCallers.
 	Items []string `json:"items"`
 }
 
-// maxCallers bounds the callers that are named for one rule.
+// maxCallers bounds the callers that one rule names.
 const maxCallers = 100
 
-// servicePolicies looks at every proxy that could send to the service, whether or not it has an outbound for it. Proxies that the same
-// policies select are looked at together.
+// servicePolicies evaluates every proxy that could send to the service, even without an outbound for it. Proxies that
+// the same policies select are evaluated together.
 func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error {
 	v, key, err := h.serviceOf(r)
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 	return writeJSON(w, s.answer())
 }
 
-// serviceOf finds the service that the path names.
+// serviceOf returns the service that the path names.
 func (h *handlers) serviceOf(r *http.Request) (*view, resources.Key, error) {
 	d, ok := resources.LookupPath(r.PathValue("plural"))
 	if !ok || !matching.IsDestination(d.Type) || d.Policy != nil {
@@ -97,7 +97,7 @@ type serviceAnswer struct {
 	left    *leftOut
 }
 
-// callerGroup are proxies of one zone that the same policies select.
+// callerGroup holds the proxies of one zone that the same policies select.
 type callerGroup struct {
 	proxy    *matching.Proxy
 	policies []*matching.Policy
@@ -141,7 +141,7 @@ func (s *serviceAnswer) answer() ServicePolicies {
 	return out
 }
 
-// policiesOf merges what is the same for several groups.
+// policiesOf merges equal rules of several groups.
 func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 	out := ServicePolicy{Kind: t, Rules: []ServiceRule{}}
 	at := map[string]int{}
@@ -179,13 +179,13 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 	return out
 }
 
-// sectionRule is a rule with the section that it is for; the rule itself may be a wider one's.
+// sectionRule is a rule with the section that it applies to; the rule itself may belong to a wider section.
 type sectionRule struct {
 	*matching.ResourceRule
 	section string
 }
 
-// rulesOf are the rule of the whole service, and those of ports that policies name.
+// rulesOf returns the rule of the whole service, and those of the ports that policies name.
 func (s *serviceAnswer) rulesOf(to *matching.ToRules) []sectionRule {
 	var out []sectionRule
 	key := s.service.Key()
@@ -201,7 +201,7 @@ func (s *serviceAnswer) rulesOf(to *matching.ToRules) []sectionRule {
 	return out
 }
 
-// cut sorts the callers, counts them and keeps the first.
+// cut sorts the callers, counts them and keeps the first maxCallers.
 func (c *Callers) cut() {
 	slices.Sort(c.Items)
 	c.Total = len(c.Items)

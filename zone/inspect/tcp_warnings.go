@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// tcpWarnings says which entries of a permission need a request, and are on a TCP inbound where there is none, naming the first
-// inbound that was found (design, section 5). The Dataplanes are those that this server knows.
+// tcpWarnings reports the entries of a permission that need a request but apply to a TCP inbound, which has none. Each
+// warning names the first such inbound among the Dataplanes that this server knows.
 func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
 	if r.Type != resources.TypeMeshTrafficPermission {
 		return nil
@@ -44,7 +44,7 @@ func needsHTTP(p *matching.Policy) bool {
 	})
 }
 
-// textsOnTCP are the warnings that the protocol makes: those that there would not be on HTTP.
+// textsOnTCP returns the warnings that are due to the protocol: those that HTTP would not have.
 func textsOnTCP(p *matching.Policy, proxy *matching.Proxy, in *matching.InboundPort, at resources.KRI) []string {
 	rules := matching.Inbound(proxy, in, []*matching.Policy{p})
 	elsewhere := rbac.Warnings(rules, matching.HTTP)

@@ -17,18 +17,19 @@ const (
 	maxPageSize     = 1000
 )
 
-// Dataplanes is the answer to `_resources/dataplanes`: which proxies a policy touches, or a MeshService is made of.
+// Dataplanes is the answer to `_resources/dataplanes`: the proxies that a policy selects, or that serve a MeshService.
 type Dataplanes struct {
 	Total int    `json:"total"`
 	Items []Meta `json:"items"`
 	// Next is the URL of the next page, or null.
 	Next *string `json:"next"`
-	// LeftOut counts the Dataplanes that are neither shown nor in the total, because who asks may not read them. No filter of the
-	// request changes it.
+	// LeftOut counts the Dataplanes that the caller may not read. They are neither shown nor in the total. The filters
+	// of the request do not change the count.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
-// touched answers for the policy or the MeshService that the path names. On the global it looks at the proxies of all zones.
+// touched answers for the policy or the MeshService that the path names. On the global, it evaluates the proxies of all
+// zones.
 func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 	size, offset, err := pageOf(r.URL.Query())
 	if err != nil {
@@ -58,7 +59,7 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, answer)
 }
 
-// selection says which proxies the resource of the path selects.
+// selection returns the condition by which the resource of the path selects proxies.
 func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool, error) {
 	d, ok := resources.LookupPath(r.PathValue("plural"))
 	if !ok || d.Policy == nil && d.Type != resources.TypeMeshService && !isPermission(d.Type) {
@@ -107,7 +108,7 @@ func pageOf(q url.Values) (size, offset int, err error) {
 	return size, offset, nil
 }
 
-// nextPage is the absolute URL of the page at offset.
+// nextPage returns the absolute URL of the page at offset.
 func nextPage(r *http.Request, size, offset int) string {
 	q := r.URL.Query()
 	q.Set("size", strconv.Itoa(size))

@@ -10,41 +10,41 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// views keeps the meshes that were asked about, read for matching as of one revision. A new revision reads again only
-// what changed. There is at most one view for each mesh that exists.
+// views caches the meshes that were requested, parsed for matching at one revision. At a new revision, only changes are
+// parsed again. Each existing mesh has at most one view.
 type views struct {
 	config *Config
 
 	mu sync.Mutex
-	// revision is that of all meshes in meshes, which mu guards too.
+	// revision is that of all views in meshes. mu guards both.
 	revision uint64
 	meshes   map[string]*view
-	// before holds the views of the revision before, to take unchanged parts from.
+	// before holds the views of the previous revision, whose unchanged parts are reused.
 	before map[string]*view
 }
 
-// view is one mesh at one revision. Apart from byZone nobody changes it once it is made.
+// view is one mesh at one revision. Only byZone changes after it is made.
 type view struct {
 	config   *Config
 	snap     store.Snapshot
 	policies map[resources.Key]*matching.Policy
 	index    *matching.Index
 	found    map[resources.Key]*matching.Destination
-	// services are the MeshServices, which say what inbounds speak.
+	// services are the MeshServices, which declare the protocols of inbounds.
 	services []*resources.Resource
 	gateways []*resources.Resource
 	grants   []*resources.Resource
 
 	mu sync.Mutex
-	// byZone holds the destinations as the proxies of each zone see them; mu guards it.
+	// byZone holds the destinations as the proxies of each zone see them. mu guards it.
 	byZone map[string]*matching.Destinations
 }
 
-// of returns the view of a mesh as of now, or nil when there is no such mesh.
+// of returns the view of a mesh at the current revision, or nil if the mesh does not exist.
 func (v *views) of(mesh string) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	snap := v.config.Store.Snapshot() // under the lock, so that no view is older than the revision says
+	snap := v.config.Store.Snapshot() // under the lock, so that no view is older than its revision
 	if snap.Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (v *views) of(mesh string) *view {
 	return v.meshes[mesh]
 }
 
-// newView reads a mesh; what did not change is taken from before, which may be nil.
+// newView parses a mesh. It reuses unchanged parts of before, which may be nil.
 func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
 	if before == nil {
 		before = &view{}
@@ -102,7 +102,7 @@ func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
 	return v
 }
 
-// readDestination leaves out what does not decode: nothing can refer to it.
+// readDestination skips a resource that does not decode: nothing can refer to it.
 func (v *view) readDestination(r *resources.Resource, before *matching.Destination) {
 	if before != nil && before.Resource == r {
 		v.found[r.Key] = before
@@ -113,7 +113,7 @@ func (v *view) readDestination(r *resources.Resource, before *matching.Destinati
 	}
 }
 
-// destinations are the services and routes as the proxies of a zone see them.
+// destinations returns the services and routes as the proxies of a zone see them.
 func (v *view) destinations(zone string) *matching.Destinations {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -131,7 +131,8 @@ func (v *view) destinations(zone string) *matching.Destinations {
 	return x
 }
 
-// candidates are the policies that may select a proxy, in the order of matching, without those that never get to its zone.
+// candidates returns the policies that may select a proxy, in the order of matching, without those that never reach its
+// zone.
 func (v *view) candidates(proxy *matching.Proxy) []*matching.Policy {
 	var out []*matching.Policy
 	for _, p := range v.index.Candidates(proxy) {

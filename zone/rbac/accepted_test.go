@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestAcceptedPathsCanBeEnforced: a path that a user may apply is one that Envoy's normalised paths can be equal to, and the
-// other way round.
+// TestAcceptedPathsCanBeEnforced checks that a path that a user may apply is one that a path normalised by Envoy can
+// equal, and the reverse.
 func TestAcceptedPathsCanBeEnforced(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{"/", "/", "a", ".", "..", "%61", "%2e", "%7E", "%2f", "%5C", "%00", "%3a", "%c3", "%", "%4", ":", ";", "\"", "{", "~", "é", " ", "\x01", `\`, "%2D", "%5b"})
 	rapid.Check(t, func(rt *rapid.T) {

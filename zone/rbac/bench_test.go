@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// manyIdentities are n allows by exact identity, in rules of fifty.
+// manyIdentities returns n allow entries with exact identities, in rules of fifty.
 func manyIdentities(n int) matching.Rules {
 	var confs []resources.PermissionConf
 	for i := range n {
@@ -28,7 +28,7 @@ func manyIdentities(n int) matching.Rules {
 
 var benchSizes = []int{10, 100, 1000, 10000}
 
-// TestCompiledIsNoLarger: where rules are on identity alone, the maps are not larger than the list.
+// TestCompiledIsNoLarger checks that for rules on identity alone, the maps are not larger than the list.
 func TestCompiledIsNoLarger(t *testing.T) {
 	for _, n := range benchSizes {
 		rules := manyIdentities(n)
@@ -39,7 +39,7 @@ func TestCompiledIsNoLarger(t *testing.T) {
 	}
 }
 
-// BenchmarkFilter is the making of one HTTP filter, with its size.
+// BenchmarkFilter measures generating one HTTP filter, and its size.
 func BenchmarkFilter(b *testing.B) {
 	for _, form := range forms {
 		for _, n := range benchSizes {

@@ -14,32 +14,34 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// NameUnusualPath denies, in the classic form, a path that an Envoy would have refused or written in another way before its
-// rules were asked: a gRPC server does not normalise paths, and no method has such a name.
+// NameUnusualPath denies, in the classic form, a path that Envoy would refuse or rewrite before it evaluates the rules.
+// A gRPC server does not normalise paths, and no method has such a name.
 const NameUnusualPath = "unusual-path"
 
 // grpcMethod is the HTTP method of every gRPC request.
 const grpcMethod = "POST"
 
-// unusualPath is for what NormalizePath refuses or changes.
-const unusualPath = `(?s)(?:[^/].*)?` + // it does not begin with a slash
-	`|.*[^!"$-~].*` + // blanks, control characters, a fragment, other than ASCII
+// unusualPath matches the paths that NormalizePath refuses or changes.
+const unusualPath = `(?s)(?:[^/].*)?` + // does not begin with a slash
+	`|.*[^!"$-~].*` + // blanks, control characters, a fragment, non-ASCII
 	`|[^?]*["<>^` + "`" + `{|}\\].*` +
-	`|[^?]*%(?:2[dDeEfF]|3[0-9]|[46][1-9a-fA-F]|5[0-9aAcCfF]|7[0-9aAeE]|00).*` + // escapes of what needs none, of slashes, of NUL
+	`|[^?]*%(?:2[dDeEfF]|3[0-9]|[46][1-9a-fA-F]|5[0-9aAcCfF]|7[0-9aAeE]|00).*` + // needless escapes, slashes, NUL
 	`|[^?]*//.*|[^?]*/\.{1,2}(?:[/;?].*)?`
 
-// Classic are the two filters, asked in this order, of a server that knows no matchers: gRPC's own, which is its application's
-// proxy at the same time. Such a server sees the client's identity, the path, which is the full name of the method, and headers.
+// Classic holds the two filters, evaluated in this order, for a server that does not support matchers: gRPC's own,
+// which is both the application and its proxy. Such a server sees the client's identity, the headers, and the path,
+// which is the full name of the method.
 type Classic struct {
-	// Deny denies what one of its policies matches, Allow what none of its policies does.
+	// Deny denies what any of its policies matches. Allow denies what none of its policies matches.
 	Deny, Allow *httprbac.RBAC
 }
 
-// ClassicFilters writes the rules of an inbound in the classic form, a policy for each KRI. They never allow what Evaluate denies a
-// POST: what the server cannot see (ClassicWarnings tells of it) makes an allow entry disappear and a deny entry wider. There
-// is no shadow.
+// ClassicFilters writes the rules of an inbound in the classic form, one policy for each KRI. The filters never allow a
+// POST that Evaluate denies: a condition that the server cannot see (ClassicWarnings lists them) removes an allow entry
+// and widens a deny entry. There is no shadow.
 //
-// What cannot be said is that a certificate has several URI SANs: the server must refuse those in its handshake.
+// The classic form cannot express that a certificate has several URI SANs: the server must refuse those in its
+// handshake.
 func ClassicFilters(rules matching.Rules) Classic {
 	deny, allow := denyUnusual(), map[string]*rbacconfig.Policy{}
 	for _, s := range steps(rules, matching.HTTP, false) {
@@ -56,14 +58,14 @@ func ClassicFilters(rules matching.Rules) Classic {
 	return Classic{Deny: classicFilter(rbacconfig.RBAC_DENY, deny), Allow: classicFilter(rbacconfig.RBAC_ALLOW, allow)}
 }
 
-// DenyAllClassic denies every request: what either filter is until the rules arrive.
+// DenyAllClassic denies every request. Either filter has this value until the rules arrive.
 func DenyAllClassic() *httprbac.RBAC { return classicFilter(rbacconfig.RBAC_ALLOW, nil) }
 
 func classicFilter(action rbacconfig.RBAC_Action, policies map[string]*rbacconfig.Policy) *httprbac.RBAC {
 	return &httprbac.RBAC{Rules: &rbacconfig.RBAC{Action: action, Policies: policies}}
 }
 
-// denyUnusual are the policies that no rule can turn off.
+// denyUnusual returns the policies that no rule can turn off.
 func denyUnusual() map[string]*rbacconfig.Policy {
 	out := map[string]*rbacconfig.Policy{}
 	addPrincipal(out, NameMalformedURISAN, authenticated(test{resources.MatchRegularExpression, malformedSPIFFEID}))
@@ -71,8 +73,8 @@ func denyUnusual() map[string]*rbacconfig.Policy {
 	return out
 }
 
-// addPrincipal makes a client, or a request, one of those that a policy is for. The conditions on requests are principals too: a policy's
-// permissions could not be tied to one of its principals.
+// addPrincipal adds a client, or a condition on requests, to a policy. Conditions on requests are principals too,
+// because a policy cannot tie one of its permissions to one of its principals.
 func addPrincipal(policies map[string]*rbacconfig.Policy, name string, p *rbacconfig.Principal) {
 	if policies[name] == nil {
 		policies[name] = &rbacconfig.Policy{Permissions: []*rbacconfig.Permission{{Rule: &rbacconfig.Permission_Any{Any: true}}}}
@@ -80,7 +82,7 @@ func addPrincipal(policies map[string]*rbacconfig.Policy, name string, p *rbacco
 	policies[name].Principals = append(policies[name].Principals, p)
 }
 
-// classicEntry is an entry as a principal; nil for one that never matches.
+// classicEntry writes an entry as a principal. It returns nil for an entry that never matches.
 func classicEntry(e *entry, deny bool) *rbacconfig.Principal {
 	if len(e.method) > 0 && !slices.ContainsFunc(e.method, func(t test) bool { return t.value == grpcMethod }) {
 		return nil
@@ -145,11 +147,11 @@ func classicMatch(t test) *envoymatcher.StringMatcher {
 	return &envoymatcher.StringMatcher{MatchPattern: &envoymatcher.StringMatcher_Exact{Exact: t.value}}
 }
 
-// ordinaryHeader is a name that every implementation takes in a matcher and hands over as it was sent.
+// ordinaryHeader matches the header names that every implementation accepts in a matcher and passes on unchanged.
 var ordinaryHeader = regexp.MustCompile(`\A[a-z0-9_.!#$%&'*+^|~-]+\z`)
 
-// seenByGRPC reports whether a header, by its lower-case name, can be matched: gRPC's own ones cannot, binary ones arrive decoded, and
-// those of the connection are not passed on.
+// seenByGRPC reports whether a header, by its lower-case name, can be matched. gRPC's own headers cannot, binary ones
+// arrive decoded, and those of the connection are not passed on.
 func seenByGRPC(name string) bool {
 	switch name {
 	case "host", "te", "content-type", "user-agent", "connection":

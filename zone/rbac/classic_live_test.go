@@ -46,8 +46,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestGRPCAgreesWithEvaluator sends random requests with mTLS through a real grpc-go server that has a route for each random set of
-// rules, told apart by a header. It decides as the evaluator does where all can be said, and never allows what that denies.
+// TestGRPCAgreesWithEvaluator sends random requests with mTLS through a real grpc-go server that has a route, selected
+// by a header, for each random set of rules. The server decides as the evaluator does where the classic form can
+// express the rules, and never allows what the evaluator denies.
 func TestGRPCAgreesWithEvaluator(t *testing.T) {
 	sets := liveSets()
 	g := startGRPC(t, sets)
@@ -57,7 +58,7 @@ func TestGRPCAgreesWithEvaluator(t *testing.T) {
 		for seed := range 3 * livePerSet {
 			req := drawRequest().Example(1000*i + seed)
 			if req.Protocol != matching.HTTP || len(req.URISANs) > 1 || !isMethodName(req.Path) {
-				continue // a certificate with several URI SANs does not get through the handshake
+				continue // the handshake refuses several URI SANs
 			}
 			req.Method = "POST"
 			want := rbac.Evaluate(rules, req).Enforced.Allowed
@@ -79,7 +80,7 @@ func TestGRPCAgreesWithEvaluator(t *testing.T) {
 	}
 }
 
-// isMethodName reports whether grpc-go takes a path for that of a method at all: a service and a method.
+// isMethodName reports whether grpc-go accepts a path as the name of a method: a service and a method.
 func isMethodName(path string) bool {
 	rest, rooted := strings.CutPrefix(path, "/")
 	return rooted && strings.Contains(rest, "/")
@@ -99,7 +100,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// liveGRPC is a running grpc-go server with xDS, and connections to it by identity.
+// liveGRPC is a running grpc-go server with xDS, and the connections to it by identity.
 type liveGRPC struct {
 	ca          *authority
 	address     string
@@ -189,7 +190,7 @@ func startXDS(t *testing.T, listener, routes types.Resource) (address string) {
 	return l.Addr().String()
 }
 
-// ads serves the state of the world.
+// ads serves state-of-the-world ADS.
 type ads struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
 
@@ -240,7 +241,7 @@ func grpcListener(t *testing.T, address *net.TCPAddr) *listenerv3.Listener {
 	}
 }
 
-// grpcRoutes have one for each set of rules, where the header x-set is its number.
+// grpcRoutes returns one route for each set of rules. The route matches the set's number in the header x-set.
 func grpcRoutes(t *testing.T, sets []matching.Rules) *routev3.RouteConfiguration {
 	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
 	for i, rules := range sets {
@@ -292,7 +293,8 @@ func (g *liveGRPC) allows(t *testing.T, set int, req *rbac.Request) bool {
 	return err == nil
 }
 
-// TestGRPCDeniesWithoutRules: a route that says nothing of the filters leaves them as the listener has them.
+// TestGRPCDeniesWithoutRules checks that a route that does not configure the filters leaves them as the listener has
+// them.
 func TestGRPCDeniesWithoutRules(t *testing.T) {
 	g := startGRPC(t, nil)
 	if g.allows(t, 0, &rbac.Request{URISANs: []string{"spiffe://a/w"}, Path: "/a/b"}) {

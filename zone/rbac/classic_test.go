@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// classic walks the two classic filters as a gRPC server does: every request is a POST, nobody knows a server name, and any URI SAN
-// may match.
+// classic evaluates the two classic filters as a gRPC server does: every request is a POST, the server name is unknown,
+// and any URI SAN may match.
 type classic struct {
 	rbac.Classic
 	expressions map[string]*regexp.Regexp
@@ -98,7 +98,7 @@ func (c *classic) compare(m *envoymatcher.StringMatcher, value string) bool {
 	panic("gRPC refuses " + m.String())
 }
 
-// withStrangeHeaders gives some rules a header that gRPC servers cannot match.
+// withStrangeHeaders adds to some rules a header that gRPC servers cannot match.
 func withStrangeHeaders(rt *rapid.T, rules matching.Rules) matching.Rules {
 	for i := range rules.Items {
 		if len(rules.Items[i].Headers) > 0 && rapid.IntRange(0, 3).Draw(rt, "strange") == 0 {
@@ -108,15 +108,15 @@ func withStrangeHeaders(rt *rapid.T, rules matching.Rules) matching.Rules {
 	return rules
 }
 
-// TestClassicAgreesWithEvaluator: the classic form decides as the reference does wherever it can say the rules, and never
-// allows what the reference denies.
+// TestClassicAgreesWithEvaluator checks that the classic form decides as the reference does wherever it can express the
+// rules, and never allows what the reference denies.
 func TestClassicAgreesWithEvaluator(t *testing.T) {
 	equal, stricter, allowed := 0, 0, 0
 	check := func(rt *rapid.T, rules matching.Rules) {
 		c, exact := classicOf(rules), len(rbac.ClassicWarnings(rules)) == 0
 		for i, req := range crossed(rt, drawRequest()) {
 			if i%3 > 0 || req.Protocol != matching.HTTP || len(req.URISANs) > 1 {
-				continue // a certificate with several URI SANs does not get through the handshake
+				continue // the handshake refuses several URI SANs
 			}
 			req.Method = "POST"
 			got, want := c.allows(&req), rbac.Evaluate(rules, req).Enforced.Allowed
@@ -146,13 +146,14 @@ func TestClassicAgreesWithEvaluator(t *testing.T) {
 	}
 }
 
-// TestClassicDeniesUnusualPaths: exactly those that Envoy, with the settings of every inbound, refuses or writes in another way.
+// TestClassicDeniesUnusualPaths checks that the denied paths are exactly those that Envoy, with the settings of every
+// inbound, refuses or rewrites.
 func TestClassicDeniesUnusualPaths(t *testing.T) {
 	c := classicOf(rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"POST"}}}}))
 	check := func(t rapid.TB, path string) {
 		normal, refused := rbac.NormalizePath(path)
 		got := c.allows(&rbac.Request{Protocol: matching.HTTP, URISANs: []string{"spiffe://a/w"}, Method: "POST", Path: path})
-		slashes := strings.HasPrefix(normal+"?", "//?") // Envoy leaves these two
+		slashes := strings.HasPrefix(normal+"?", "//?") // Envoy keeps these two
 		if want := refused == "" && normal == path && !slashes; got != want {
 			t.Errorf("%q: allowed %v, normalised %q, refused %q", path, got, normal, refused)
 		}
@@ -178,7 +179,7 @@ func TestClassicDeniesUnusualPaths(t *testing.T) {
 	})
 }
 
-// TestClassicWarnings: each thing that a gRPC server cannot see is told, and nothing else.
+// TestClassicWarnings checks that each condition that a gRPC server cannot see is reported, and nothing else.
 func TestClassicWarnings(t *testing.T) {
 	sni := &resources.SNIMatch{Type: resources.MatchExact, Value: "x"}
 	id := &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: "spiffe://a/b"}

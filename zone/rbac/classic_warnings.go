@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// ClassicWarnings says where the classic form does something else than the rules: what gRPC servers cannot see. It does not repeat
-// Warnings.
+// ClassicWarnings reports where the classic form differs from the rules because gRPC servers cannot see a condition. It
+// does not repeat Warnings.
 func ClassicWarnings(rules matching.Rules) []matching.Warning {
 	var out []matching.Warning
 	for i := range rules.Items {

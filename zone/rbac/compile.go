@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// wideFrom is how many keys an entry with conditions besides its identity prefix may be copied to. An entry that
-	// covers more stays in a list of its own.
+	// wideFrom is the number of keys that an entry with conditions besides its identity prefix may be copied to. An
+	// entry that covers more keys stays in a list of its own.
 	wideFrom = 16
-	// maxSegments bounds the nesting, of which each segment takes up to two levels; Envoy was seen to take 32 levels and to
-	// refuse 64. What is left then is written as a list.
+	// maxSegments bounds the nesting. Each segment takes up to two levels; in tests, Envoy accepted 32 levels and
+	// refused 64. The last segment is a list of all remaining items.
 	maxSegments = 10
 )
 
-// item is one entry with its place: rank counts steps, and items of one rank have one action, so that their order among
-// themselves means nothing.
+// item is one entry with its place. rank counts steps. Items of one rank have the same action, so their order among
+// themselves does not matter.
 type item struct {
 	rank  int
 	step  *step
 	entry *entry
 }
 
-// segment is a run of items that is asked before the next one: as maps from identities to answers, or as a list.
+// segment is a run of items that is evaluated before the next: as maps from identities to answers, or as a list.
 type segment struct {
 	tree  bool
 	items []item
 }
 
-// compiledMatcher gives the same answers as listMatcher, and looks identities up instead of walking them. Segments
-// follow each other in the order of the list; one that has no answer for a request leaves it to the next.
+// compiledMatcher gives the same answers as listMatcher, but looks identities up instead of testing one after the
+// other. Segments follow each other in the order of the list. A segment without an answer for a request leaves it to
+// the next.
 func compiledMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 	segments, last := segmentsOf(list)
 	for _, s := range slices.Backward(segments) {
@@ -46,8 +47,8 @@ func compiledMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 	return matcherList(inFront(methods), last)
 }
 
-// segmentsOf cuts the steps into segments and says what holds when none has an answer. A step's narrow and wide items may
-// come in either order, so each step begins with those that need no new segment.
+// segmentsOf cuts the steps into segments. It also returns the action for requests that no segment answers. A step's
+// narrow and wide items may come in either order, so each step begins with those that need no new segment.
 func segmentsOf(list []step) ([]segment, *onMatch) {
 	c := cutter{list: list}
 	for rank := range list {
@@ -79,7 +80,7 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 type cutter struct {
 	list     []step
 	segments []segment
-	// keys are all identities and prefixes that the steps name, sorted; nil until isWide needs them.
+	// keys are all identities and prefixes that the steps name, sorted. It is nil until isWide needs them.
 	keys []string
 }
 
@@ -94,12 +95,12 @@ func (c *cutter) add(tree bool, items []item) {
 	case n == maxSegments || n > 0 && c.segments[n-1].tree == tree:
 		c.segments[n-1].items = append(c.segments[n-1].items, items...)
 	default:
-		// The last one takes everything that is left, which only a list can.
+		// The last segment takes all remaining items, which only a list can hold.
 		c.segments = append(c.segments, segment{tree: tree && n < maxSegments-1, items: items})
 	}
 }
 
-// isWide reports whether the entry would have to be copied to too many keys of a map, or to what has no key.
+// isWide reports whether the entry would have to be copied to too many keys of a map, or has no key.
 func (c *cutter) isWide(e *entry) bool {
 	switch {
 	case len(e.identity) == 0:
@@ -142,7 +143,7 @@ func writeList(items []item) []*fieldMatcher {
 	return out
 }
 
-// ranks yields the runs of items that have one rank; items are sorted by it.
+// ranks yields the runs of items that have the same rank. Items are sorted by rank.
 func ranks(items []item) func(yield func([]item) bool) {
 	return func(yield func([]item) bool) {
 		for len(items) > 0 {

@@ -17,13 +17,13 @@ type identityKey struct {
 	items []item
 }
 
-// writeTree writes items as a map of exact identities and, behind it, a map of prefixes. The answer under each key
-// accounts for everything that matches the key: its own items and those of all shorter prefixes, in the order of the
-// list. So an exact allow never beats a prefix deny, and it does not matter whether Envoy, finding no answer under a
-// key, tries shorter prefixes: they have none either.
+// writeTree writes items as a map of exact identities, followed by a map of prefixes. The answer under each key
+// accounts for all items that match the key: its own and those of all shorter prefixes, in the order of the list. So an
+// exact allow never beats a prefix deny. It does not matter whether Envoy tries shorter prefixes when a key has no
+// answer: they have no answer either.
 func writeTree(items []item, otherwise *onMatch) *onMatch {
 	exact, prefix := make(map[string]*onMatch, len(items)), map[string]*onMatch{}
-	var enclosing []*identityKey // prefixes of the key at hand, each a prefix of the next
+	var enclosing []*identityKey // prefixes of the current key, each a prefix of the next
 	for _, key := range keysOf(items) {
 		for len(enclosing) > 0 && !strings.HasPrefix(key.value, enclosing[len(enclosing)-1].value) {
 			enclosing = enclosing[:len(enclosing)-1]
@@ -57,13 +57,13 @@ func identityMap(tree *xdsmatcher.Matcher_MatcherTree, otherwise *onMatch) *xdsm
 	return &xdsmatcher.Matcher{MatcherType: &xdsmatcher.Matcher_MatcherTree_{MatcherTree: tree}, OnNoMatch: otherwise}
 }
 
-// keysOf gathers the items under their keys, sorted so that a prefix comes before all that begins with it.
+// keysOf gathers the items under their keys, sorted so that a prefix comes before all keys that begin with it.
 func keysOf(items []item) []*identityKey {
 	type name struct {
 		value string
 		exact bool
 	}
-	// Most keys have one item, which stays where it is.
+	// Most keys have one item, which stays in place.
 	byName := make(map[name]*identityKey, len(items))
 	all := make([]identityKey, 0, len(items))
 	keys := make([]*identityKey, 0, len(items))
@@ -91,8 +91,8 @@ func keysOf(items []item) []*identityKey {
 	return keys
 }
 
-// answersOf returns the items that can decide under a key, by rank, up to the first that needs nothing but the identity.
-// It is nil when none is the key's own: then the longest enclosing prefix gives the same answer.
+// answersOf returns the items that can decide under a key, by rank, up to the first that needs only the identity. It
+// returns nil if none of them is the key's own: then the longest enclosing prefix gives the same answer.
 func answersOf(key *identityKey, enclosing []*identityKey) []item {
 	if len(enclosing) == 0 && len(key.items) == 1 {
 		return key.items
@@ -102,7 +102,7 @@ func answersOf(key *identityKey, enclosing []*identityKey) []item {
 		all = append(all, e.items...)
 	}
 	all = append(all, key.items...)
-	// Stable: of one rank, those come first that hold for shorter prefixes too.
+	// The sort is stable: within a rank, items of shorter prefixes come first.
 	slices.SortStableFunc(all, func(a, b item) int { return cmp.Compare(a.rank, b.rank) })
 	own := map[*entry]bool{}
 	for _, it := range key.items {
@@ -112,7 +112,7 @@ func answersOf(key *identityKey, enclosing []*identityKey) []item {
 		if it.entry.hasConditions() {
 			continue
 		}
-		// Items of this rank that stand before have the same action, so they can go.
+		// Earlier items of this rank have the same action, so they can be dropped.
 		first := i
 		for first > 0 && all[first-1].rank == it.rank {
 			first--
@@ -126,7 +126,7 @@ func answersOf(key *identityKey, enclosing []*identityKey) []item {
 	return all
 }
 
-// writeAnswer writes what holds for an identity: an action, or a list of conditions that may have no answer.
+// writeAnswer writes the answer for an identity: an action, or a list of conditions that may have no answer.
 func writeAnswer(items []item) *onMatch {
 	var matchers []*fieldMatcher
 	var last *onMatch

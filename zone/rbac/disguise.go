@@ -11,8 +11,8 @@ import (
 // rewritten are the characters that Envoy always percent-encodes.
 const rewritten = "\"<>^`{|}"
 
-// deniedLiteral is an expression for all the ways to write a literal path that some application takes for it: the readings of
-// docs/permissions.md.
+// deniedLiteral returns an expression for every spelling that some application reads as a literal path.
+// docs/permissions.md lists these readings.
 func deniedLiteral(path, behind string) string {
 	var out strings.Builder
 	out.WriteString(resources.PathRoot)
@@ -33,8 +33,8 @@ func deniedLiteral(path, behind string) string {
 	return out.String() + behind
 }
 
-// literalSegments are the segments of a path as they are compared: without blanks around, and dots behind, unless there is nothing
-// else in one.
+// literalSegments returns the segments of a path as they are compared: without blanks at either end and without
+// trailing dots, unless the segment has nothing else.
 func literalSegments(path string) []string {
 	path = strings.Trim(path, "/")
 	if path == "" {
@@ -51,7 +51,7 @@ func literalSegments(path string) []string {
 
 var blanks = []string{"%20", "%C2%A0", "%E3%80%80"}
 
-// trimBlanks takes escaped blanks from the beginning, trimTrail those and dots from the end.
+// trimBlanks removes escaped blanks from the beginning; trimTrail removes blanks and dots from the end.
 func trimBlanks(s string) string {
 	for _, blank := range blanks {
 		if len(s) >= len(blank) && strings.EqualFold(s[:len(blank)], blank) {
@@ -73,15 +73,15 @@ func trimTrail(s string) string {
 	return s
 }
 
-// isFile reports whether a path ends like the name of a file: what follows it, `/admin.php/x`, is then an argument.
+// isFile reports whether a path ends like the name of a file. What follows, as in `/admin.php/x`, is then an argument.
 func isFile(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	i := strings.LastIndexByte(name, '.')
 	return i > 0 && i < len(name)-1 && (name[i+1] < '0' || name[i+1] > '9')
 }
 
-// nextRune reads the first character that path stands for, and how many bytes it takes; utf8.RuneError for an escape that is
-// no character of UTF-8.
+// nextRune reads the first character that path stands for, and the number of bytes it occupies. The character is
+// utf8.RuneError if an escape is not a UTF-8 character.
 func nextRune(path string) (r rune, n int) {
 	first, n := nextByte(path)
 	if first < utf8.RuneSelf {
@@ -101,7 +101,7 @@ func nextRune(path string) (r rune, n int) {
 	return utf8.RuneError, n
 }
 
-// nextByte reads the first byte that path stands for, and how many it takes: three for an escape.
+// nextByte reads the first byte that path stands for, and the number of bytes it occupies: three for an escape.
 func nextByte(path string) (c byte, n int) {
 	if len(path) >= 3 && path[0] == '%' && isHex(path[1]) && isHex(path[2]) {
 		_, _ = fmt.Sscanf(path[1:3], "%02x", &c)
@@ -114,7 +114,8 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// escapeFault refuses a literal that Envoy's normalised paths never are, because it writes some of it in another way.
+// escapeFault refuses a literal that no path normalised by Envoy can equal, because Envoy spells part of it
+// differently.
 func escapeFault(path string) string {
 	if i := strings.IndexAny(path, rewritten); i >= 0 {
 		return fmt.Sprintf("write %%%02X for %q: paths are compared percent-encoded", path[i], path[i])

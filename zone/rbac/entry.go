@@ -12,18 +12,18 @@ import (
 // the mesh", never a client without a certificate.
 const anySpiffeID = "spiffe://"
 
-// entry is one entry of a list, ready to be written as a predicate: all parts that are set must match, within a part
-// one test is enough. An entry without parts matches everybody.
+// entry is one entry of a list, ready to be written as a predicate. All parts that are set must match; within a part,
+// one test is enough. An entry without parts matches every client.
 type entry struct {
 	identity, sni []test
 	path, method  []test
-	// clear keeps climbing paths out.
+	// clear excludes climbing paths.
 	clear bool
-	// headers must all hold.
+	// headers must all match.
 	headers []headerTest
 }
 
-// headerTest asks for a header whose whole value matches.
+// headerTest requires a header whose whole value matches.
 type headerTest struct {
 	name string
 	test test
@@ -35,8 +35,8 @@ type test struct {
 	value string
 }
 
-// lowerDeny widens: parts that are invalid, or cannot be seen by the protocol's filter, are left out, so that the
-// entry denies at least what its writer wanted denied.
+// lowerDeny widens the entry: it drops parts that are invalid or that the protocol's filter cannot see, so that the
+// entry denies at least what its author intended.
 func lowerDeny(m *resources.PermissionMatch, protocol matching.Protocol) entry {
 	bad := faultsOf(m)
 	var e entry
@@ -58,8 +58,8 @@ func lowerDeny(m *resources.PermissionMatch, protocol matching.Protocol) entry {
 	return e
 }
 
-// lowerAllow narrows: an entry that has an invalid part, names nothing, or needs what the protocol's filter cannot see
-// never matches, and ok is false.
+// lowerAllow narrows the entry: one that has an invalid part, names nothing, or needs what the protocol's filter cannot
+// see never matches, and ok is false.
 func lowerAllow(m *resources.PermissionMatch, protocol matching.Protocol) (e entry, ok bool) {
 	if len(faultsOf(m)) > 0 || m.NeedsHTTP() && protocol != matching.HTTP {
 		return entry{}, false
@@ -86,7 +86,7 @@ func methodTests(methods []string) []test {
 	return out
 }
 
-// headerTests are the conditions of a rule; not ok when one of them is not valid, and then nothing may match.
+// headerTests returns the header conditions of a rule. If one of them is not valid, ok is false and nothing may match.
 func headerTests(list []matching.HeaderMatch) (out []headerTest, ok bool) {
 	for _, h := range list {
 		if _, err := regexp.Compile(h.Expression); err != nil {

@@ -25,7 +25,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// envoyBinary finds Envoy: the variable ENVOY, or what `make tools` puts into the repository's .tools.
+// envoyBinary returns the path of Envoy: the variable ENVOY, or the copy that `make tools` installs in the repository's
+// .tools.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv("ENVOY"); path != "" {
@@ -41,7 +42,7 @@ func envoyBinary(t *testing.T) string {
 	return path
 }
 
-// TestEnvoyAcceptsGoldens has a real Envoy validate a bootstrap with the filters of each golden input.
+// TestEnvoyAcceptsGoldens makes a real Envoy validate a bootstrap with the filters of each golden input.
 func TestEnvoyAcceptsGoldens(t *testing.T) {
 	envoy := envoyBinary(t)
 	ca := newAuthority(t)
@@ -77,7 +78,7 @@ func (ca *authority) denyingListeners(t *testing.T, dir string) []any {
 	}
 }
 
-// shortTempDir is a temporary folder whose path is short enough for a socket in it.
+// shortTempDir returns a temporary directory whose path is short enough for a socket in it.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rbac")
@@ -103,8 +104,8 @@ func writeBootstrap(t *testing.T, dir string, listeners []any, clusters ...any) 
 
 type object = map[string]any
 
-// listener listens on the socket at path, takes TLS with or without a client certificate, and answers whom the filters
-// let through: with 200 on HTTP, with what it was sent on TCP.
+// listener returns a listener on the socket at path that accepts TLS with or without a client certificate. It answers
+// clients that the filters allow: on HTTP with 200, on TCP with an echo.
 func (ca *authority) listener(t *testing.T, path string, protocol matching.Protocol, f filters) object {
 	t.Helper()
 	chain := object{"transport_socket": ca.downstreamTLS(t)}
@@ -155,7 +156,7 @@ func accessLog(t *testing.T, path, format string) []any {
 	})}
 }
 
-// extension is a typed extension; its configuration is message, or fields.
+// extension returns a typed extension whose configuration is message, or fields.
 func extension(t *testing.T, name, messageType string, message proto.Message, fields object) object {
 	t.Helper()
 	config := object{}
@@ -187,7 +188,7 @@ func newAuthority(t *testing.T) *authority {
 	return ca
 }
 
-// issue makes a certificate with the URI SANs.
+// issue makes a certificate with the given URI SANs.
 func (ca *authority) issue(t *testing.T, uris ...string) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
@@ -198,7 +199,7 @@ func (ca *authority) issue(t *testing.T, uris ...string) tls.Certificate {
 	}
 	for _, u := range uris {
 		scheme, rest, _ := strings.Cut(u, ":")
-		template.URIs = append(template.URIs, &url.URL{Scheme: scheme, Opaque: rest}) // written as it is
+		template.URIs = append(template.URIs, &url.URL{Scheme: scheme, Opaque: rest}) // written unchanged
 	}
 	return tls.Certificate{Certificate: [][]byte{ca.sign(t, template, &key.PublicKey).Raw}, PrivateKey: key}
 }

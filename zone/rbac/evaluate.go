@@ -14,20 +14,20 @@ import (
 // Request is what a filter sees of one request, or of one connection on TCP.
 type Request struct {
 	Protocol matching.Protocol
-	// URISANs are those of the client's verified certificate, in its order; empty without a certificate.
+	// URISANs are the URI SANs of the client's verified certificate, in its order; empty without a certificate.
 	URISANs []string
-	// SNI is the server name that the client asked for; its case does not count.
+	// SNI is the server name that the client asked for, in any case.
 	SNI string
 	// Method and Path are empty on TCP. Path is normalised, as Envoy forwards it, and may carry a query.
 	Method, Path string
-	// Headers are by lower-case name; several of one name are joined by commas.
+	// Headers are by lower-case name; several with one name are joined by commas.
 	Headers map[string]string
 }
 
-// Effect is the list of a rule that decided.
+// Effect names the list of a rule that decided.
 type Effect string
 
-// The lists, spelled as their fields. EffectNone is for decisions that no entry made.
+// The lists, spelled as their fields. EffectNone stands for a decision that no entry made.
 const (
 	EffectNone                Effect = ""
 	EffectDeny                Effect = "deny"
@@ -35,28 +35,29 @@ const (
 	EffectAllow               Effect = "allow"
 )
 
-// Decision is a verdict and who made it.
+// Decision is a verdict and its origin.
 type Decision struct {
 	Allowed bool
-	// Name is the KRI of the deciding policy, NameDefault, NameMultipleURISANs, NameMalformedURISAN or NameUnusualMethod: the name of Envoy's action.
+	// Name is the name of Envoy's action: the KRI of the deciding policy, NameDefault, NameMultipleURISANs,
+	// NameMalformedURISAN or NameUnusualMethod.
 	Name string
-	// Rule is the place in Rules.Items, -1 where no rule decided. Effect and Entry say which entry matched; EffectNone
-	// is for a rule that is closed.
+	// Rule is the index in Rules.Items, or -1 if no rule decided. Effect and Entry identify the entry that matched;
+	// EffectNone stands for a closed rule.
 	Rule   int
 	Effect Effect
 	Entry  int
 }
 
-// Verdict is what happens to a request, and what would happen if every allowWithShadowDeny were a deny.
+// Verdict is the decision about a request, and the decision if every allowWithShadowDeny were a deny.
 type Verdict struct {
 	Enforced, DryRun Decision
 }
 
-// Evaluate judges one request by the rules of an inbound. It is the reference: written from the documents, not from the
-// filters that this package makes, which must agree with it.
+// Evaluate judges one request by the rules of an inbound. It is the reference, written from the documentation and not
+// from the filters that this package generates, which must agree with it.
 //
 // A matching entry of any `deny` denies. Otherwise a matching entry of any `allow` or `allowWithShadowDeny` allows.
-// Otherwise the request is denied (seed 000, "Evaluation rules"). Within that, rules count in their order.
+// Otherwise the request is denied (seed 000, "Evaluation rules"). Within each list, rules apply in their order.
 func Evaluate(rules matching.Rules, req Request) Verdict {
 	return Verdict{
 		Enforced: decide(rules, &req, []Effect{EffectDeny}, []Effect{EffectAllow, EffectAllowWithShadowDeny}),
@@ -64,7 +65,7 @@ func Evaluate(rules matching.Rules, req Request) Verdict {
 	}
 }
 
-// decide asks all rules for a deny, and only then all rules for an allow.
+// decide looks for a deny in all rules, and only then for an allow.
 func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Decision {
 	if len(req.URISANs) > 1 || strings.Contains(strings.Join(req.URISANs, ""), ",") {
 		return Decision{Name: NameMultipleURISANs, Rule: -1}
@@ -94,7 +95,7 @@ func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Deci
 	return Decision{Name: NameDefault, Rule: -1}
 }
 
-// headersHold reports whether each header is there and its whole value matches.
+// headersHold reports whether each header is present and its whole value matches.
 func headersHold(list []matching.HeaderMatch, req *Request) bool {
 	return !slices.ContainsFunc(list, func(h matching.HeaderMatch) bool {
 		value, there := req.Headers[strings.ToLower(h.Name)]
@@ -133,7 +134,7 @@ func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
 	return nil
 }
 
-// denies reports whether a deny entry matches. Parts that are not valid, and on TCP path and method, count as matching.
+// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method.
 func denies(m *resources.PermissionMatch, req *Request) bool {
 	bad := faultsOf(m)
 	if m.SpiffeID != nil && !bad.has(partIdentity) && !matchesIdentity(m.SpiffeID, req) {
@@ -151,8 +152,8 @@ func denies(m *resources.PermissionMatch, req *Request) bool {
 	return len(m.Method) == 0 || bad.has(partMethod) || slices.Contains(m.Method, req.Method)
 }
 
-// allows reports whether an allow entry matches. Nothing does that is not valid, nor, on TCP, what needs a request; and
-// nobody is allowed who has no SPIFFE ID.
+// allows reports whether an allow entry matches. Invalid entries never match, nor, on TCP, do entries that need a
+// request. A client without a SPIFFE ID is never allowed.
 func allows(m *resources.PermissionMatch, req *Request) bool {
 	switch {
 	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
@@ -181,7 +182,7 @@ func matchesIdentity(m *resources.SpiffeIDMatch, req *Request) bool {
 
 func matchesSNI(m *resources.SNIMatch, req *Request) bool { return strings.EqualFold(m.Value, req.SNI) }
 
-// matchesPath compares a path without a query.
+// matchesPath matches a path without its query.
 func matchesPath(m *resources.PathMatch, path string) bool {
 	switch m.Type {
 	case resources.MatchPrefix:
@@ -193,7 +194,8 @@ func matchesPath(m *resources.PathMatch, path string) bool {
 	return path == m.Value
 }
 
-// matchesAnyWay compares a path with a denied one as applications read it. Of an unclear path nobody knows how they do.
+// matchesAnyWay compares a path with a denied one as applications read it. An unclear path always matches, because
+// applications may read it in any way.
 func matchesAnyWay(m *resources.PathMatch, path string) bool {
 	if unclearPath.MatchString(path) {
 		return true
@@ -211,7 +213,7 @@ func matchesAnyWay(m *resources.PathMatch, path string) bool {
 	return readsAs(path, m.Value, nothing)
 }
 
-// expressionReads tries all the beginnings of a path behind which nothing follows.
+// expressionReads tries every prefix of a path that only ignorable characters follow.
 func expressionReads(expression *regexp.Regexp, path string) bool {
 	for i := 0; i <= len(path); i++ {
 		if nothing(path[i:]) && expression.MatchString(path[:i]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// part is one thing that an entry may name, spelled as its field.
+// part is one field that an entry may set, under the field's name.
 type part string
 
 const (
@@ -16,11 +16,12 @@ const (
 	partSNI      part = "sni"
 	partPath     part = "path"
 	partMethod   part = "method"
-	// partNone is for an entry that names nothing.
+	// partNone stands for an entry that sets no field.
 	partNone part = ""
 )
 
-// fault says why a part of an entry cannot be enforced. Applying refuses such entries; a stored one came from a peer.
+// fault is the reason why a part of an entry cannot be enforced. The server refuses such entries when they are applied;
+// a stored one came from a peer.
 type fault struct {
 	part   part
 	reason string
@@ -32,7 +33,7 @@ func (f faults) has(p part) bool {
 	return slices.ContainsFunc(f, func(x fault) bool { return x.part == p })
 }
 
-// faultsOf judges one entry. Envoy refuses a whole configuration for an empty string in it, so nothing empty passes.
+// faultsOf checks one entry. Envoy refuses a whole configuration for one empty string, so no empty string passes.
 func faultsOf(m *resources.PermissionMatch) faults {
 	var out faults
 	if m.SpiffeID == nil && m.SNI == nil && m.Path == nil && len(m.Method) == 0 {
@@ -70,7 +71,7 @@ func identityFault(m *resources.SpiffeIDMatch) string {
 	return ""
 }
 
-// Fault says what keeps an entry from being enforced as it is written, on any inbound; it is empty for a good one.
+// Fault returns the reasons why an entry cannot be enforced as written on any inbound. It is empty for a valid entry.
 func Fault(m *resources.PermissionMatch) string {
 	var out []string
 	for _, f := range faultsOf(m) {

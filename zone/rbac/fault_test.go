@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestEntriesThatCannotBeEnforced: each allows nobody; as a deny it denies by what is left of it; each is named.
+// TestEntriesThatCannotBeEnforced checks that each such entry allows no client, denies by its valid parts, and is
+// reported.
 func TestEntriesThatCannotBeEnforced(t *testing.T) {
 	const somebody, other = "spiffe://a.mesh/x", "spiffe://a.mesh/y"
 	id := func(kind, value string) *resources.SpiffeIDMatch {

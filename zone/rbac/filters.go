@@ -7,29 +7,29 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Prefixes of the shadow's statistics and dynamic metadata. What a request would meet if every allowWithShadowDeny
-// were a deny is in `dryrun_shadow_effective_policy_id` and `dryrun_shadow_engine_result`, on HTTP and on TCP, where a
-// rule asks for it on HTTP, and always on TCP. Who decided is in `enforced_effective_policy_id` on HTTP and in
+// Prefixes of the shadow's statistics and dynamic metadata. The decision if every allowWithShadowDeny were a deny is in
+// `dryrun_shadow_effective_policy_id` and `dryrun_shadow_engine_result`: always on TCP, and on HTTP where a rule has
+// allowWithShadowDeny. The deciding policy is in `enforced_effective_policy_id` on HTTP and in
 // `enforced_shadow_effective_policy_id` on TCP, where Envoy names only the policies of a shadow.
 const (
 	dryRunPrefix   = "dryrun_"
 	enforcedPrefix = "enforced_"
 )
 
-// HTTPFilter is Form.HTTPFilter of the list form.
+// HTTPFilter returns Form.HTTPFilter of the list form.
 func HTTPFilter(rules matching.Rules) *httprbac.RBAC { return List.HTTPFilter(rules) }
 
-// NetworkFilters is Form.NetworkFilters of the list form.
+// NetworkFilters returns Form.NetworkFilters of the list form.
 func NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
 	return List.NetworkFilters(rules, statPrefix)
 }
 
-// DenyAllHTTP denies every request: what an HTTP inbound has until its rules arrive.
+// DenyAllHTTP denies every request. An HTTP inbound has it until its rules arrive.
 func DenyAllHTTP() *httprbac.RBAC {
 	return &httprbac.RBAC{Matcher: denyAll(), ShadowRulesStatPrefix: dryRunPrefix, TrackPerRuleStats: true}
 }
 
-// DenyAllNetwork denies every connection: what either filter of a TCP inbound has until its rules arrive.
+// DenyAllNetwork denies every connection. Both filters of a TCP inbound have it until the rules arrive.
 func DenyAllNetwork(statPrefix string) *netrbac.RBAC {
 	return &netrbac.RBAC{
 		Matcher: denyAll(), ShadowMatcher: denyAll(), ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix,

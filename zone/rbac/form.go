@@ -10,19 +10,19 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Form is how rules are written for Envoy. Every form gives the same verdicts, under the same names.
+// Form is how rules are written for Envoy. Every form gives the same verdicts under the same names.
 type Form string
 
 const (
-	// List is read from top to bottom, by people as by Envoy: a request costs time in proportion to the entries.
+	// List is read from top to bottom, by people and by Envoy. The time for a request grows with the number of entries.
 	List Form = "list"
 	// Compiled looks identities up in maps.
 	Compiled Form = "compiled"
-	// Auto, and the empty Form, is the one that FormFor picks.
+	// Auto, like the empty Form, selects the form that FormFor picks.
 	Auto Form = "auto"
 )
 
-// ParseForm reads a Form as users write it.
+// ParseForm parses a Form as users write it.
 func ParseForm(s string) (Form, error) {
 	switch f := Form(s); f {
 	case List, Compiled, Auto:
@@ -31,10 +31,10 @@ func ParseForm(s string) (Form, error) {
 	return "", fmt.Errorf("%q is not a form of permissions: want list, compiled or auto", s)
 }
 
-// compileFrom is the number of entries from which FormFor compiles: below it a list is as fast, and readable.
+// compileFrom is the number of entries from which FormFor compiles. Below it, a list is as fast, and readable.
 const compileFrom = 32
 
-// FormFor is the form that suits the rules: a list while it is short.
+// FormFor returns the form that suits the rules: a list if it is short.
 func FormFor(rules matching.Rules) Form {
 	entries := 0
 	for i := range rules.Items {
@@ -47,7 +47,7 @@ func FormFor(rules matching.Rules) Form {
 	return Compiled
 }
 
-// chosen is List or Compiled.
+// chosen returns List or Compiled.
 func (f Form) chosen(rules matching.Rules) Form {
 	if f == List || f == Compiled {
 		return f
@@ -62,8 +62,8 @@ func (f Form) matcher(list []step, methods bool) *xdsmatcher.Matcher {
 	return listMatcher(list, methods)
 }
 
-// HTTPFilter is the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only where some rule
-// has allowWithShadowDeny. Statistics are kept for each policy, under its KRI.
+// HTTPFilter returns the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only if some rule
+// has allowWithShadowDeny. Envoy keeps statistics for each policy, under its KRI.
 func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 	f = f.chosen(rules)
 	methods := namesMethod(rules)
@@ -78,9 +78,9 @@ func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 	return filter
 }
 
-// NetworkFilters are the two filters of a TCP inbound (envoy.filters.network.rbac), in this order: dryrun only reports
-// and must never stand alone, enforced decides. There are always both, so that a listener's structure does not depend
-// on policies. statPrefix is Envoy's and must not be empty.
+// NetworkFilters returns the two filters of a TCP inbound (envoy.filters.network.rbac), in this order: dryrun only
+// reports and must never stand alone, enforced decides. Both are always present, so that a listener's structure does
+// not depend on policies. statPrefix is Envoy's and must not be empty.
 func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
 	f = f.chosen(rules)
 	matcher := f.matcher(steps(rules, matching.TCP, false), false)

@@ -59,7 +59,7 @@ func goldenInputs(t *testing.T) []string {
 	return out
 }
 
-// goldenOf writes the filters of every inbound as Envoy would read them.
+// goldenOf writes the filters of every inbound as Envoy reads them.
 func goldenOf(t *testing.T, input string) []byte {
 	t.Helper()
 	sections := map[string]any{}

@@ -13,11 +13,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Envoy's RBAC judges a TCP connection by the client's first bytes, too late for an application that speaks first. On such an
-// inbound the connection is judged when its handshake is over, by an expression over the client's URI SANs and the server name:
-// whom the rules allow gets the application's address to be connected to, and nobody else gets any.
+// Envoy's RBAC filter judges a TCP connection by the client's first bytes, too late for an application that speaks
+// first. On such an inbound, an expression over the client's URI SANs and the server name judges the connection at the
+// end of its handshake. Only a connection that the rules allow gets the application's address as its destination.
 
-// maxExpression is how long an expression may be; Envoy's parser takes 100,000 characters (cel-cpp, ParserOptions).
+// maxExpression is the length limit of an expression. Envoy's parser accepts 100,000 characters (cel-cpp,
+// ParserOptions).
 const maxExpression = 90_000
 
 // Keys of the connection's filter state. destinationKey is Envoy's, for clusters of the type ORIGINAL_DST.
@@ -28,20 +29,21 @@ const (
 	destinationKey = "envoy.network.transport_socket.original_dst_address"
 )
 
-// peerSAN is the first URI SAN of the client's certificate; where it has none, the whole expression has no value.
+// peerSAN is the first URI SAN of the client's certificate. Without one, the whole expression has no value.
 const peerSAN = "connection.uri_san_peer_certificate"
 
-// hasSAN holds for a certificate with a URI SAN. What comes behind it may ask for the SAN.
+// hasSAN holds for a certificate with a URI SAN. Conditions after it may read the SAN.
 const hasSAN = "filter_state['" + firstSANKey + "'] != b'-'"
 
-// wellFormed holds for a certificate with exactly one URI SAN, and that the SPIFFE ID of a workload: what inFront denies, said the
-// other way round. Envoy joins several SANs by commas in the one of the two keys, and shows the first in the other.
+// wellFormed holds for a certificate with exactly one URI SAN that is the SPIFFE ID of a workload: the negation of
+// inFront. Envoy joins several SANs by commas under one of the two keys, and has the first under the other.
 const wellFormed = "filter_state['" + firstSANKey + "'] == filter_state['" + allSANsKey + "'] && " +
 	peerSAN + ".matches('^spiffe://[a-z0-9._-]+(/[a-zA-Z0-9._-]+)+$') && !" + peerSAN + ".matches('/[.][.]?(/|$)')"
 
-// HandshakeFilter is the filter (envoy.filters.network.set_filter_state) that gives a connection whom the rules allow the
-// application's address, IP:port. It judges as NetworkFilters do, and leaves under HandshakeVerdict and HandshakePolicy what was decided
-// and who did. The error says why rules cannot be written so; the filter then gives nobody an address.
+// HandshakeFilter returns the filter (envoy.filters.network.set_filter_state) that sets the application's address,
+// IP:port, on a connection that the rules allow. Its verdicts are those of NetworkFilters. It records the decision and
+// its origin under HandshakeVerdict and HandshakePolicy. The error is the reason why the rules cannot be written in
+// this form; the filter then never sets an address.
 func HandshakeFilter(rules matching.Rules, address string) (*setstatev3.Config, error) {
 	verdict, err := handshakeVerdict(rules)
 	if err != nil {
@@ -57,18 +59,18 @@ func HandshakeFilter(rules matching.Rules, address string) (*setstatev3.Config, 
 	}}, nil
 }
 
-// DenyAllHandshake gives nobody an address: what an inbound has until its rules arrive.
+// DenyAllHandshake never sets an address. An inbound has it until its rules arrive.
 func DenyAllHandshake() *setstatev3.Config { return closedHandshake(NameDefault) }
 
-// closedHandshake gives nobody an address, and says who decided so.
+// closedHandshake never sets an address, and records name as the origin of the decision.
 func closedHandshake(name string) *setstatev3.Config {
 	return &setstatev3.Config{OnDownstreamTlsHandshake: []*statev3.FilterStateValue{
 		stateValue(HandshakeVerdict, "envoy.string", "denied"), stateValue(HandshakePolicy, "envoy.string", name),
 	}}
 }
 
-// HandshakeWarnings says what the setting for applications that speak first means for an inbound, and whether its rules can be enforced
-// so; none where it is not set.
+// HandshakeWarnings reports what the setting for applications that speak first means for an inbound, and whether its
+// rules can be enforced at the handshake. It returns nothing where the setting is off.
 func HandshakeWarnings(rules matching.Rules, in *matching.InboundPort) []string {
 	if in.Protocol != matching.TCP || !in.ServerFirst() {
 		return nil
@@ -91,7 +93,8 @@ func stateValue(key, factory, format string) *statev3.FilterStateValue {
 	}
 }
 
-// handshakeVerdict has handshakeAllowed as its value where the rules allow. What it cannot evaluate is no verdict, and allows nobody.
+// handshakeVerdict returns an expression whose value is handshakeAllowed where the rules allow. An expression that
+// cannot be evaluated gives no verdict and allows no connection.
 func handshakeVerdict(rules matching.Rules) (string, error) {
 	var denied, allowed alternatives
 	for _, s := range steps(rules, matching.TCP, false) {
@@ -113,7 +116,7 @@ func handshakeVerdict(rules matching.Rules) (string, error) {
 	return out, nil
 }
 
-// alternatives are entries of which one has to match. Exact identities without a condition stand in one list.
+// alternatives are entries of which one must match. Exact identities without a condition are in one list.
 type alternatives struct {
 	exact []string
 	other []string
@@ -150,7 +153,7 @@ func (a *alternatives) add(e *entry) error {
 	return nil
 }
 
-// quotable are the characters of SPIFFE IDs and server names; none of them means anything inside of quotes.
+// quotable holds the characters of SPIFFE IDs and server names. None of them has a meaning inside quotes.
 const quotable = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/"
 
 func (a *alternatives) expression() string {

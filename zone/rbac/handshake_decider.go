@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Keys of a connection's filter state for what the handshake decided, `allowed` or `denied`, and who did: a policy's KRI, or one of the
-// names of decisions that no policy made.
+// Keys of a connection's filter state for the decision at the handshake: `allowed` or `denied`, and its origin, which
+// is a policy's KRI or one of the names of decisions that no policy made.
 const (
 	HandshakeVerdict = "causeway.handshake_verdict"
 	HandshakePolicy  = "causeway.handshake_policy"
@@ -16,14 +16,15 @@ const (
 const handshakeAllowed = "allowed"
 
 const (
-	// NameHandshakeUnjudged denies where the rules are too many, or of a kind, for the handshake to be judged.
+	// NameHandshakeUnjudged denies where the rules are too many, or of a kind that the handshake cannot judge.
 	NameHandshakeUnjudged = "handshake-unjudged"
-	// NameHandshakeUnnamed stands for a policy that decided in a handshake and is not named, because there are too many policies.
+	// NameHandshakeUnnamed stands for a policy that decided at a handshake but cannot be named, because there are too
+	// many policies.
 	NameHandshakeUnnamed = "handshake-unnamed"
 )
 
-// Bounds of an expression: Envoy's parser takes 32 levels. A condition has a few, and each one that follows another has one more, so that at
-// most chained follow each other.
+// Limits of an expression. Envoy's parser accepts 32 levels. A condition has a few levels, and each condition in a
+// chain adds one, so at most chained of them follow each other.
 const (
 	maxDepth       = 28
 	conditionDepth = 5
@@ -36,19 +37,19 @@ const (
 	isSpiffeID  = peerSAN + ".startsWith('" + anySpiffeID + "')"
 )
 
-// named are the entries that a name decides on.
+// named pairs a name with the entries for which it decides.
 type named struct {
 	name    string
 	entries []entry
 }
 
-// chosen is an expression for a name, and how many levels it has.
+// chosen is an expression for a name, with its number of levels.
 type chosen struct {
 	text  string
 	depth int
 }
 
-// handshakeDecider is a format string for the name of who decides, in the order of steps.
+// handshakeDecider returns a format string for the name of the decision's origin, in the order of steps.
 func handshakeDecider(rules matching.Rules) string {
 	var denies, allows []named
 	for _, s := range steps(rules, matching.TCP, false) {
@@ -76,12 +77,12 @@ func handshakeDecider(rules matching.Rules) string {
 
 func literal(name string) chosen { return chosen{"'" + name + "'", 1} }
 
-// when is yes where the condition holds, and no otherwise.
+// when returns yes where the condition holds, and no otherwise.
 func when(condition string, yes, no chosen) chosen {
 	return chosen{fmt.Sprintf("(%s) ? (%s) : %s", condition, yes.text, no.text), 1 + max(conditionDepth, 1+yes.depth, no.depth)}
 }
 
-// firstOf is the name of the first one that has an entry that matches. Long lists become a tree.
+// firstOf returns the first name that has a matching entry. Long lists become a tree.
 func firstOf(list []named, otherwise chosen) chosen {
 	if len(list) > chained {
 		first, rest := list[:len(list)/2], list[len(list)/2:]
@@ -94,12 +95,12 @@ func firstOf(list []named, otherwise chosen) chosen {
 	return out
 }
 
-// anyMatches holds where an entry of any of them matches.
+// anyMatches holds where any entry of the list matches.
 func anyMatches(list []named) string {
 	var all alternatives
 	for _, one := range list {
 		for i := range one.entries {
-			_ = all.add(&one.entries[i]) // handshakeVerdict has seen that it can be written
+			_ = all.add(&one.entries[i]) // handshakeVerdict has checked that it can be written
 		}
 	}
 	return all.expression()

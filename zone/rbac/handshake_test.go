@@ -16,11 +16,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// greeting is what the application says to whom it is connected to.
+// greeting is what the application sends to each client that reaches it.
 const greeting = "220 hello\n"
 
-// TestEnvoyJudgesHandshakes opens connections to one real Envoy that has a listener for each random set of rules, in front of an
-// application that speaks first: those whom the evaluator allows are greeted without a word, all others read nothing.
+// TestEnvoyJudgesHandshakes opens connections to one real Envoy that has a listener for each random set of rules, in
+// front of an application that speaks first. Clients that the evaluator allows get the greeting without sending
+// anything; all others read nothing.
 func TestEnvoyJudgesHandshakes(t *testing.T) {
 	sets := append(liveSets(), clientsByName(500), rulesOf(resources.PermissionConf{
 		Deny:  []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
@@ -57,7 +58,7 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 			}
 			seen[allowed]++
 			want := rbac.Evaluate(rules, req).Enforced
-			if i == len(sets) { // DenyAllHandshake asks for nothing
+			if i == len(sets) { // DenyAllHandshake has no conditions
 				want.Name = rbac.NameDefault
 			}
 			said[logged{i, strings.Join(req.URISANs, ","), strings.ToLower(req.SNI)}] = fmt.Sprintf("%s %s", map[bool]string{true: "allowed", false: "denied"}[allowed], want.Name)
@@ -96,7 +97,7 @@ func (l *liveEnvoy) handshakeListener(t *testing.T, set int, judge any) object {
 	}
 }
 
-// logged is what connections of one kind have in common.
+// logged identifies connections of one kind.
 type logged struct {
 	set       int
 	sans, sni string
@@ -107,7 +108,7 @@ func handshakeLog(dir string, set int) object {
 		"%d|%%DOWNSTREAM_PEER_URI_SAN%%|%%REQUESTED_SERVER_NAME%%|%%FILTER_STATE(%s:PLAIN)%% %%FILTER_STATE(%s:PLAIN)%%\n", set, rbac.HandshakeVerdict, rbac.HandshakePolicy)}}}
 }
 
-// checkHandshakeLog waits for the lines of all connections, and compares who decided with what the evaluator said.
+// checkHandshakeLog waits for the lines of all connections, and compares the deciding policies with the evaluator's.
 func (l *liveEnvoy) checkHandshakeLog(t *testing.T, want map[logged]string) {
 	t.Helper()
 	got := map[logged]string{}
@@ -136,7 +137,7 @@ func (l *liveEnvoy) checkHandshakeLog(t *testing.T, want map[logged]string) {
 	}
 }
 
-// greeter is an application that greets and hangs up.
+// greeter starts an application that sends the greeting and hangs up.
 func greeter(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -169,7 +170,7 @@ func clientsByName(n int) matching.Rules {
 	return rulesOf(conf)
 }
 
-// manyPolicies are rules of n policies, of which two are about those who ask.
+// manyPolicies returns rules of n policies, two of which match the clients of the test.
 func manyPolicies(n int) matching.Rules {
 	rules := matching.Rules{}
 	for i := range n {
@@ -194,7 +195,7 @@ func manyPolicies(n int) matching.Rules {
 	return rules
 }
 
-// TestHandshakeThatCannotBeJudged: rules that are too many for Envoy's expressions let nobody in, and say so.
+// TestHandshakeThatCannotBeJudged checks that rules too many for Envoy's expressions allow no client and are reported.
 func TestHandshakeThatCannotBeJudged(t *testing.T) {
 	filter, err := rbac.HandshakeFilter(clientsByName(5000), "127.0.0.1:1")
 	if err == nil || !strings.Contains(err.Error(), "characters") || len(filter.GetOnDownstreamTlsHandshake()) != 2 {

@@ -22,13 +22,13 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// interpreter walks a generated matcher as the API's definition says Envoy does. It knows nothing of how the matcher was
-// made, and fails for what Envoy would refuse.
+// interpreter evaluates a generated matcher as the API's definition specifies for Envoy. It does not depend on how the
+// matcher was generated, and fails for a matcher that Envoy would refuse.
 type interpreter struct {
 	req rbac.Request
 }
 
-// run returns the action's name and whether it allows. A matcher without a result is Envoy's deny without a name.
+// run returns the action's name and whether it allows. A matcher without a result is Envoy's deny, which has no name.
 func (x interpreter) run(m *xdsmatcher.Matcher) (name string, allowed bool) {
 	action := x.match(m)
 	if action == nil {
@@ -130,7 +130,7 @@ func (x interpreter) count(list *xdsmatcher.Matcher_MatcherList_Predicate_Predic
 	return n
 }
 
-// input returns the value that Envoy would look at, and whether there is one.
+// input returns the value that Envoy would read, and whether there is one.
 func (x interpreter) input(e *xdscore.TypedExtensionConfig) (string, bool) {
 	switch m := inputOf(e).(type) {
 	case *sslinputs.UriSanInput:
@@ -170,7 +170,7 @@ func matchString(m *xdsmatcher.StringMatcher, value string) bool {
 	panic(fmt.Sprintf("string matcher %v", m))
 }
 
-// filters are those that one set of rules becomes.
+// filters are those generated for one set of rules.
 type filters struct {
 	http             *httprbac.RBAC
 	dryRun, enforced *netrbac.RBAC
@@ -184,7 +184,7 @@ func filtersOf(form rbac.Form, rules matching.Rules) filters {
 
 var forms = []rbac.Form{rbac.List, rbac.Compiled}
 
-// answers judges a request by the generated filters: what is enforced, and the dry run.
+// answers judges a request by the generated filters. It returns the enforced decision and that of the dry run.
 func (f filters) answers(t testing.TB, req rbac.Request) (enforced, dryRun decision) {
 	t.Helper()
 	x := interpreter{req}
@@ -205,7 +205,7 @@ func (f filters) answers(t testing.TB, req rbac.Request) (enforced, dryRun decis
 	return enforced, decide(x, f.dryRun.GetShadowMatcher())
 }
 
-// decision is what Envoy tells about one matcher's answer.
+// decision is what Envoy reports about one matcher's answer.
 type decision struct {
 	name    string
 	allowed bool
@@ -216,7 +216,7 @@ func decide(x interpreter, m *xdsmatcher.Matcher) decision {
 	return decision{name, allowed}
 }
 
-// inputsRead are the inputs that interpreters have met, by type and value: filters have the same few many times.
+// inputsRead caches the inputs that interpreters have read, by type and value: filters repeat the same few many times.
 var inputsRead sync.Map
 
 func inputOf(e *xdscore.TypedExtensionConfig) proto.Message {
@@ -232,7 +232,7 @@ func inputOf(e *xdscore.TypedExtensionConfig) proto.Message {
 	return m
 }
 
-// expressionsCompiled are those that interpreters have met: compiling one takes longer than all else that they do.
+// expressionsCompiled caches compiled expressions: compiling takes longer than the rest of an interpreter's work.
 var expressionsCompiled sync.Map
 
 func compiled(expression string) *regexp.Regexp {

@@ -50,7 +50,7 @@ func TestEnvoyAgreesWithEvaluator(t *testing.T) {
 	}
 }
 
-// liveSets are random rules and some that are known to be delicate in Envoy.
+// liveSets returns random rules, and some that are known to be delicate in Envoy.
 func liveSets() []matching.Rules {
 	sets := []matching.Rules{{}, alternating(), rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})}
 	for _, expression := range expressions {
@@ -74,8 +74,8 @@ func rulesOf(confs ...resources.PermissionConf) matching.Rules {
 	return rules
 }
 
-// sendable leaves out what Envoy itself refuses or rewrites before RBAC: fragments, unknown methods, a path that is not one.
-// HEAD has no body, which a raw client would have to know.
+// sendable excludes requests that Envoy itself refuses or rewrites before RBAC: fragments, unknown methods, invalid
+// paths. It excludes HEAD too: its response has no body, which a raw client would have to know.
 func sendable(req rbac.Request) bool {
 	normalised, refused := rbac.NormalizePath(req.Path)
 	return refused == "" && normalised == req.Path && slices.Contains([]string{"GET", "POST"}, req.Method)
@@ -117,7 +117,7 @@ func newLiveEnvoy(t *testing.T, rules []matching.Rules) *liveEnvoy {
 	return live
 }
 
-// listenerOf names the listeners of one set of rules in one form.
+// listenerOf identifies the listeners of one set of rules in one form.
 type listenerOf struct {
 	set  int
 	form rbac.Form
@@ -127,7 +127,7 @@ func (l *liveEnvoy) socket(on listenerOf, protocol matching.Protocol) string {
 	return filepath.Join(l.dir, fmt.Sprintf("%s%d%s", protocol, on.set, on.form))
 }
 
-// dial opens a connection as the request's client would; without URI SANs it shows no certificate.
+// dial opens a connection as the request's client would. Without URI SANs it presents no certificate.
 func (l *liveEnvoy) dial(t *testing.T, on listenerOf, req rbac.Request) *tls.Conn {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, ServerName: req.SNI, MinVersion: tls.VersionTLS12} //nolint:gosec // the server is the test's own
@@ -175,7 +175,7 @@ func (l *liveEnvoy) checkHTTP(t *testing.T, on listenerOf, req rbac.Request, wan
 	l.expect(on, req, fmt.Sprintf("%s %s %d %s %s", req.Method, req.Path, status, want.Enforced.Name, shadow))
 }
 
-// expect notes the access log line that the request must leave.
+// expect records the access log line that the request must leave.
 func (l *liveEnvoy) expect(on listenerOf, req rbac.Request, rest string) {
 	log := l.socket(on, req.Protocol) + ".log"
 	l.expected[log] = append(l.expected[log], orDash(strings.Join(req.URISANs, ","))+" "+orDash(strings.ToLower(req.SNI))+" "+rest)
@@ -195,7 +195,7 @@ func (l *liveEnvoy) checkTCP(t *testing.T, on listenerOf, req rbac.Request, want
 	if err := conn.Handshake(); err != nil {
 		t.Fatalf("%v, %+v: %v", on, req, err)
 	}
-	// Envoy may end a denied connection before this is through: only what comes back counts.
+	// Envoy may close a denied connection before this completes: only the response counts.
 	_, _ = conn.Write([]byte("ping"))
 	got := make([]byte, 4)
 	n, _ := io.ReadFull(conn, got)
@@ -212,7 +212,7 @@ func orDash(s string) string {
 	return s
 }
 
-// checkLogs compares what Envoy wrote about who decided, once all of it is there.
+// checkLogs compares the deciding policies in Envoy's logs with the expected ones, once all lines are there.
 func (l *liveEnvoy) checkLogs(t *testing.T) {
 	t.Helper()
 	for log, want := range l.expected {
@@ -220,7 +220,7 @@ func (l *liveEnvoy) checkLogs(t *testing.T) {
 		eventually(t, "access log "+filepath.Base(log), func() bool {
 			raw, err := os.ReadFile(log)
 			got = slices.DeleteFunc(strings.Split(strings.TrimSpace(string(raw)), "\n"), func(line string) bool {
-				// The second is left by looking whether Envoy listens.
+				// The second comes from the check whether Envoy listens.
 				return line == "" || strings.HasPrefix(line, "- - - ")
 			})
 			return err == nil && len(got) >= len(want)

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// loadResources reads a YAML file of resources in the form that users write, plus `zone`, where each was written; the
-// labels that servers compute are added.
+// loadResources reads a YAML file of resources in the form that users write, plus `zone`, the zone where each was
+// written. It adds the labels that servers compute.
 func loadResources(t *testing.T, file string) []*resources.Resource {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -55,7 +55,7 @@ func loadResources(t *testing.T, file string) []*resources.Resource {
 	}
 }
 
-// loadInbounds gives the rules of each inbound of the file's Dataplane, by section, under the file's policies.
+// loadInbounds returns the rules of each inbound of the file's Dataplane, by section, under the file's policies.
 func loadInbounds(t *testing.T, file string) map[string]inbound {
 	t.Helper()
 	var policies []*matching.Policy

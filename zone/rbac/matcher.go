@@ -31,9 +31,10 @@ type (
 	wrappedMatcher = xdsmatcher.Matcher_OnMatch_Matcher
 )
 
-// listMatcher writes steps as a matcher list. In front stands what no policy can turn off: Envoy joins several URI SANs
-// by a comma, so that a prefix would match the first of them and an exact deny none. Since that looks up the URI
-// SAN, it also ends the matching of a plaintext connection, which Envoy then denies. At the end, everything is denied.
+// listMatcher writes steps as a matcher list. The matchers that no policy can turn off come first: Envoy joins several
+// URI SANs by a comma, so a prefix would match the first of them and an exact deny none. Since they look up the URI
+// SAN, they also end the matching of a plaintext connection, which Envoy then denies. The end of the list denies
+// everything.
 func listMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 	matchers := inFront(methods)
 	for _, s := range list {
@@ -46,7 +47,7 @@ func listMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 	return matcherList(matchers, action(NameDefault, true))
 }
 
-// matcherList asks matchers one after the other; otherwise, which may be nil, is for when none has an answer.
+// matcherList evaluates matchers in order. otherwise, which may be nil, applies when none has an answer.
 func matcherList(matchers []*fieldMatcher, otherwise *onMatch) *xdsmatcher.Matcher {
 	return &xdsmatcher.Matcher{
 		MatcherType: &xdsmatcher.Matcher_MatcherList_{MatcherList: &xdsmatcher.Matcher_MatcherList{Matchers: matchers}},
@@ -57,7 +58,7 @@ func matcherList(matchers []*fieldMatcher, otherwise *onMatch) *xdsmatcher.Match
 // ask makes a matcher the consequence of another.
 func ask(m *xdsmatcher.Matcher) *onMatch { return &onMatch{OnMatch: &wrappedMatcher{Matcher: m}} }
 
-// denyAll is the matcher that needs no input at all.
+// denyAll returns the matcher that needs no input.
 func denyAll() *xdsmatcher.Matcher {
 	return &xdsmatcher.Matcher{OnNoMatch: action(NameDefault, true)}
 }
@@ -70,7 +71,7 @@ func action(name string, deny bool) *onMatch {
 	return &onMatch{OnMatch: &wrappedActions{Action: typed("envoy.filters.rbac.action", a)}}
 }
 
-// entryPredicate tests the identity first: it is cheapest, and the same for every request of a connection.
+// entryPredicate tests the identity first: that is cheapest, and the same for every request of a connection.
 func entryPredicate(e *entry) *predicate {
 	var parts []*predicate
 	for _, p := range []struct {
@@ -100,12 +101,12 @@ func entryPredicate(e *entry) *predicate {
 	return allOf(parts)
 }
 
-// everybody is true for whoever comes so far: multipleURISANs has been asked before and was false.
+// everybody matches every client that reaches it: multipleURISANs was evaluated before and was false.
 func everybody() *predicate {
 	return &predicate{MatchType: &wrappedNot{NotMatcher: multipleURISANs()}}
 }
 
-// inFront are the matchers that no policy can turn off; methods says that some entry names one.
+// inFront returns the matchers that no policy can turn off. methods reports whether some entry names a method.
 func inFront(methods bool) []*fieldMatcher {
 	malformed := single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID}))
 	out := []*fieldMatcher{
@@ -122,11 +123,12 @@ func multipleURISANs() *predicate {
 	return single(uriSAN, &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Contains{Contains: ","}})
 }
 
-// malformedSPIFFEID is for what begins like a SPIFFE ID and is none of a workload: it has no path, an upper-case trust
-// domain, a character that none has, or a segment that is empty, `.` or `..`. What does not begin so, no entry allows.
+// malformedSPIFFEID matches a URI that begins like a SPIFFE ID but is not one of a workload: it has no path, an
+// upper-case trust domain, an illegal character, or a segment that is empty, `.` or `..`. No entry allows a URI with
+// any other beginning.
 const malformedSPIFFEID = `(?s)spiffe://(?:[^/]*|[^/]*[A-Z].*|.*[^a-zA-Z0-9._/-].*|(?:.*/)?(?:/.*)?|.*/\.{1,2}(?:/.*)?)`
 
-// anyOf is an or_matcher, which Envoy refuses for a single element.
+// anyOf returns an or_matcher, which Envoy refuses for a single element.
 func anyOf(list []*predicate) *predicate {
 	if len(list) == 1 {
 		return list[0]
@@ -134,7 +136,7 @@ func anyOf(list []*predicate) *predicate {
 	return &predicate{MatchType: &wrappedOr{OrMatcher: &predicateList{Predicate: list}}}
 }
 
-// allOf is an and_matcher, which Envoy refuses for a single element.
+// allOf returns an and_matcher, which Envoy refuses for a single element.
 func allOf(list []*predicate) *predicate {
 	if len(list) == 1 {
 		return list[0]
@@ -158,23 +160,23 @@ func stringMatch(t test) *stringMatcher {
 	return &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Exact{Exact: t.value}}
 }
 
-// Inputs that have no settings. All predicates share them, so nobody changes them.
+// Inputs without settings. All predicates share them, so they must not be changed.
 var (
 	uriSAN = typed("envoy.matching.inputs.uri_san", &sslinputs.UriSanInput{})
-	// serverName is the SNI, in lower case. Envoy knows it only where the listener has the TLS inspector.
+	// serverName is the SNI, in lower case. Envoy has it only if the listener has the TLS inspector.
 	serverName   = typed("envoy.matching.inputs.server_name", &networkinputs.ServerNameInput{})
 	methodHeader = header(":method")
 	pathHeader   = header(":path")
 )
 
-// climbs is shared, as inputs are.
+// climbs is shared, like the inputs.
 var climbs = single(pathHeader, stringMatch(climbingTest))
 
 func header(name string) *extension {
 	return typed("envoy.matching.inputs.request_headers", &envoymatcher.HttpRequestHeaderMatchInput{HeaderName: name})
 }
 
-// typed packs a message that this package made. Marshalling one fails only for invalid UTF-8, which no JSON string has.
+// typed packs a message that this package built. Marshalling fails only for invalid UTF-8, which no JSON string has.
 func typed(name string, m proto.Message) *extension {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

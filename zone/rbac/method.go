@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// overridingHeaders ask an application to take a request for one of another method. A header's name may have underscores for its
-// hyphens: applications behind CGI and WSGI read both as one.
+// overridingHeaders ask an application to treat a request as one of another method. A header's name may have
+// underscores instead of hyphens: applications behind CGI and WSGI read both as the same name.
 var overridingHeaders = withUnderscores("x-http-method-override", "x-http-method", "x-method-override")
 
 // overridingParameter is the query parameter that does the same, in every spelling.
@@ -48,7 +48,7 @@ func namesMethod(rules matching.Rules) bool {
 	return false
 }
 
-// withUnderscores gives each name with every choice of its hyphens as underscores.
+// withUnderscores returns each name in every combination of hyphens and underscores.
 func withUnderscores(names ...string) []string {
 	var out []string
 	for _, name := range names {

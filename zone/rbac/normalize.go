@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// NormalizePath gives the path, query included, that matchers see of a request to an HTTP inbound for the path that the
-// client wrote. Where refused is not "", the request is answered with 400 before any rule is asked, and it says why.
-// It is what a real Envoy does with the settings of every inbound; testdata/paths.txt has its answers.
+// NormalizePath returns the path, query included, that the matchers of an HTTP inbound see for the path that the client
+// wrote. If refused is not empty, it is the reason why Envoy answers with 400 before it evaluates any rule. The result
+// is that of a real Envoy with the settings of every inbound; testdata/paths.txt has its answers.
 func NormalizePath(written string) (path, refused string) {
 	if !strings.HasPrefix(written, "/") {
 		return "", "a path begins with a slash"
@@ -30,8 +30,8 @@ func NormalizePath(written string) (path, refused string) {
 	return path, ""
 }
 
-// unescape resolves the escapes that mean nothing else than the character, makes slashes of backslashes, and encodes what
-// stands in a path only encoded. Escaped slashes are refused, wherever they stand.
+// unescape resolves escapes of characters that need none, turns backslashes into slashes, and encodes characters that a
+// path has only in encoded form. It refuses escaped slashes anywhere.
 func unescape(path string) (out, refused string) {
 	var b strings.Builder
 	for len(path) > 0 {
@@ -57,7 +57,7 @@ func unescape(path string) (out, refused string) {
 	return b.String(), ""
 }
 
-// resolveDots takes `.` and `..` segments out; what would leave the root stays at it.
+// resolveDots removes `.` and `..` segments. A path that would leave the root stays there.
 func resolveDots(path string) string {
 	segments := strings.Split(path[1:], "/")
 	out := []string{}
@@ -78,8 +78,8 @@ func resolveDots(path string) string {
 	return "/" + strings.Join(out, "/")
 }
 
-// withoutDotParameters makes plain dot segments of those with a parameter, `..;x`, where they are written unescaped between
-// slashes.
+// withoutDotParameters replaces dot segments that have a parameter, `..;x`, with plain ones if they are unescaped and
+// between slashes.
 func withoutDotParameters(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -90,7 +90,7 @@ func withoutDotParameters(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// mergeSlashes leaves two of a path that is nothing but slashes, as Envoy does.
+// mergeSlashes merges slashes. It keeps two in a path that has nothing but slashes, as Envoy does.
 func mergeSlashes(path string) string {
 	if len(path) > 1 && strings.Trim(path, "/") == "" {
 		return "//"

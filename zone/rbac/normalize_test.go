@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// recordedPaths are a real Envoy's answers (zone, TestEnvoyNormalisesPaths, records them).
+// recordedPaths returns a real Envoy's answers, which TestEnvoyNormalisesPaths in package zone records.
 func recordedPaths(t testing.TB) map[string]string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/paths.txt")
@@ -28,7 +28,7 @@ func recordedPaths(t testing.TB) map[string]string {
 	return out
 }
 
-// TestNormalizePath holds the function against what a real Envoy did.
+// TestNormalizePath compares the function with the answers of a real Envoy.
 func TestNormalizePath(t *testing.T) {
 	for path, want := range recordedPaths(t) {
 		got, refused := rbac.NormalizePath(path)
@@ -46,8 +46,8 @@ func TestNormalizePath(t *testing.T) {
 	}
 }
 
-// FuzzNormalizePath: a normalised path has nothing left that an application would resolve in another way without decoding
-// it first, and what is denied under its own name is denied however it was written.
+// FuzzNormalizePath checks that a normalised path contains nothing that an application would resolve differently
+// without decoding it first, and that a path denied under its own name is denied in every spelling.
 func FuzzNormalizePath(f *testing.F) {
 	for path := range recordedPaths(f) {
 		f.Add(path)

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// allowedPaths writes a valid path match as tests of Envoy's `:path`, which is normalised and has the query in it.
-// A Prefix is by segment, and a slash at its end means nothing: `/a/` and `/a` are one prefix, `/` is every path.
+// allowedPaths writes a valid path match as tests of Envoy's `:path`, which is normalised and includes the query. A
+// Prefix is by segment, and a trailing slash has no meaning: `/a/` and `/a` are one prefix, `/` is every path.
 func allowedPaths(m *resources.PathMatch) []test {
 	switch m.Type {
 	case resources.MatchRegularExpression:
@@ -24,8 +24,7 @@ func allowedPaths(m *resources.PathMatch) []test {
 	return literalPath(m.Value, []string{"?"})
 }
 
-// deniedPaths is one test for all the paths that some application may take for the one that is meant, and for those of which
-// nobody can tell what they mean.
+// deniedPaths returns one test for all paths that some application may read as the denied one, and for unclear paths.
 func deniedPaths(m *resources.PathMatch) []test {
 	switch {
 	case m.Type == resources.MatchRegularExpression:
@@ -49,8 +48,8 @@ func denied(expr string) test {
 	return test{resources.MatchRegularExpression, `(?i)` + expr + `|` + unclear}
 }
 
-// mustBeClear reports whether an allow of paths has to be kept from paths of which nobody can tell where they lead: one that is
-// compared as a whole is what it is, and one of every path is of those too.
+// mustBeClear reports whether an allow entry must exclude climbing paths. An exact path needs no such limit, and a
+// match of every path includes climbing ones.
 func mustBeClear(m *resources.PathMatch) bool {
 	return m.Type == resources.MatchRegularExpression || m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") != ""
 }
@@ -63,7 +62,7 @@ func literalPath(path string, suffixes []string) []test {
 	return out
 }
 
-// wholePath is for an expression of the user's; an invalid one does not come here (faultsOf).
+// wholePath returns the tests for a user's expression. Invalid expressions do not get here (faultsOf).
 func wholePath(expr string, err error) func(ends string) []test {
 	return func(ends string) []test {
 		if err != nil {
@@ -73,12 +72,12 @@ func wholePath(expr string, err error) func(ends string) []test {
 	}
 }
 
-// expression matches what expr does, whatever follows after one of the ends.
+// expression matches what expr matches, optionally followed by one of the ends and any text.
 func expression(expr, ends string) test {
 	return test{resources.MatchRegularExpression, fmt.Sprintf(`(?:%s)(?:(?:%s)(?s:.*))?`, expr, ends)}
 }
 
-// pathFault says why a path match can never do what it says, or "".
+// pathFault returns the reason why a path match can never do what it says, or "".
 func pathFault(m *resources.PathMatch) string {
 	switch m.Type {
 	case resources.MatchExact, resources.MatchPrefix:
@@ -94,7 +93,7 @@ func pathFault(m *resources.PathMatch) string {
 
 const maxASCII = 0x7f
 
-// literalFault refuses what no normalised path can be equal to.
+// literalFault refuses a literal that no normalised path can equal.
 func literalFault(path string) string {
 	switch {
 	case !strings.HasPrefix(path, "/"):

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestPaths is a table of the boundaries of path matching: who is meant by a path in an allow, and in a deny.
+// TestPaths is a table of the boundaries of path matching: the requests that a path matches in an allow and in a deny.
 func TestPaths(t *testing.T) {
 	const neither, denied, both = "", "deny", "allow deny"
 	for _, c := range []struct{ kind, value, path, want string }{
@@ -104,7 +104,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestInvalidPaths: what can match nothing, or what Envoy would refuse, allows nobody, denies everybody, and is named.
+// TestInvalidPaths checks that a path that can match nothing, or that Envoy would refuse, allows no client, denies
+// every client, and is reported.
 func TestInvalidPaths(t *testing.T) {
 	for _, m := range []resources.PathMatch{
 		{Type: "Glob", Value: "/a"},
@@ -152,7 +153,8 @@ func TestInvalidPaths(t *testing.T) {
 	}
 }
 
-// TestEnvoyTakesBigExpressions holds the limits of expressions against a real Envoy, which must take what passes them.
+// TestEnvoyTakesBigExpressions checks the limits of expressions with a real Envoy, which must accept those within the
+// limits.
 func TestEnvoyTakesBigExpressions(t *testing.T) {
 	ca := newAuthority(t)
 	var conf resources.PermissionConf

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Pools that rules and requests are drawn from. They are small, so that rules and requests often meet, and hold values
-// on both sides of every boundary: segments, queries, case, what is not valid.
+// Pools from which rules and requests are drawn. They are small, so that rules and requests often match, and have
+// values on both sides of every boundary: segments, queries, case, invalid values.
 var (
 	identities = []string{
 		"spiffe://a.mesh/ns/x/sa/one", "spiffe://a.mesh/ns/x/sa/one-more", "spiffe://a.mesh/ns/x", "spiffe://a.mesh/ns/xy/sa/one",
@@ -99,7 +99,7 @@ func drawHeaderMatch() *rapid.Generator[matching.HeaderMatch] {
 	})
 }
 
-// wellFormed makes a SPIFFE ID of what is the beginning of one.
+// wellFormed completes the beginning of a SPIFFE ID.
 func wellFormed(id string) string {
 	rest := strings.Trim(strings.TrimPrefix(id, "spiffe://"), "/")
 	for strings.Contains(rest, "//") {
@@ -114,7 +114,7 @@ func wellFormed(id string) string {
 	return "spiffe://" + rest
 }
 
-// drawSAN is a URI SAN, mostly a good one.
+// drawSAN draws a URI SAN, mostly a valid one.
 func drawSAN(of *rapid.Generator[string]) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		id := of.Draw(t, "identity")
@@ -151,7 +151,7 @@ func drawRequest() *rapid.Generator[rbac.Request] {
 	})
 }
 
-// TestFiltersAgreeWithEvaluator holds the generated filters of both forms, walked by the interpreter, against the
+// TestFiltersAgreeWithEvaluator compares the generated filters of both forms, evaluated by the interpreter, with the
 // reference.
 func TestFiltersAgreeWithEvaluator(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -179,15 +179,15 @@ func FuzzFilters(f *testing.F) {
 	})
 }
 
-// FuzzPath gives an entry any path, of the policy and of the request: both forms and the evaluator agree, nothing panics,
-// and what allows a path also denies it.
+// FuzzPath uses arbitrary paths in the policy and in the request. It checks that both forms and the evaluator agree,
+// that nothing panics, and that an entry that allows a path also denies it.
 func FuzzPath(f *testing.F) {
 	f.Add(resources.MatchExact, "/a:b", "/a%3Ab;c?d")
 	f.Add(resources.MatchPrefix, "/a%C3%A9/", "/a%c3%A9/b")
 	f.Add(resources.MatchRegularExpression, "^/(a|b).*$", "/a?b")
 	f.Fuzz(func(t *testing.T, kind, value, path string) {
 		if !utf8.ValidString(value) || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-			return // JSON has no such value, and Envoy refuses such a path
+			return // JSON has no such value, and Envoy refuses the path
 		}
 		match := []resources.PermissionMatch{{Path: &resources.PathMatch{Type: kind, Value: value}}}
 		allow := rulesOf(resources.PermissionConf{Allow: match})
@@ -208,7 +208,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// alternating are rules that deny, in turn, one identity and one path to everybody: each wants a segment of its own.
+// alternating returns rules that alternately deny one identity and, for every client, one path: each needs its own
+// segment.
 func alternating() matching.Rules {
 	var confs []resources.PermissionConf
 	for i := range 40 {
@@ -226,8 +227,8 @@ func alternating() matching.Rules {
 	return rulesOf(confs...)
 }
 
-// TestCompiledStaysShallow: Envoy refuses deep nesting, so however policies alternate, depth has a bound, and the answers
-// stay the list's.
+// TestCompiledStaysShallow checks that the depth is bounded however policies alternate, because Envoy refuses deep
+// nesting, and that the answers stay those of the list.
 func TestCompiledStaysShallow(t *testing.T) {
 	all := alternating()
 	for from := range 2 {
@@ -264,7 +265,7 @@ func alternatingRequests() []rbac.Request {
 	return out
 }
 
-// depth counts matchers inside each other.
+// depth returns the nesting depth of matchers.
 func depth(m *xdsmatcher.Matcher) int {
 	deepest := depthOn(m.GetOnNoMatch())
 	for _, f := range m.GetMatcherList().GetMatchers() {
@@ -286,10 +287,10 @@ func depthOn(on *xdsmatcher.Matcher_OnMatch) int {
 	return depth(on.GetMatcher())
 }
 
-// perSet is how many requests each set of rules gets: two tests of a hundred sets come to more than 100,000 pairs.
+// perSet is the number of requests for each set of rules: two tests of a hundred sets give more than 100,000 pairs.
 const perSet = 40 * 15
 
-// crossed draws some requests and gives each the path and the method of others: drawing is what takes time.
+// crossed draws some requests and combines each with the paths and methods of others, because drawing is slow.
 func crossed(rt *rapid.T, requests *rapid.Generator[rbac.Request]) []rbac.Request {
 	drawn := make([]rbac.Request, 40)
 	for i := range drawn {
@@ -325,7 +326,7 @@ func agree(t *testing.T, rt *rapid.T, rules matching.Rules, requests *rapid.Gene
 	}
 }
 
-// drawIdentity draws from a tree of identities, any node of which is also a prefix.
+// drawIdentity draws from a tree of identities in which any node is also a prefix.
 func drawIdentity() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		id := "spiffe://"
@@ -336,7 +337,7 @@ func drawIdentity() *rapid.Generator[string] {
 	})
 }
 
-// drawManyRules draws long rules: many entries on identity alone, some with conditions, few for everybody.
+// drawManyRules draws long rules: many entries on identity alone, some with conditions, few for every client.
 func drawManyRules() *rapid.Generator[matching.Rules] {
 	entry := rapid.Custom(func(t *rapid.T) resources.PermissionMatch {
 		if rapid.IntRange(0, 2).Draw(t, "any kind") == 0 {
@@ -361,8 +362,8 @@ func drawManyRules() *rapid.Generator[matching.Rules] {
 	})
 }
 
-// TestNothingIsOpenByAccident holds for any rules: nobody without a SPIFFE ID or with two is allowed, and without an
-// allow nobody is.
+// TestNothingIsOpenByAccident checks for any rules that no client without a SPIFFE ID or with two is allowed, and that
+// without an allow entry no client is.
 func TestNothingIsOpenByAccident(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rules := drawRules().Draw(rt, "rules")
@@ -383,8 +384,8 @@ func TestNothingIsOpenByAccident(t *testing.T) {
 	})
 }
 
-// FuzzURISAN: whatever a certificate says, both forms and the evaluator agree on it, and nobody is allowed whose URI SAN is
-// not a SPIFFE ID with a path.
+// FuzzURISAN checks that for any certificate, both forms and the evaluator agree, and that no client is allowed whose
+// URI SAN is not a SPIFFE ID with a path.
 func FuzzURISAN(f *testing.F) {
 	for _, uri := range append(identities, "spiffe://a/b", "spiffe://a/../b", "spiffe://A/b", "spiffe://a/b/", "spiffe://a//b", "spiffe://a/.b", "spiffe://a/...",
 		"spiffe://a/b?c", "spiffe://a/%41", "spiffe:///b", "spiffe://./b", "https://a/b", "spiffe://a:1/b", "spiffe://a@b/c", "spiffe://a/b\n") {

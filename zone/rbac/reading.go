@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// readsAs reports whether some application takes a path, without its query, for a literal one: the reference for
-// deniedLiteral. It walks the path as such applications do, a segment after the other.
+// readsAs reports whether some application reads a path, without its query, as a literal one. It is the reference for
+// deniedLiteral. It walks the path segment by segment, as such applications do.
 func readsAs(path, literal string, behind func(string) bool) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
@@ -20,7 +20,7 @@ func readsAs(path, literal string, behind func(string) bool) bool {
 	return readSegments(path[1:], segments, behind)
 }
 
-// readSegments reads rest, which begins a segment.
+// readSegments reads rest, which begins with a segment.
 func readSegments(rest string, segments []string, behind func(string) bool) bool {
 	segment, next, more := strings.Cut(rest, "/")
 	if more && isTail(segment) && readSegments(next, segments, behind) {
@@ -38,7 +38,7 @@ func readSegments(rest string, segments []string, behind func(string) bool) bool
 	}
 }
 
-// readOn goes on behind a segment.
+// readOn continues after a segment.
 func readOn(left string, segments []string, behind func(string) bool) bool {
 	if len(segments) == 0 {
 		return behind(left)
@@ -47,7 +47,7 @@ func readOn(left string, segments []string, behind func(string) bool) bool {
 	return more && isTail(tail) && readSegments(next, segments, behind)
 }
 
-// readCharacters takes from the beginning of path what reads as segment.
+// readCharacters consumes the beginning of path that reads as segment.
 func readCharacters(path, segment string) (left string, ok bool) {
 	for len(segment) > 0 {
 		if len(path) == 0 {
@@ -68,14 +68,14 @@ func readCharacters(path, segment string) (left string, ok bool) {
 	return path, true
 }
 
-// isTail: dots, blanks and a parameter behind a segment mean nothing.
+// isTail reports whether s has only dots, blanks and a parameter, which have no meaning after a segment.
 func isTail(s string) bool {
 	s = trimTrailBefore(s)
 	lower := strings.ToLower(s)
 	return s == "" || s[0] == ';' || strings.HasPrefix(lower, "%3b") || strings.HasPrefix(lower, "%ef%bc%9b")
 }
 
-// trimTrailBefore takes dots and blanks from the beginning.
+// trimTrailBefore removes dots and blanks from the beginning.
 func trimTrailBefore(s string) string {
 	for {
 		n := trailing(s)
@@ -86,7 +86,7 @@ func trimTrailBefore(s string) string {
 	}
 }
 
-// trailing is the length of the dot or blank that s begins with.
+// trailing returns the length of the dot or blank at the beginning of s.
 func trailing(s string) int {
 	if strings.HasPrefix(s, ".") {
 		return 1
@@ -94,7 +94,7 @@ func trailing(s string) int {
 	return leadingBlank(s)
 }
 
-// leadingBlank is the length of the escaped blank that s begins with.
+// leadingBlank returns the length of the escaped blank at the beginning of s.
 func leadingBlank(s string) int {
 	for _, blank := range blanks {
 		if len(s) >= len(blank) && strings.EqualFold(s[:len(blank)], blank) {
@@ -104,7 +104,7 @@ func leadingBlank(s string) int {
 	return 0
 }
 
-// endsPath: a parameter, a fragment or a query, whose sign may be escaped or wide.
+// endsPath reports whether s begins a parameter, a fragment or a query, whose sign may be escaped or wide.
 func endsPath(s string) bool {
 	s = strings.ToLower(s)
 	for _, end := range []string{"?", ";", "#", "%3b", "%3f", "%23", "%ef%bc%9b", "%ef%bc%9f", "%ef%bc%83"} {
@@ -115,17 +115,17 @@ func endsPath(s string) bool {
 	return false
 }
 
-// nothing: an application takes a path for the same with and without s behind it.
+// nothing reports whether an application reads a path with and without s after it as the same.
 func nothing(s string) bool {
 	return anyTrail(s, func(s string) bool { return s == "" || endsPath(s) || onlyEmpty(s) })
 }
 
-// anything: s is behind a path, or beneath it.
+// anything reports whether s follows a path, or is below it.
 func anything(s string) bool {
 	return anyTrail(s, func(s string) bool { return s == "" || endsPath(s) || s[0] == '/' })
 }
 
-// anyTrail tries all that may be left of s when dots, blanks and an extension are taken from its beginning.
+// anyTrail tries every remainder of s after its leading dots, blanks and an extension.
 func anyTrail(s string, holds func(string) bool) bool {
 	for {
 		if holds(s) {
@@ -145,7 +145,7 @@ func anyTrail(s string, holds func(string) bool) bool {
 	}
 }
 
-// onlyEmpty: nothing follows but empty segments.
+// onlyEmpty reports whether only empty segments follow.
 func onlyEmpty(s string) bool {
 	for strings.HasPrefix(s, "/") {
 		segment, rest, more := strings.Cut(s[1:], "/")

@@ -8,16 +8,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Shrinks reports whether next may deny somebody whom old allows. It is false only where that is plain from the entries:
-// each deny of next lies within one deny of old, and each allow of old within one allow of next. So it is true where two
-// entries together do what one did before.
+// Shrinks reports whether next may deny a client that old allows. It is false only where the entries prove it: each
+// deny of next lies within one deny of old, and each allow of old within one allow of next. So it is true where two
+// entries together replace one.
 func Shrinks(old, next matching.Rules, protocol matching.Protocol) bool {
 	oldDenies, oldAllows := entriesOf(old, protocol)
 	nextDenies, nextAllows := entriesOf(next, protocol)
 	return !allWithin(nextDenies, oldDenies) || !allWithin(oldAllows, nextAllows)
 }
 
-// entriesOf are those that are enforced. In which order they stand does not change a verdict.
+// entriesOf returns the enforced entries. Their order does not change a verdict.
 func entriesOf(rules matching.Rules, protocol matching.Protocol) (denies, allows []entry) {
 	for _, s := range steps(rules, protocol, false) {
 		if s.deny {
@@ -41,7 +41,7 @@ func (e *entry) covers(o *entry) bool {
 		!slices.ContainsFunc(e.headers, func(h headerTest) bool { return !slices.Contains(o.headers, h) })
 }
 
-// partCovers compares alternatives; none at all match everything.
+// partCovers compares alternatives. An empty list matches everything.
 func partCovers(a, b []test) bool {
 	if len(a) == 0 {
 		return true

@@ -54,11 +54,12 @@ func TestShrinks(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotShrinkDeniesNobody: only Shrinks may say that open connections stay.
+// TestWhatDoesNotShrinkDeniesNobody checks that where Shrinks is false, no allowed request becomes denied: open
+// connections may stay.
 func TestWhatDoesNotShrinkDeniesNobody(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		old, next := drawRules().Draw(rt, "old"), drawRules().Draw(rt, "next")
-		if rapid.Bool().Draw(rt, "grows") { // unrelated rules hardly ever only add
+		if rapid.Bool().Draw(rt, "grows") { // unrelated rules hardly ever only add entries
 			next.Items = append(append([]matching.Rule{}, old.Items...), next.Items...)
 		}
 		req := drawRequest().Draw(rt, "request")

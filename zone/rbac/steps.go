@@ -7,16 +7,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Names of decisions that no policy made. A KRI begins with "kri_", so none can be taken for a policy's.
+// Names of decisions that no policy made. A KRI begins with "kri_", so none of them looks like a policy's.
 const (
-	// NameDefault decides where nothing matches.
+	// NameDefault decides if nothing matches.
 	NameDefault = "default"
 	// NameMultipleURISANs denies a certificate with more than one URI SAN, before any rule.
 	NameMultipleURISANs = "multiple-uri-sans"
 	// NameMalformedURISAN denies a URI SAN that begins with spiffe:// and is not the SPIFFE ID of a workload, before any rule.
 	NameMalformedURISAN = "malformed-uri-san"
-	// NameUnusualMethod denies, where some entry names a method, a request whose method is not registered or that asks the
-	// application to take it for one of another method, before any rule.
+	// NameUnusualMethod applies if some entry names a method. Before any rule, it denies a request whose method is not
+	// registered, or that asks the application to treat it as one of another method.
 	NameUnusualMethod = "unusual-method"
 )
 
@@ -25,13 +25,12 @@ type step struct {
 	name    string
 	deny    bool
 	entries []entry
-	// decision is what matching any entry comes to; all places that write it share it.
+	// decision is the action of the step. All places that write it share it.
 	decision *onMatch
 }
 
-// steps lays out the rules in the order in which Envoy walks them: the denies of every rule, then the allows of every
-// rule. With dryRun set it answers "what if allowWithShadowDeny were deny".
-// Source: seed 000, "Algorithm", step 3; design, section 5.
+// steps lays out the rules in the order in which Envoy evaluates them: the denies of every rule, then the allows of
+// every rule. With dryRun set, each allowWithShadowDeny is a deny. Source: seed 000, "Algorithm", step 3.
 func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step {
 	denies, allows := make([]step, 0, 2*len(rules.Items)), make([]step, 0, len(rules.Items))
 	for i := range rules.Items {
@@ -42,7 +41,7 @@ func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step
 	return append(denies, allows...)
 }
 
-// lowered is what a rule comes to, and loweredFor for what.
+// lowered holds the steps of one rule. loweredFor is the key that they are cached under.
 type (
 	lowered    struct{ deny, allow step }
 	loweredFor struct {
@@ -99,7 +98,8 @@ func lowerAllows(list []resources.PermissionMatch, protocol matching.Protocol) [
 	return out
 }
 
-// withHeaders adds the headers that a rule asks for to its allow entries. On TCP there are none, and nothing matches.
+// withHeaders adds a rule's header conditions to its allow entries. TCP has no headers, so there such entries match
+// nothing.
 func withHeaders(list []entry, headers []matching.HeaderMatch, protocol matching.Protocol) []entry {
 	tests, ok := headerTests(headers)
 	if !ok || len(headers) > 0 && protocol != matching.HTTP {
@@ -111,7 +111,7 @@ func withHeaders(list []entry, headers []matching.HeaderMatch, protocol matching
 	return list
 }
 
-// shadows reports whether some rule has allowWithShadowDeny, so that a dry run can differ from what is enforced.
+// shadows reports whether some rule has allowWithShadowDeny, so that a dry run can differ from the enforced verdict.
 func shadows(rules matching.Rules) bool {
 	return slices.ContainsFunc(rules.Items, func(r matching.Rule) bool { return len(r.Conf.AllowWithShadowDeny) > 0 })
 }

@@ -14,15 +14,15 @@ const (
 	service  = "kri_mtp_default___by-service-owner_"
 )
 
-// story is one request under the policies of one example of seed 000.
+// story is one request under the policies of one example in seed 000.
 type story struct {
 	example, inbound, from, method, path string
-	want                                 string // who decides
+	want                                 string // the decider
 	allowed, dryRunDenied                bool
 }
 
-// stories walks "Verify user stories" of seed 000. from is the part of the SPIFFE ID behind the trust domain, which is
-// trust-domain.mesh unless it begins with spiffe:.
+// stories lists the requests of "Verify user stories" in seed 000. from is the part of the SPIFFE ID after the trust
+// domain, which is trust-domain.mesh, unless from begins with spiffe:.
 var stories = []story{
 	{example: "operator-1-default-deny", from: "/ns/default/sa/frontend", want: rbac.NameDefault},
 	{example: "operator-1-default-deny", inbound: "tcp-port", from: "/ns/default/sa/frontend", want: rbac.NameDefault},
@@ -90,7 +90,7 @@ func (s *story) request(protocol matching.Protocol) rbac.Request {
 	return req
 }
 
-// TestStories asks the evaluator, both forms walked by the interpreter, and both forms in a real Envoy.
+// TestStories runs the stories with the evaluator, both forms under the interpreter, and both forms in a real Envoy.
 func TestStories(t *testing.T) {
 	var sets []matching.Rules
 	for i := range stories {

@@ -7,16 +7,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Match is one entry that a request meets, whether or not it decides.
+// Match is one entry that matches a request, whether or not it decides.
 type Match struct {
-	// Rule is the place in Rules.Items; Effect and Entry say which entry. EffectNone is a rule that is closed.
+	// Rule is the index in Rules.Items; Effect and Entry identify the entry. EffectNone stands for a closed rule.
 	Rule   int
 	Effect Effect
 	Entry  int
 }
 
-// Matching lists every entry that the request meets, in the order in which they are asked: those that deny of all rules,
-// then those that allow. The first one is what Evaluate decides by, unless the request has more than one URI SAN.
+// Matching returns every entry that matches the request, in the order of evaluation: the denies of all rules, then the
+// allows. Evaluate decides by the first, unless the request is denied before any rule.
 func Matching(rules matching.Rules, req Request) []Match {
 	var out []Match
 	for i := range rules.Items {
@@ -47,10 +47,10 @@ func appendMatches(out []Match, rule int, r *matching.Rule, effect Effect, match
 	return out
 }
 
-// Entries are the entries of one list of a rule; they must not be changed.
+// Entries returns the entries of one list of a rule. The caller must not change them.
 func Entries(r *matching.Rule, effect Effect) []resources.PermissionMatch { return listOf(r, effect) }
 
-// MissingHeaders are the conditions of a rule that keep its allow entries from allowing a request.
+// MissingHeaders returns the header conditions of a rule that the request does not meet.
 func MissingHeaders(r *matching.Rule, req Request) []matching.HeaderMatch {
 	var out []matching.HeaderMatch
 	for _, h := range r.Headers {
@@ -61,8 +61,9 @@ func MissingHeaders(r *matching.Rule, req Request) []matching.HeaderMatch {
 	return out
 }
 
-// Missing names the parts of an allow entry that keep it from allowing a request, spelled as their fields; none when it
-// allows it. An entry that is not valid, or needs HTTP on a TCP connection, names what makes it so.
+// Missing names the parts of an allow entry that keep it from allowing a request, spelled as their fields. It is empty
+// if the entry allows the request. For an entry that is not valid, or needs HTTP on a TCP connection, it names the
+// parts at fault.
 func Missing(m *resources.PermissionMatch, req Request) []string {
 	var out []string
 	for _, f := range faultsOf(m) {

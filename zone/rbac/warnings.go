@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Warnings says where the rules of an inbound with this protocol do something else than their writer may think. It
-// does not repeat rules.Warnings.
+// Warnings reports where the rules of an inbound with this protocol differ from what their author may expect. It does
+// not repeat rules.Warnings.
 func Warnings(rules matching.Rules, protocol matching.Protocol) []matching.Warning {
 	var out []matching.Warning
 	for i := range rules.Items {
@@ -79,5 +79,5 @@ func tcpWarning(m *resources.PermissionMatch, deny bool) string {
 	return cannot + "denies without them there"
 }
 
-// endsInsideSegment reports whether a string prefix can match more than whole segments of a SPIFFE ID.
+// endsInsideSegment reports whether a string prefix can match part of a segment of a SPIFFE ID.
 func endsInsideSegment(prefix string) bool { return !strings.HasSuffix(prefix, "/") }
