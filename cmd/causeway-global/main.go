@@ -33,7 +33,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// newRun makes the command that fills cfg and serves by it.
+// newRun returns the run command. It fills cfg from the settings and serves with it.
 func newRun(cfg *global.Config) *cobra.Command {
 	var logLevel, logFormat, advertise string
 	cmd := &cobra.Command{

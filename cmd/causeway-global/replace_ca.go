@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// newReplaceCA shares the settings of run that say where the CA is, so that it can be given the same file.
+// newReplaceCA takes the settings of run that locate the CA, so that both commands can use the same --config file.
 func newReplaceCA() *cobra.Command {
 	cfg, take := &global.Config{}, false
 	run := newRun(cfg)

@@ -28,7 +28,7 @@ func newBootstrap() *cobra.Command {
 			"  GRPC_XDS_BOOTSTRAP=grpc.json GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true orders",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			given := cmd.Flags().Changed // on the command line: the environment may be meant for several programs
+			given := cmd.Flags().Changed // only the command line: the environment may be meant for several programs
 			forEnvoy := slices.IndexFunc(envoyOnly, given)
 			if err := settings.Load(cmd.Flags()); err != nil {
 				return err
@@ -71,10 +71,10 @@ func newBootstrap() *cobra.Command {
 	return cmd
 }
 
-// envoyOnly are the flags that mean nothing to a gRPC program.
+// envoyOnly are the flags that have no meaning for a gRPC program.
 var envoyOnly = []string{"zone-ingress", "admin-address", "drain-time", "token-file", "spire-socket"}
 
-// printed is the bootstrap that was asked for.
+// printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {
 	if !grpc {
 		return zone.Bootstrap(cfg)

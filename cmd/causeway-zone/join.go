@@ -19,7 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// maxJoinInput bounds what is read of a join string, in bytes.
+// maxJoinInput limits the size of a join string, in bytes.
 const maxJoinInput = 16 << 10
 
 func newJoin() *cobra.Command {
@@ -72,7 +72,7 @@ func addJoinFlags(f *pflag.FlagSet, cfg *zone.JoinConfig, global *string) {
 	settings.AddConfigFlag(f)
 }
 
-// joinString is what the command line, standard input or the environment says.
+// joinString returns the join string from the command line, standard input or the environment.
 func joinString(cmd *cobra.Command, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && strings.TrimSpace(os.Getenv("CAUSEWAY_JOIN")) != "":
@@ -86,7 +86,8 @@ func joinString(cmd *cobra.Command, args []string) (string, error) {
 	return args[0], nil
 }
 
-// joinOfFile is the join string of a file, or join where no file is named. A file that is gone is no error once the zone has joined.
+// joinOfFile returns the join string in file, or join if no file is named. A missing file is not an error once the zone
+// has joined.
 func joinOfFile(join, file, dataDir string) (string, error) {
 	switch {
 	case file == "":

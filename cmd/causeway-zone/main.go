@@ -1,5 +1,5 @@
-// Command causeway-zone is the server of one zone: it takes policy from the global and from its own users and serves the
-// zone's proxies.
+// Command causeway-zone is the server of one zone: it accepts policy from the global and from its own users, and serves
+// the zone's proxies.
 package main
 
 import (

@@ -82,14 +82,14 @@ func newRun() *cobra.Command {
 	return cmd
 }
 
-// addStoreFlags adds those that say where the zone's resources are.
+// addStoreFlags adds the flags that locate the zone's resources.
 func addStoreFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	settings.AddStoreFlags(f, &cfg.Store, "")
 	settings.AddStartFlag(f, &cfg.Store)
 	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
 }
 
-// addGlobalFlags adds the settings of how a zone comes to its global.
+// addGlobalFlags adds the settings for the zone's connection to its global.
 func addGlobalFlags(f *pflag.FlagSet, cfg *zone.Config, joinFile *string) {
 	f.StringVar(&cfg.Join, "join", "", "join `string` of causewayctl zone create; used once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
 	f.StringVar(joinFile, "join-file", "", "`file` with the join string, instead of --join; not needed any more once the zone has joined")

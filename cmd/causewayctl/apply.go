@@ -60,10 +60,10 @@ type dryRunFlag string
 
 const dryRunServer dryRunFlag = "server"
 
-// String is part of pflag.Value.
+// String implements pflag.Value.
 func (f *dryRunFlag) String() string { return string(*f) }
 
-// Set is part of pflag.Value.
+// Set implements pflag.Value.
 func (f *dryRunFlag) Set(s string) error {
 	if s != string(dryRunServer) && s != "none" {
 		return errors.New("must be server or none")
@@ -72,7 +72,7 @@ func (f *dryRunFlag) Set(s string) error {
 	return nil
 }
 
-// Type is part of pflag.Value.
+// Type implements pflag.Value.
 func (f *dryRunFlag) Type() string { return "mode" }
 
 // applyDocuments sends all documents as one request.
@@ -87,10 +87,12 @@ func applyDocuments(ctx context.Context, client *api.Client, docs []document) (*
 	return result, nil
 }
 
-// documentPrefix is how the server begins a reason where a request has several documents; file and document say it here.
+// documentPrefix matches the server's prefix of a reason in a request with several documents. The command replaces it
+// with file and document.
 var documentPrefix = regexp.MustCompile(`^document \d+(?: \([^)]*\))?: `)
 
-// traced names the file and document of each field that the server refused. A field without a document is about all.
+// traced names the file and document of each field that the server refused. A field without a document concerns all of
+// them.
 func traced(docs []document, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) {
@@ -110,7 +112,7 @@ func traced(docs []document, err error) error {
 	return refused(lines)
 }
 
-// becameOf says of a refused or failed request whether anything was stored, as far as that is known.
+// becameOf returns an error that states whether a refused or failed request stored anything, as far as that is known.
 func becameOf(answer *api.Error) error {
 	known := answer.Outcome == api.OutcomeNothing || answer.Outcome == "" && answer.Status < http.StatusInternalServerError
 	if known {

@@ -81,7 +81,7 @@ func (a *auditFlags) query() (url.Values, error) {
 	return q, nil
 }
 
-// printAudit shows all pages.
+// printAudit prints the entries of all pages.
 func (c *cli) printAudit(ctx context.Context, client *api.Client, q url.Values) error {
 	t := &table{header: auditHeader()}
 	var all []access.Entry
@@ -108,7 +108,7 @@ func (c *cli) printAudit(ctx context.Context, client *api.Client, q url.Values) 
 	return t.print(c.out)
 }
 
-// followAudit shows what is there and then each entry as it comes.
+// followAudit prints the existing entries, and then each new entry as it arrives.
 func (c *cli) followAudit(ctx context.Context, client *api.Client, q url.Values) error {
 	wait := min(c.timeout/2, 20*time.Second)
 	for {
@@ -148,7 +148,7 @@ func (c *cli) auditRow(e *access.Entry) []string {
 	return []string{e.Time.UTC().Format(time.RFC3339), e.Event, e.Outcome, e.User, e.From, auditSubject(e, c.output == formatWide)}
 }
 
-// auditSubject says what an entry is about, in one line.
+// auditSubject describes the subject of an entry in one line.
 func auditSubject(e *access.Entry, wide bool) string {
 	var words []string
 	switch {

@@ -43,7 +43,7 @@ func (w *whoAmI) print(out io.Writer) error {
 	return t.print(out)
 }
 
-// canIFlags are whom and where a question is about.
+// canIFlags select the principal and the scope of a question.
 type canIFlags struct {
 	scope  scopeFlags
 	as     string

@@ -23,7 +23,7 @@ import (
 // bundleFormat is the version of the layout of a support bundle.
 const bundleFormat = 1
 
-// bundleFlags say what goes into a bundle besides what the HTTP API tells.
+// bundleFlags select what goes into a bundle besides the answers of the HTTP API.
 type bundleFlags struct {
 	diagnostics, config, log string
 	withSpecs                bool
@@ -54,7 +54,7 @@ func newSupportBundle(c *cli) *cobra.Command {
 	return cmd
 }
 
-// bundle is what is collected, in the order in which it is written.
+// bundle holds the collected files, in the order in which they are written.
 type bundle struct {
 	files   []bundledFile
 	missing map[string]string
@@ -73,7 +73,7 @@ type manifest struct {
 	Address string         `json:"address"`
 	Client  string         `json:"client"`
 	Files   []manifestFile `json:"files"`
-	// Missing says why a file is not there.
+	// Missing maps the name of a missing file to the reason.
 	Missing map[string]string `json:"missing,omitempty"`
 }
 
@@ -105,12 +105,13 @@ func (c *cli) supportBundle(ctx context.Context, client *api.Client, path string
 	})
 }
 
-// add takes a file in, without what is secret.
+// add adds a file, with its secrets redacted.
 func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundledFile{name: name, data: b.scrub.text(data)})
 }
 
-// addJSON takes a value in, without what is secret, or notes why it is not there.
+// addJSON adds a value, with its secrets redacted. If err is not nil or the value cannot be encoded, it records why the
+// file is missing.
 func (b *bundle) addJSON(name string, v any, err error) {
 	var raw []byte
 	if err == nil {
@@ -139,7 +140,7 @@ func (b *bundle) manifest(address string, now time.Time) *manifest {
 	return m
 }
 
-// pack is the bundle as .tar.gz.
+// pack returns the bundle as .tar.gz.
 func (b *bundle) pack(m *manifest) ([]byte, error) {
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -163,7 +164,7 @@ func (b *bundle) pack(m *manifest) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeNew writes a file that only its owner can read, and never over another.
+// writeNew writes a file that only its owner can read. It never overwrites an existing file.
 func writeNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the file that we were told to write
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxLogTail is how much of the end of a log is taken, in bytes.
+	// maxLogTail limits how much of the end of a log is collected, in bytes.
 	maxLogTail = 4 << 20
-	// maxConfig bounds the file of settings, in bytes.
+	// maxConfig limits the size of the settings file, in bytes.
 	maxConfig = 1 << 20
 )
 
-// collect asks for everything, one after another. Only a server that does not answer at all is an error.
+// collect requests everything, one item after another. It fails only if the server does not answer at all.
 func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlags) (*bundle, error) {
 	b := &bundle{missing: map[string]string{}}
 	info := &serverInfo{}
@@ -51,7 +51,7 @@ func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlag
 	return b, nil
 }
 
-// collectDiagnostics takes the pages of the diagnostics port. Profiles are there on loopback only.
+// collectDiagnostics collects the pages of the diagnostics port. Profiles are available on loopback only.
 func (c *cli) collectDiagnostics(ctx context.Context, b *bundle, flag string) error {
 	pages := map[string]api.Request{
 		"readyz.txt": {Path: server.ReadyPage}, "metrics.txt": {Path: "/metrics"},
@@ -84,7 +84,7 @@ func (c *cli) collectDiagnostics(ctx context.Context, b *bundle, flag string) er
 	return nil
 }
 
-// collectZones takes what the global has seen of zones, and what they may connect with; zones have none of it.
+// collectZones collects the global's view of zones and their credentials. Zones do not have this data.
 func (c *cli) collectZones(ctx context.Context, client *api.Client, b *bundle) {
 	d, _ := resources.Lookup(resources.TypeZone)
 	zones, err := listAll[json.RawMessage](ctx, client, listPath(d, "")+overviewSuffix, listQuery{descriptor: d})
@@ -105,16 +105,17 @@ func (c *cli) collectZones(ctx context.Context, client *api.Client, b *bundle) {
 	b.addJSON("zone-credentials.json", credentials, nil)
 }
 
-// resourceFacts are what a bundle says of a resource whose spec stays at home.
+// resourceFacts are what a bundle contains of a resource whose spec is left out.
 type resourceFacts struct {
 	item
 	Conditions []resources.Condition `json:"conditions,omitempty"`
 	Revision   uint64                `json:"revision,omitempty"`
-	// Spec hides that of item.
+	// Spec hides the Spec of item.
 	Spec *struct{} `json:"spec,omitempty"`
 }
 
-// collectResources takes all resources of all types: their names, labels, times and conditions, or the whole of them.
+// collectResources collects all resources of all types: their names, labels, times and conditions, or whole if whole is
+// set.
 func (c *cli) collectResources(ctx context.Context, client *api.Client, b *bundle, whole bool) {
 	for _, d := range resources.Descriptors() {
 		name := "resources/" + d.Path + ".json"
@@ -129,14 +130,14 @@ func (c *cli) collectResources(ctx context.Context, client *api.Client, b *bundl
 		facts := make([]*resourceFacts, 0, len(items))
 		for _, it := range items {
 			f := &resourceFacts{item: *it}
-			f.Conditions, _ = conditionsOf(it) // a status of another shape has none
+			f.Conditions, _ = conditionsOf(it) // a status of another shape has no conditions
 			facts = append(facts, f)
 		}
 		b.addJSON(name, facts, err)
 	}
 }
 
-// addFile takes the end of a file of this machine, changed by change where that is not nil.
+// addFile adds the end of a local file, at most limit bytes. If change is not nil, it transforms the content.
 func (b *bundle) addFile(name, path string, limit int64, change func([]byte) []byte) {
 	if path == "" {
 		return
@@ -152,7 +153,7 @@ func (b *bundle) addFile(name, path string, limit int64, change func([]byte) []b
 	b.add(name, raw)
 }
 
-// tail reads the last bytes of a file.
+// tail reads the last limit bytes of a file.
 func tail(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the file that we were told to take
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// redacted stands where something secret stood.
+// redacted replaces each secret.
 const redacted = "REDACTED"
 
-// scrubber takes out of files what looks like a secret. It is the second line: what is asked of servers has none in it, but a
-// setting, a log or a policy that somebody wrote may.
+// scrubber redacts what looks like a secret. It is the second line of defence: the servers' answers contain no secrets,
+// but a setting, a log or a policy that a user wrote may.
 type scrubber struct{}
 
-// secretForms are what a secret looks like wherever it stands; the first group, where there is one, stays.
+// secretForms match secrets in any text. The first group, if there is one, is kept.
 var secretForms = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
 	regexp.MustCompile(`causeway-join:v\d+:[A-Za-z0-9_=.-]+`),
@@ -24,13 +24,13 @@ var secretForms = []*regexp.Regexp{
 	regexp.MustCompile(`(://[^/\s:@"]*:)[^/\s@"]+@`), // the password in a URL
 }
 
-// secretField are the names of fields and settings whose values are secret.
+// secretField matches the names of fields and settings whose values are secret.
 var secretField = regexp.MustCompile(`(?i)(password|passphrase|secret|token|private_?key|client_?key|authorization|credential|api_?key|^key$|^join$|^inline(_?string)?$)`)
 
-// notSecret are names that secretField would take for some, and that say where something is, or how long it lasts.
+// notSecret matches the exceptions from secretField: names of values that are a location or a lifetime.
 var notSecret = regexp.MustCompile(`(?i)(file|lifetime|credentials|require|url|issuer|type)$`)
 
-// text replaces what looks like a secret in any text, also where its line ends are written as \n in JSON.
+// text redacts what looks like a secret in any text, including text whose line ends are written as \n in JSON.
 func (scrubber) text(raw []byte) []byte {
 	for _, form := range secretForms {
 		with := redacted
@@ -45,7 +45,7 @@ func (scrubber) text(raw []byte) []byte {
 	return raw
 }
 
-// document replaces the values of fields whose names say that they are secret, and indents.
+// document redacts the values of fields whose names mark them as secret, and indents the document.
 func (s scrubber) document(raw []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -82,7 +82,7 @@ func secretName(name string) bool {
 	return secretField.MatchString(plain) && !notSecret.MatchString(plain)
 }
 
-// settings replaces the values of secret settings in a YAML file of them, line by line, so that comments stay.
+// settings redacts the values of secret settings in a YAML file, line by line, so that comments stay.
 func (s scrubber) settings(raw []byte) []byte {
 	lines := strings.Split(string(raw), "\n")
 	for i, line := range lines {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestCommandsExplainThemselves also ties the whole program to the tests' binary: the go command keeps results of tests
-// whose binary has not changed, and the scripts only start the program.
+// TestCommandsExplainThemselves also links the whole program into the test binary. The go command caches the results of
+// tests whose binary has not changed, and the scripts only start the program.
 func TestCommandsExplainThemselves(t *testing.T) {
 	c := &cli{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard}
 	var walk func(*cobra.Command)

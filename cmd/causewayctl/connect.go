@@ -5,7 +5,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// connect prepares a client; nothing is sent yet.
+// connect prepares a client. It sends nothing yet.
 func (c *cli) connect() (*api.Client, error) {
 	if c.timeout <= 0 {
 		return nil, usagef("--timeout %s: want more than none, such as 30s", c.timeout)

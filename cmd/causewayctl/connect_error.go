@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// explainTransport turns an error of the connection, not of the server, into one that says what to do next.
+// explainTransport turns an error of the connection, not of the server, into one with advice on what to do next.
 func explainTransport(address string, err error) error {
 	var transport *url.Error
 	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {
@@ -42,7 +42,8 @@ func explainTransport(address string, err error) error {
 	}
 }
 
-// unknownIn says of a request that would change something, and was not answered, what is known of it.
+// unknownIn returns the part of an error message that says whether an unanswered request changed anything. It is empty
+// for a request that only reads.
 func unknownIn(e *url.Error) string {
 	if e.Op == "Get" || e.Op == "Head" {
 		return ""

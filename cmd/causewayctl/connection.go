@@ -6,9 +6,9 @@ import "time"
 const (
 	stateOnline  = "online"
 	stateOffline = "offline"
-	stateUnseen  = "not seen" // by the server that was asked, since it started: what was before it does not know
+	stateUnseen  = "not seen" // by this server, since it started: it does not know what was before
 	stateUnknown = "unknown"
-	stateHidden  = "hidden" // from who may not read the insight
+	stateHidden  = "hidden" // the caller may not read the insight
 )
 
 // subscription is one connection in an insight. It is open while DisconnectTime is nil.
@@ -17,7 +17,7 @@ type subscription struct {
 	DisconnectTime *time.Time `json:"disconnectTime"`
 }
 
-// connectionState says whether a zone or a proxy is connected, and since when that is so: it is online when any of its
+// connectionState reports whether a zone or a proxy is connected, and since when. It is online if any of its
 // subscriptions has not ended.
 func connectionState(subscriptions []subscription) (state string, since time.Time) {
 	state = stateUnseen

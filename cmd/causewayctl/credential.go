@@ -18,16 +18,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// Where credentials are looked for besides the flags.
+// The environment variables for credentials, besides the flags.
 const (
 	tokenEnv     = "CAUSEWAY_TOKEN"
 	tokenFileEnv = "CAUSEWAY_TOKEN_FILE"
 	pinEnv       = "CAUSEWAY_CA_SHA256"
-	// tokenFileFlag is how errors call it.
+	// tokenFileFlag is the name of the flag in errors.
 	tokenFileFlag = "--token-file"
 )
 
-// credentialFlags say who asks, and how the server is known.
+// credentialFlags are the credentials of the caller and the means to verify the server.
 type credentialFlags struct {
 	token, tokenFile      string
 	clientCert, clientKey string
@@ -85,8 +85,8 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	return nil
 }
 
-// noneEmpty: a credential that is named by nothing is a mistake, as of a variable that a script did not have, and is not passed over.
-// A flag wins over the environment, also over an empty one.
+// noneEmpty fails if a flag for a credential is empty, for example because a script's variable was unset: the command
+// must not continue without the credential. A flag wins over the environment, also over an empty variable.
 func (c *credentialFlags) noneEmpty() error {
 	for _, flag := range []string{"token", "token-file", "client-cert", "client-key", "ca", "ca-sha256"} {
 		if f := c.flags.Lookup(flag); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
@@ -103,7 +103,8 @@ func (c *credentialFlags) noneEmpty() error {
 	return nil
 }
 
-// readToken takes the token from the flags, or else from the environment. Two are as wrong as one that cannot be read.
+// readToken reads the token from the flags, or else from the environment. Two tokens are an error, as is one that
+// cannot be read.
 func (c *credentialFlags) readToken() (string, error) {
 	file := c.flags.Changed("token-file")
 	env := os.Getenv(tokenEnv)
@@ -126,7 +127,8 @@ func (c *credentialFlags) readToken() (string, error) {
 	return "", nil
 }
 
-// oneToken is a token without the white space around it. One with white space in it would be cut on its way.
+// oneToken returns the token without surrounding white space. It refuses a token with white space inside, which would
+// be cut in transit.
 func oneToken(from, token string) (string, error) {
 	token = strings.TrimSpace(token)
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -137,7 +139,7 @@ func oneToken(from, token string) (string, error) {
 
 var errPin = errors.New("the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")
 
-// pinned has the server verified by a certificate of its own chain, which the pin names.
+// pinned makes the client verify the server by the certificate in the server's chain that the pin names.
 func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
 	want, err := hex.DecodeString(c.pin)
 	if err != nil || len(want) != sha256.Size {

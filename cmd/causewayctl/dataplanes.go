@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// dataplaneOverview is what `/dataplanes/_overview` says of one Dataplane.
+// dataplaneOverview is one item of `/dataplanes/_overview`.
 type dataplaneOverview struct {
 	Mesh      string        `json:"mesh"`
 	Namespace string        `json:"namespace"`
@@ -21,7 +21,7 @@ type dataplaneOverview struct {
 	} `json:"dataplaneInsight"`
 }
 
-// printDataplanes adds what the server has seen of the proxies.
+// printDataplanes prints Dataplanes together with the server's view of their proxies.
 func (c *cli) printDataplanes(ctx context.Context, client *api.Client, dataplanes []*item, q listQuery) error {
 	overviews, err := listAll[dataplaneOverview](ctx, client, listPath(q.descriptor, q.mesh)+overviewSuffix, q)
 	if err != nil {
@@ -41,7 +41,7 @@ func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOv
 	}
 	for _, dp := range dataplanes {
 		o := overviews[dp.key()]
-		if o == nil { // it came or went between the two requests
+		if o == nil { // it appeared or disappeared between the two requests
 			o = &dataplaneOverview{}
 		}
 		state, since := connectionState(o.Insight.Subscriptions)
@@ -57,7 +57,7 @@ func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOv
 	return t
 }
 
-// inboundsText is each inbound's port and protocol: `8080/http,9090/tcp`.
+// inboundsText lists the port and protocol of each inbound: `8080/http,9090/tcp`.
 func inboundsText(inbounds []inboundSpec) string {
 	var parts []string
 	for _, in := range inbounds {

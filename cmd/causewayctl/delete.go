@@ -70,7 +70,7 @@ func (c *cli) keysToDelete(scope *scopeFlags, args, filenames []string) ([]resou
 	return keys, nil
 }
 
-// deleteAll goes on after a failure, so that one resource that cannot be deleted does not keep the others.
+// deleteAll continues after a failure, so that one resource that cannot be deleted does not block the others.
 func (c *cli) deleteAll(ctx context.Context, client *api.Client, keys []resources.Key, ignoreMissing bool) error {
 	var failures []error
 	t := &table{}
@@ -88,7 +88,7 @@ func (c *cli) deleteAll(ctx context.Context, client *api.Client, keys []resource
 	return errors.Join(append(failures, t.print(c.out))...)
 }
 
-// place is a key without its type: `default/backend-ns/slow`.
+// place returns a key without its type: `default/backend-ns/slow`.
 func place(k resources.Key) string {
 	k.Type = ""
 	return k.String()[1:]

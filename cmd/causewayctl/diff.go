@@ -39,10 +39,10 @@ func newDiff(c *cli) *cobra.Command {
 	return cmd
 }
 
-// difference is what diff tells of one document.
+// difference is the result of diff for one document.
 type difference struct {
 	api.ForecastItem
-	// Diff is in unified form, empty where nothing would change.
+	// Diff is in unified form. It is empty if nothing would change.
 	Diff string `json:"diff,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (c *cli) diff(ctx context.Context, client *api.Client, docs []document) err
 	return err
 }
 
-// diffStored compares a document with what the server has under its key.
+// diffStored compares a document with the resource that the server has under its key.
 func diffStored(ctx context.Context, client *api.Client, doc document) (string, error) {
 	var before []byte
 	stored, err := client.Get(ctx, doc.resource.Key)
@@ -103,7 +103,7 @@ var computed = []string{
 	resources.LabelNamespace, resources.LabelEnv,
 }
 
-// written is r as YAML with what a user writes only.
+// written returns r as YAML, with only the parts that a user writes.
 func written(r *resources.Resource) ([]byte, error) {
 	own := r.Clone()
 	own.Status, own.CreationTime, own.ModificationTime = nil, time.Time{}, time.Time{}

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// doctorFlags say what doctor looks at besides the HTTP API.
+// doctorFlags select what doctor checks besides the HTTP API.
 type doctorFlags struct {
 	dataDir, diagnostics string
 	ports                []string
@@ -44,10 +44,10 @@ func newDoctor(c *cli) *cobra.Command {
 	return cmd
 }
 
-// The statuses of a finding, from good to bad.
+// The statuses of a finding, from best to worst.
 const (
 	findingOK      = "ok"
-	findingUnknown = "unknown" // it could not be looked at
+	findingUnknown = "unknown" // the check could not run
 	findingWarning = "warning"
 	findingProblem = "problem"
 )
@@ -56,14 +56,14 @@ const (
 type finding struct {
 	Status string `json:"status"`
 	Check  string `json:"check"`
-	// About is what was looked at, where a check looks at several things.
+	// About is the subject of the finding, if a check has several subjects.
 	About string `json:"about,omitempty"`
 	What  string `json:"what"`
 	Why   string `json:"why,omitempty"`
 	Do    string `json:"do,omitempty"`
 }
 
-// diagnosis is all that was found, in the order in which it was looked for.
+// diagnosis holds all findings, in the order of the checks.
 type diagnosis struct {
 	Address  string    `json:"address"`
 	Findings []finding `json:"findings"`
@@ -71,12 +71,12 @@ type diagnosis struct {
 
 func (d *diagnosis) add(f ...finding) { d.Findings = append(d.Findings, f...) }
 
-// note adds what is well.
+// note adds a finding with status OK.
 func (d *diagnosis) note(check, about, what string, args ...any) {
 	d.add(finding{Status: findingOK, Check: check, About: about, What: fmt.Sprintf(what, args...)})
 }
 
-// unknown adds what could not be looked at.
+// unknown adds a finding for a check that could not run.
 func (d *diagnosis) unknown(check, about string, err error, do string) {
 	d.add(finding{Status: findingUnknown, Check: check, About: about, What: err.Error(), Do: do})
 }
@@ -90,18 +90,18 @@ func (d *diagnosis) count(status string) (n int) {
 	return n
 }
 
-// examination is what the checks of one run share.
+// examination is the state that the checks of one run share.
 type examination struct {
 	diagnosis
 
 	cli    *cli
 	client *api.Client
 	flags  *doctorFlags
-	// version is the server's.
+	// version is the server's version.
 	version string
 }
 
-// doctor prints what the checks found, and answers by the exit status.
+// doctor prints the findings. The exit status reports the result.
 func (c *cli) doctor(ctx context.Context, client *api.Client, flags *doctorFlags) error {
 	d, err := c.diagnose(ctx, client, flags)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *cli) doctor(ctx context.Context, client *api.Client, flags *doctorFlags
 	return nil
 }
 
-// diagnose runs the checks one after another. An error is that the server could not be asked at all.
+// diagnose runs the checks one after another. It fails only if the server does not answer at all.
 func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFlags) (*diagnosis, error) {
 	e := &examination{diagnosis: diagnosis{Address: c.address, Findings: []finding{}}, cli: c, client: client, flags: flags}
 	if err := e.server(ctx); err != nil {
@@ -138,7 +138,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	return &e.diagnosis, nil
 }
 
-// print is a table of all, and below it what to do, worst first.
+// print writes a table of all findings, and below it the advice, worst first.
 func (d *diagnosis) print(w io.Writer) error {
 	t := &table{header: []string{"STATUS", "CHECK", "ABOUT", "WHAT"}}
 	for i := range d.Findings {

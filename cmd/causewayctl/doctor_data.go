@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// fullPart and fullBytes are how little room on the disk is a problem; tightPart is worth a warning.
+	// fullPart and fullBytes are the thresholds of free disk space for a problem; tightPart is the one for a warning.
 	fullPart  = 0.05
 	fullBytes = 256 << 20
 	tightPart = 0.15
-	// slowWrite is how long a small write may take until it is durable. Each change waits for one.
+	// slowWrite is how long a small durable write may take. Each change waits for one.
 	slowWrite = 100 * time.Millisecond
-	// probes is how often that is tried; the fastest counts.
+	// probes is the number of attempts. The fastest counts.
 	probes = 3
 )
 
-// auditFolder is the audit log's in a data folder.
+// auditFolder is the folder of the audit log inside a data folder.
 const auditFolder = "audit"
 
-// dataDir looks at what is on the disk of the server's machine.
+// dataDir checks the data folder on the server's machine.
 func (e *examination) dataDir() {
 	dir := e.flags.dataDir
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -47,7 +47,8 @@ func (e *examination) dataDir() {
 		e.add(spaceFinding(dir, free, total))
 	}
 	e.add(writeFinding("disk", dir), writeFinding("audit log", filepath.Join(dir, auditFolder)))
-	// With a separator behind it: systemd gives a server with a user of its own a folder by way of a link, which is not followed otherwise.
+	// The trailing separator makes WalkDir follow a link: systemd gives a server with its own user a folder through a
+	// link.
 	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			e.unknown("files", path, err, "run it as the server's user")
@@ -63,7 +64,7 @@ func (e *examination) dataDir() {
 	}
 }
 
-// accessFinding says who else may write or read the folder.
+// accessFinding reports who else can read or write the folder.
 func accessFinding(dir string) finding {
 	f := finding{Status: findingOK, Check: "data folder", About: dir, What: "nobody else may write it"}
 	info, err := os.Stat(dir)
@@ -95,7 +96,7 @@ func spaceFinding(dir string, free, total uint64) finding {
 	return f
 }
 
-// writeFinding writes a small file beside the others, as durably as the server does, and removes it.
+// writeFinding writes a small file in dir, as durably as the server does, and removes it.
 func writeFinding(check, dir string) finding {
 	fastest := time.Hour
 	for range probes {
@@ -131,7 +132,7 @@ func writeDurably(dir string) error {
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-// fileFindings judges one file: a certificate by its end, what is secret by who may read it.
+// fileFindings judges one file: a certificate by its expiry, a secret by who can read it.
 func fileFindings(path string, entry fs.DirEntry) []finding {
 	switch name := entry.Name(); {
 	case strings.HasSuffix(name, ".crt"):

@@ -4,7 +4,7 @@ package main
 
 import "errors"
 
-// diskSpace is not known on this system.
+// diskSpace always fails, because the disk space is not available on this system.
 func diskSpace(string) (free, total uint64, err error) {
 	return 0, 0, errors.New("the room on the disk is not known on this system")
 }

@@ -4,7 +4,8 @@ package main
 
 import "syscall"
 
-// diskSpace is the room on the disk of a folder, in bytes: free for programs that are not root, and in all.
+// diskSpace returns the disk space of a folder's file system, in bytes: free for programs without root rights, and in
+// total.
 func diskSpace(dir string) (free, total uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// panics tells of what the server caught instead of ending: each is a defect that some peer can reach.
+// panics reports the panics that the server recovered from. Each is a defect that a peer can reach.
 func (e *examination) panics(ctx context.Context, client *api.Client, address string) {
 	answer, err := client.Do(ctx, api.Request{Path: "/metrics"})
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *examination) panics(ctx context.Context, client *api.Client, address st
 // caughtPanics is one line of the metric.
 type caughtPanics struct{ serving, count string }
 
-// panicsOf reads the counters that are not zero.
+// panicsOf returns the counters that are not zero.
 func panicsOf(metrics string) (out []caughtPanics) {
 	lines := bufio.NewScanner(strings.NewReader(metrics))
 	for lines.Scan() {

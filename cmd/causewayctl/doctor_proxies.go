@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// proxies looks at those that are not connected, or have not taken what they were sent.
+// proxies checks for proxies that are not connected or have not acknowledged their configuration.
 func (e *examination) proxies(ctx context.Context) {
 	meshes, err := e.meshes(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	e.add(found...)
 }
 
-// proxyFindings counts the Dataplanes whose proxy is not there.
+// proxyFindings counts the Dataplanes whose proxy is not connected.
 func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 	var away []string
 	for _, o := range overviews {
@@ -62,7 +62,7 @@ func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 	}}
 }
 
-// behindFindings tells what is wrong with proxies for longer from what is only a matter of time.
+// behindFindings separates proxies that fail from proxies that are only late.
 func behindFindings(mesh string, behind []behindProxy) []finding {
 	var failing, late []string
 	for _, p := range behind {
@@ -89,8 +89,8 @@ func behindFindings(mesh string, behind []behindProxy) []finding {
 	return out
 }
 
-// unknownFindings counts the proxies of which the server does not know what they enforce. Those that are just not connected are told
-// of already.
+// unknownFindings counts the proxies whose enforced configuration the server does not know. proxyFindings already
+// covers proxies that are merely not connected.
 func unknownFindings(mesh string, status *rolloutStatus) []finding {
 	unknown := status.Proxies.Unknown
 	if len(unknown) == 0 {

@@ -20,19 +20,20 @@ import (
 
 const (
 	defaultDiagnostics = "http://127.0.0.1:5680"
-	// slowAnswer is how long the smallest request may take before somebody should look.
+	// slowAnswer is how long the smallest request may take before it is worth a look.
 	slowAnswer = time.Second
-	// certificateSkew is what certificates allow for clocks that differ; noticedSkew what makes ages and logs hard to read.
+	// certificateSkew is the clock difference that certificates tolerate; noticedSkew makes ages and logs hard to read.
 	certificateSkew = 5 * time.Minute
 	noticedSkew     = 10 * time.Second
-	// soonExpired and nearlyExpired are how long before its end a certificate is told of. Servers renew theirs 30 days before,
-	// when they start.
+	// soonExpired and nearlyExpired are how long before its expiry a certificate is reported. Servers renew theirs 30
+	// days before expiry, at start.
 	soonExpired   = 30 * 24 * time.Hour
 	nearlyExpired = 7 * 24 * time.Hour
 	portTimeout   = 5 * time.Second
 )
 
-// server checks what one request tells: that it is answered and how fast, the clock, the certificate, the version.
+// server checks what one request shows: whether and how fast the server answers, the clock, the certificate and the
+// version.
 func (e *examination) server(ctx context.Context) error {
 	probe, err := e.client.Probe(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (e *examination) server(ctx context.Context) error {
 	return nil
 }
 
-// clockFinding judges how far the server's clock is ahead of ours.
+// clockFinding judges how far the server's clock is ahead of this machine's.
 func clockFinding(skew time.Duration) finding {
 	f := finding{Status: findingOK, Check: "clock", What: "the server's clock is that of this machine"}
 	away := skew.Abs().Round(time.Second)
@@ -80,7 +81,7 @@ func clockFinding(skew time.Duration) finding {
 	return f
 }
 
-// certificateFinding judges how long a server's certificate is still good.
+// certificateFinding judges how long a server's certificate remains valid.
 func certificateFinding(about string, cert *x509.Certificate, now time.Time) finding {
 	f := finding{Status: findingOK, Check: "certificate", About: about, What: "good until " + cert.NotAfter.UTC().Format(time.DateOnly)}
 	left := cert.NotAfter.Sub(now)
@@ -108,7 +109,7 @@ func certificateFinding(about string, cert *x509.Certificate, now time.Time) fin
 
 var minorVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)`)
 
-// versionFinding compares with the server's version: one minor version apart works.
+// versionFinding compares a version with the server's. One minor version apart is supported.
 func versionFinding(about, version, servers string) finding {
 	f := finding{Status: findingOK, Check: "version", About: about, What: version}
 	if version == servers || version == "" {
@@ -130,7 +131,7 @@ func versionFinding(about, version, servers string) finding {
 	return f
 }
 
-// audit asks for something that changes nothing and is refused while the audit log cannot be written.
+// audit sends a request that changes nothing, and that the server refuses while it cannot write the audit log.
 func (e *examination) audit(ctx context.Context) {
 	err := e.client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_can-i", Body: []byte(`{"verb":"read","type":"Mesh"}`)}, nil)
 	switch {
@@ -147,7 +148,7 @@ func (e *examination) audit(ctx context.Context) {
 	}
 }
 
-// keys looks at the ends of the keys that the server signs with.
+// keys checks when the server's signing keys expire.
 func (e *examination) keys(ctx context.Context) {
 	list := &api.SigningKeyList{}
 	if err := e.client.JSON(ctx, api.Request{Path: "/_keys"}, list); err != nil {
@@ -178,7 +179,7 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 	return out
 }
 
-// diagnosticsAddress is where the diagnostics are, empty where nobody said.
+// diagnosticsAddress returns the address of the diagnostics port, or an empty string if it is unknown.
 func (c *cli) diagnosticsAddress(flag string) string {
 	if flag == "" && c.address == defaultAddress {
 		return defaultDiagnostics
@@ -186,7 +187,7 @@ func (c *cli) diagnosticsAddress(flag string) string {
 	return flag
 }
 
-// diagnosticsClient asks the diagnostics port, which takes no credentials.
+// diagnosticsClient returns a client for the diagnostics port, which accepts no credentials.
 func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 	config := api.ClientConfig{Address: address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version()}
 	if c.caFile != "" || c.credential.pin != "" {
@@ -202,7 +203,7 @@ func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 	return client, nil
 }
 
-// readiness asks whether the server can do its work: the store among it.
+// readiness checks whether the server is ready, which includes its store.
 func (e *examination) readiness(ctx context.Context) error {
 	address := e.cli.diagnosticsAddress(e.flags.diagnostics)
 	if address == "" {
@@ -236,7 +237,7 @@ func (e *examination) readiness(ctx context.Context) error {
 	return nil
 }
 
-// otherPorts connects to what --port names, and looks at the certificate there.
+// otherPorts connects to the addresses that --port names, and checks the certificates there.
 func (e *examination) otherPorts(ctx context.Context) {
 	for _, address := range e.flags.ports {
 		e.add(portFinding(ctx, address))
@@ -254,7 +255,7 @@ func portFinding(ctx context.Context, address string) finding {
 		}
 	}
 	defer conn.Close()
-	// The certificate is only looked at for its dates: nothing is sent, so nothing depends on whose it is.
+	// Only the certificate's dates are read. Nothing is sent, so it does not matter whose certificate it is.
 	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}) //nolint:gosec // see above
 	if secure.HandshakeContext(ctx) != nil {
 		return finding{Status: findingOK, Check: "port", About: address, What: "answers, without TLS"}
@@ -265,7 +266,7 @@ func portFinding(ctx context.Context, address string) finding {
 	return f
 }
 
-// meshes are the names of the meshes, sorted as the server sorts them.
+// meshes returns the names of the meshes, in the server's order.
 func (e *examination) meshes(ctx context.Context) ([]string, error) {
 	d, _ := resources.Lookup(resources.TypeMesh)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})

@@ -13,7 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestDoctorOfASickServer: a server whose clock is wrong, whose store and audit log take nothing, and which has lost its global.
+// TestDoctorOfASickServer examines a server with a wrong clock, a store and an audit log that cannot be written, and no
+// connection to its global.
 func TestDoctorOfASickServer(t *testing.T) {
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ownFindings is what a zone says of its own session.
+// ownFindings judges a zone's report of its own session.
 func ownFindings(s *syncSession) []finding {
 	switch {
 	case !s.Connected && s.Started.IsZero() && len(s.Types) == 0:
@@ -32,7 +32,7 @@ func ownFindings(s *syncSession) []finding {
 	return out
 }
 
-// pace says of a session with nothing wrong whether it is in sync, or what is still under way.
+// pace describes a session without problems: it is in sync, or a part is still under way.
 func (s *syncSession) pace() string {
 	late, behind := 0.0, []string{}
 	for i := range s.Types {
@@ -49,7 +49,7 @@ func (s *syncSession) pace() string {
 	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"), strings.Join(behind, ", "))
 }
 
-// sessionFindings judges lag, refusals and held removals of one session, from either side.
+// sessionFindings judges the lag, refusals and held deletions of one session, from either side.
 func sessionFindings(s *syncSession) []finding {
 	var out []finding
 	late, behind := 0.0, []string{}
@@ -88,7 +88,7 @@ func sessionFindings(s *syncSession) []finding {
 	return out
 }
 
-// overFinding says which bound a zone has met, and what follows from it.
+// overFinding describes the limit that a zone has reached, and what follows.
 func overFinding(zone string, o *overLimit) finding {
 	f := finding{Status: findingWarning, Check: "limits", About: zone, Why: "what is beyond it is refused or forgotten; other zones do not notice"}
 	switch o.Limit {

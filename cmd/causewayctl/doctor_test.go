@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestFindings: where each check draws its lines. Everything but what is ok says why it matters and what to do.
+// TestFindings checks the thresholds of each check. Every finding except ok says why it matters and what to do.
 func TestFindings(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
@@ -34,7 +34,7 @@ func TestFindings(t *testing.T) {
 	one := func(f finding) []finding { return []finding{f} }
 	rows := map[string]struct {
 		found []finding
-		want  string // the statuses, with a word of what
+		want  string // the statuses, with a word of the finding
 	}{
 		"clocks agree":                       {one(clockFinding(2 * time.Second)), "ok"},
 		"clock ahead":                        {one(clockFinding(time.Minute)), "warning ahead of"},

@@ -11,13 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// noticedLag is how long a zone may be behind before somebody should look, in seconds.
+// noticedLag is how long a zone may be behind before it is worth a look, in seconds.
 const noticedLag = 30
 
-// asAPIError finds the server's own error in err.
+// asAPIError finds the server's error in err.
 func asAPIError(err error, into **api.Error) bool { return errors.As(err, into) }
 
-// sync looks at the sessions between the global and its zones, from the side that was asked.
+// sync checks the sessions between the global and its zones, from the side that answers.
 func (e *examination) sync(ctx context.Context) error {
 	own, err := fetchSession(ctx, e.client, "/_sync", "")
 	if err == nil {
@@ -52,7 +52,7 @@ func (e *examination) sync(ctx context.Context) error {
 	return nil
 }
 
-// zone looks at one zone from the global.
+// zone checks one zone, from the global.
 func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	if seen == nil {
 		seen = &zoneOverview{Name: z.Name}
@@ -88,7 +88,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	}
 }
 
-// presenceFindings says why a zone that is not online is not; started is when the global began to look.
+// presenceFindings explains why a zone is not online. started is when the global started to observe.
 func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started time.Time) []finding {
 	state, since := z.connection()
 	revoked := credentials.Revoked
@@ -118,7 +118,7 @@ func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started tim
 	return []finding{f}
 }
 
-// zoneCredentials is the part of GET /zones/{name}/_credentials that is judged here.
+// zoneCredentials is the part of GET /zones/{name}/_credentials that doctor judges.
 type zoneCredentials struct {
 	Zone         string            `json:"zone"`
 	Certificates []zoneCertificate `json:"certificates"`
@@ -131,13 +131,14 @@ type zoneJoin struct {
 	Used bool `json:"used"`
 }
 
-// unused: there is a join string, and nobody has come with one.
+// unused reports whether the zone has a join string but has never used one.
 func (c *zoneCredentials) unused() bool {
 	used := slices.ContainsFunc(c.Joins, func(j zoneJoin) bool { return j.Used })
 	return len(c.Joins) > 0 && !used && len(c.Certificates) == 0 && len(c.Tokens) == 0
 }
 
-// lastSeen is when the zone was surely there: the store keeps no sessions, but when certificates were issued.
+// lastSeen returns a time at which the zone was certainly present. The store keeps the times at which certificates were
+// issued, but no sessions.
 func (c *zoneCredentials) lastSeen() string {
 	var last time.Time
 	for _, cert := range c.Certificates {
@@ -151,7 +152,7 @@ func (c *zoneCredentials) lastSeen() string {
 	return "; it was there at " + last.UTC().Format(time.RFC3339) + ", when its newest certificate was issued"
 }
 
-// sinceText is ` at TIME`, empty where that is not known.
+// sinceText returns ` at TIME`, or an empty string if the time is unknown.
 func sinceText(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -165,7 +166,7 @@ type zoneCertificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// credentialFindings judges the newest certificate of a zone: a connected zone renews it at half of its life.
+// credentialFindings judges the newest certificate of a zone. A connected zone renews it at half of its lifetime.
 func credentialFindings(c *zoneCredentials, now time.Time) []finding {
 	if c.Revoked != nil || len(c.Certificates) == 0 {
 		return nil
@@ -191,13 +192,13 @@ func credentialFindings(c *zoneCredentials, now time.Time) []finding {
 	return []finding{f}
 }
 
-// adoptions looks for servers that a restored global turns away.
+// adoptions lists servers that a restored global rejects.
 func (e *examination) adoptions(ctx context.Context) {
 	var answer struct {
 		Items []adoptable `json:"items"`
 	}
 	if e.client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer) != nil {
-		return // this server does not know them, or does not tell us
+		return // the server does not know adoptions, or the caller may not read them
 	}
 	for _, a := range answer.Items {
 		e.add(finding{

@@ -15,9 +15,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// document is one resource and where it stands.
+// document is one resource and its place in the input.
 type document struct {
-	// source is a file, or "standard input"; number counts the documents in it from 1.
+	// source is a file, or "standard input"; number is the document's index in it, from 1.
 	source   string
 	number   int
 	resource *resources.Resource
@@ -27,7 +27,7 @@ func (d document) String() string { return fmt.Sprintf("%s, document %d", d.sour
 
 const standardInput = "standard input"
 
-// manifestSuffixes are what is read from a directory.
+// manifestSuffixes are the suffixes of the files that are read from a directory.
 var manifestSuffixes = []string{".yaml", ".yml", ".json"}
 
 func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
@@ -36,7 +36,7 @@ func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 
-// readDocuments reads all that -f names. When any document is bad, nothing is returned but one error that lists every
+// readDocuments reads all files that -f names. If any document is invalid, it returns only an error, which lists every
 // problem with its file and document.
 func (c *cli) readDocuments(filenames []string) ([]document, error) {
 	sources, err := expand(filenames)
@@ -79,7 +79,7 @@ func (c *cli) readSource(source string) ([]byte, error) {
 	return raw, nil
 }
 
-// expand turns directories into the files under them, in the order of their paths, hidden ones left out.
+// expand replaces directories with the files under them, in the order of their paths, without hidden files.
 func expand(filenames []string) ([]string, error) {
 	var sources []string
 	for _, name := range filenames {
@@ -125,7 +125,7 @@ func manifestsUnder(dir string) ([]string, error) {
 	return found, err
 }
 
-// located puts file and document in front of each problem, one line a field.
+// located prefixes each problem with its file and document, one line per field.
 func located(source string, err error) []string {
 	var bad *resources.DocumentsError
 	if !errors.As(err, &bad) {

@@ -72,7 +72,7 @@ func newExplain(c *cli) *cobra.Command {
 	return cmd
 }
 
-// readHeaders takes headers as they stand in a request, `name: value`.
+// readHeaders parses headers in the form of a request, `name: value`.
 func readHeaders(q *explain.Query, headers []string) error {
 	for _, h := range headers {
 		name, value, ok := strings.Cut(h, ":")
@@ -87,7 +87,7 @@ func readHeaders(q *explain.Query, headers []string) error {
 	return nil
 }
 
-// offline makes the RunE of a question that no server is asked.
+// offline returns the RunE of a question that needs no server.
 func (c *cli) offline(run func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error {
 		c.waiting = startProgress(c.errOut, "reading files")
@@ -96,7 +96,7 @@ func (c *cli) offline(run func() error) func(*cobra.Command, []string) error {
 	}
 }
 
-// readWorld reads the resources of files, to be judged as a server would.
+// readWorld reads resources from files and judges them as a server would.
 func (c *cli) readWorld(filenames []string, zone string) (*explain.World, error) {
 	docs, err := c.readDocuments(filenames)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *cli) readWorld(filenames []string, zone string) (*explain.World, error)
 	return explain.FromFiles(resourcesOf(docs), explain.Options{Zone: zone}), nil
 }
 
-// flagged names the flag of a wrong question, rather than its field.
+// flagged names the flag of an invalid question instead of its field.
 func flagged(err error) error {
 	var wrong *explain.QueryError
 	if errors.As(err, &wrong) && !wrong.NotFound {
@@ -142,13 +142,13 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 	return &explained{answer, knowledgeOf(ctx, client, zonesOfKRIs(at...)...)}, nil
 }
 
-// explained is an answer with how fresh it is, where the global gave it.
+// explained is an answer. If the global gave it, Zones reports how fresh it is.
 type explained struct {
 	*explain.Answer
 	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
-// printExplained prints the answer; "denied" is the answer no.
+// printExplained prints the answer. "denied" is the answer no.
 func (c *cli) printExplained(answer *explained, err error) error {
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *cli) printExplained(answer *explained, err error) error {
 	return err
 }
 
-// writeAnswer says it for people: the verdict, who decided, and all that matched in the order in which it is asked.
+// writeAnswer writes the answer as text: the verdict, who decided, and all matches in the order of evaluation.
 func writeAnswer(w io.Writer, a *explain.Answer) {
 	verdict := "denied"
 	if a.Allowed() {
@@ -222,7 +222,7 @@ func requestText(r explain.Request) string {
 	return text
 }
 
-// entryText is an entry of a permission in one line.
+// entryText returns an entry of a permission in one line.
 func entryText(entry *resources.PermissionMatch) string {
 	raw, err := json.Marshal(entry)
 	if err != nil {

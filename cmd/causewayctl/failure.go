@@ -12,9 +12,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// The exit statuses, which scripts rely on. A command that answers a question (diff, explain, test, lint, rollout status)
-// keeps 1 for the answer "no", and ends with exitNoAnswer where it could not find out. A name that the server does not know counts as a
-// wrong command line.
+// The exit statuses, which scripts rely on. A command that answers a question (diff, explain, test, lint, rollout
+// status) reserves 1 for the answer "no", and ends with exitNoAnswer if it cannot find the answer. A name that the
+// server does not know counts as a wrong command line.
 const (
 	exitOK       = 0
 	exitFailed   = 1
@@ -23,24 +23,24 @@ const (
 	exitNoAnswer = 2
 )
 
-// failedError marks an operation that was asked for properly and did not succeed. Every other error that reaches main
-// is about the command line.
+// failedError reports that an operation was requested correctly and failed. Every other error that reaches main
+// concerns the command line.
 type failedError struct {
 	err error
-	// status is what the program ends with.
+	// status is the exit status of the program.
 	status int
 }
 
-// errNo is the answer "no" of a command that has printed it already.
+// errNo is the answer "no" of a command that has already printed it.
 var errNo = errors.New("the answer is no")
 
-// errUnknown is the answer "unknown" of a command that has printed it already.
+// errUnknown is the answer "unknown" of a command that has already printed it.
 var errUnknown = errors.New("the answer is not known")
 
 func (e *failedError) Error() string { return e.err.Error() }
 func (e *failedError) Unwrap() error { return e.err }
 
-// usageError is a wrong command line that is found only while the command runs.
+// usageError is an error in the command line that is found only while the command runs.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -48,7 +48,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// failed marks err as a failed operation, unless it is nil or about the command line.
+// failed marks err as a failed operation, unless it is nil or concerns the command line.
 func failed(err error) error {
 	var usage *usageError
 	var judged *failedError
@@ -58,8 +58,8 @@ func failed(err error) error {
 	return &failedError{err: err, status: exitFailed}
 }
 
-// unanswered marks err as what kept a question from being answered, unless it is nil, the answer, or about the command
-// line.
+// unanswered marks err as the reason why a question has no answer, unless it is nil, the answer, or concerns the
+// command line.
 func unanswered(err error) error {
 	if f := (*failedError)(nil); errors.As(err, &f) && !errors.Is(err, errNo) {
 		return &failedError{err: f.err, status: exitNoAnswer}
@@ -67,7 +67,7 @@ func unanswered(err error) error {
 	return err
 }
 
-// advised is an error with a line that says what to do next.
+// advised is an error with a line of advice.
 type advised struct {
 	err    error
 	advice string
@@ -76,7 +76,7 @@ type advised struct {
 func (e *advised) Error() string { return e.err.Error() }
 func (e *advised) Unwrap() error { return e.err }
 
-// aboutResource says what became of a request about one resource. Errors of the connection are left as they are.
+// aboutResource describes the result of a request for one resource. It returns errors of the connection unchanged.
 func aboutResource(key resources.Key, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) {
@@ -102,7 +102,7 @@ func aboutResource(key resources.Key, err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// nearestIn is what a 404 says is nearest; empty where nothing is.
+// nearestIn returns the nearest name that a 404 suggests, or an empty string if there is none.
 func nearestIn(answer *api.Error) string {
 	if _, near, ok := strings.Cut(answer.Detail, "; the nearest here: "); ok {
 		return "the nearest here: " + near
@@ -115,7 +115,7 @@ func refused(lines []string) error {
 	return fmt.Errorf("%s, nothing was stored\n%s", counted(len(lines), "problem"), strings.Join(lines, "\n"))
 }
 
-// counted is so many of a thing: 1 problem, 2 problems.
+// counted returns a number with its noun: 1 problem, 2 problems.
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -123,8 +123,8 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// report prints an error for people and returns the exit status that goes with it. command is what was run, for the
-// pointer to its help.
+// report prints an error as text and returns its exit status. command is the command that was run, for the pointer to
+// its help.
 func report(w io.Writer, command string, err error) int {
 	if err == nil {
 		return exitOK

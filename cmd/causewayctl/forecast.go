@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// dryRun has the server judge documents without storing them.
+// dryRun asks the server to judge documents without storing them.
 func dryRun(ctx context.Context, client *api.Client, docs []document) (*api.Forecast, error) {
 	f, err := client.DryRun(ctx, resourcesOf(docs)...)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *cli) printForecast(docs []document, f *api.Forecast) error {
 	})
 }
 
-// proxiesHeader says whose proxies are counted: a zone knows its own.
+// proxiesHeader names the zone whose proxies are counted: a zone knows only its own.
 func proxiesHeader(f *api.Forecast) string {
 	for _, item := range f.Results {
 		if item.Proxies != nil && item.Proxies.Zone != "" {

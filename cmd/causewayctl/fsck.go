@@ -67,7 +67,7 @@ func newFsck(c *cli) *cobra.Command {
 	return cmd
 }
 
-// checking says what to do about a folder that cannot be checked.
+// checking adds advice to the error for a folder that cannot be checked.
 func checking(err error) error {
 	if errors.Is(err, bolt.ErrInUse) {
 		return &advised{err, "stop the server first; causewayctl backup create makes a backup of one that runs"}

@@ -19,7 +19,7 @@ type getFlags struct {
 	scopeFlags
 	allMeshes bool
 	labels    map[string]string
-	// explicit shows what specs leave unsaid.
+	// explicit shows the defaults that specs omit.
 	explicit bool
 }
 
@@ -147,7 +147,7 @@ func (c *cli) printItems(ctx context.Context, client *api.Client, d *resources.D
 	return itemTable(d, items, c.output == formatWide, time.Now()).print(c.out)
 }
 
-// commonMesh is the mesh of all items, empty where they are of several.
+// commonMesh returns the mesh of all items, or an empty string if they are in several.
 func commonMesh(items []*item) string {
 	mesh := items[0].Mesh
 	for _, it := range items {
@@ -181,7 +181,7 @@ func itemTable(d *resources.Descriptor, items []*item, wide bool, now time.Time)
 	return t
 }
 
-// targetText is a top-level targetRef in one word: `Dataplane{app=backend}#http`.
+// targetText returns a top-level targetRef as one word: `Dataplane{app=backend}#http`.
 func targetText(ref *resources.TargetRef) string {
 	if ref == nil {
 		return resources.KindMesh
@@ -199,7 +199,7 @@ func targetText(ref *resources.TargetRef) string {
 	return text
 }
 
-// userLabels are the labels that no other column shows.
+// userLabels returns the labels that no other column shows.
 func userLabels(labels map[string]string) string {
 	own := maps.Clone(labels)
 	for _, computed := range []string{resources.LabelMesh, resources.LabelOrigin, resources.LabelZone, resources.LabelDisplayName, resources.LabelPolicyRole} {
@@ -216,7 +216,7 @@ func joinLabels(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// age is how long ago t was, in its largest unit: `3d`.
+// age returns the age of t in its largest unit: `3d`.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

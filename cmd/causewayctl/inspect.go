@@ -49,7 +49,7 @@ func newInspectDataplane(c *cli) *cobra.Command {
 	return cmd
 }
 
-// dataplaneView is what inspect shows of a Dataplane.
+// dataplaneView is the view of a Dataplane in inspect.
 type dataplaneView struct {
 	Mesh       string         `json:"mesh"`
 	Namespace  string         `json:"namespace,omitempty"`
@@ -58,15 +58,15 @@ type dataplaneView struct {
 	Address    string         `json:"address,omitempty"`
 	Connection connectionView `json:"connection"`
 	Inbounds   []inboundView  `json:"inbounds"`
-	// Rules are what policies come to for the whole proxy and for its outgoing traffic, by type.
+	// Rules are the results of policies for the whole proxy and for its outgoing traffic, by type.
 	Rules []typeRules `json:"rules"`
-	// Zones says how fresh this is, asked of the global.
+	// Zones reports how fresh the view is, if the global gave it.
 	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
-// connectionView says whether the Dataplane's proxy is connected to the zone.
+// connectionView reports whether the Dataplane's proxy is connected to the zone.
 type connectionView struct {
-	// State is online, offline, "not seen", or hidden from who may not read the DataplaneInsight.
+	// State is online, offline, "not seen", or hidden if the caller may not read the DataplaneInsight.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -80,25 +80,25 @@ type inboundView struct {
 	Policies []inboundPolicy `json:"policies"`
 }
 
-// inboundPolicy is the policies of one kind on one inbound, as the HTTP API shows them.
+// inboundPolicy is the policies of one kind on one inbound, in the form of the HTTP API.
 type inboundPolicy struct {
 	Kind  string        `json:"kind"`
 	Rules []inboundRule `json:"rules"`
-	// Origins are the policies that the rules come from.
+	// Origins are the policies behind the rules.
 	Origins  []kriRef `json:"origins"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
 type inboundRule struct {
-	// Origin is the KRI of the policy; where several were merged, that of the one that wins.
+	// Origin is the KRI of the policy. If several policies were merged, it is the KRI of the winner.
 	Origin string          `json:"origin"`
 	Match  json.RawMessage `json:"match,omitempty"`
 	Conf   json.RawMessage `json:"conf"`
-	// DecidedBy says why the rule comes after the one before.
+	// DecidedBy is the reason why the rule comes after the previous rule.
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Origins are the items that were merged, in order; none in permissions.
+	// Origins are the merged items, in order; empty for permissions.
 	Origins []ruleOrigin `json:"origins,omitempty"`
-	// Closed: the server could not understand the rule and denies everybody.
+	// Closed reports that the server could not understand the rule and denies all callers.
 	Closed bool `json:"closed,omitempty"`
 }
 
@@ -121,14 +121,14 @@ type inboundSpec struct {
 	Tags     map[string]string `json:"tags"`
 }
 
-// section is how targetRefs and KRIs call the inbound.
+// section returns the name of the inbound in targetRefs and KRIs.
 func (in inboundSpec) section() string {
 	return cmp.Or(in.Name, strconv.FormatUint(uint64(in.Port), 10))
 }
 
 func (in inboundSpec) protocol() string { return cmp.Or(in.Protocol, in.Tags[protocolTag], "tcp") }
 
-// protocolTag is the older spelling of an inbound's protocol.
+// protocolTag is the older form of an inbound's protocol.
 const protocolTag = "kuma.io/protocol"
 
 func inspectDataplane(ctx context.Context, client *api.Client, key resources.Key) (*dataplaneView, error) {
@@ -176,7 +176,7 @@ func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in
 	return v, err
 }
 
-// connectionOf reads the DataplaneInsight, which exists once a proxy has connected.
+// connectionOf reads the DataplaneInsight. It exists once a proxy has connected.
 func connectionOf(ctx context.Context, client *api.Client, dataplane resources.Key) (connectionView, error) {
 	var insight struct {
 		Subscriptions []subscription `json:"subscriptions"`

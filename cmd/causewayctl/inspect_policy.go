@@ -39,7 +39,7 @@ func newInspectPolicy(c *cli) *cobra.Command {
 	return cmd
 }
 
-// policyView is what inspect shows of a policy.
+// policyView is the view of a policy in inspect.
 type policyView struct {
 	Type       resources.Type        `json:"type"`
 	Mesh       string                `json:"mesh"`
@@ -51,12 +51,13 @@ type policyView struct {
 	Target     string                `json:"target"`
 	Conditions []resources.Condition `json:"conditions"`
 	Proxies    []touchedProxy        `json:"proxies"`
-	// Rollout says how far the policy has come, in one sentence; Zones how fresh that is, asked of the global.
+	// Rollout is the progress of the policy's rollout, in one sentence. Zones reports how fresh it is, if the global
+	// gave it.
 	Rollout string          `json:"rollout"`
 	Zones   []zoneKnowledge `json:"zones,omitempty"`
 }
 
-// touchedProxy is a Dataplane that a policy or a service means.
+// touchedProxy is a Dataplane that a policy or a service selects.
 type touchedProxy struct {
 	Mesh      string            `json:"mesh"`
 	Namespace string            `json:"namespace,omitempty"`
@@ -110,7 +111,7 @@ func conditionsOf(it *item) ([]resources.Condition, error) {
 	return append([]resources.Condition{}, shown.Status.Conditions...), nil
 }
 
-// touchedBy lists the Dataplanes that the server says a policy or a service means.
+// touchedBy lists the Dataplanes that a policy or a service selects, according to the server.
 func touchedBy(ctx context.Context, client *api.Client, key resources.Key) ([]touchedProxy, error) {
 	path, _, err := api.ItemPath(key)
 	if err != nil {

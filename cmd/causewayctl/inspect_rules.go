@@ -12,19 +12,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// typeRules is what the policies of one type come to for a proxy, besides what holds on its inbounds.
+// typeRules is the result of the policies of one type for a proxy, except for its inbounds.
 type typeRules struct {
 	Type resources.Type `json:"type"`
-	// ProxyRule is the conf of the whole proxy.
+	// ProxyRule is the conf for the whole proxy.
 	ProxyRule *mergedRule `json:"proxyRule,omitempty"`
-	// ToResourceRules are for traffic to services and routes, ToRules and FromRules for the tags of older policies.
+	// ToResourceRules apply to traffic to services and routes, ToRules and FromRules to the tags of older policies.
 	ToResourceRules []mergedRule `json:"toResourceRules,omitempty"`
 	ToRules         []mergedRule `json:"toRules,omitempty"`
 	FromRules       []fromRules  `json:"fromRules,omitempty"`
 	Warnings        []string     `json:"warnings,omitempty"`
 }
 
-// mergedRule is a conf and the items that were merged into it, in order: the last one wins.
+// mergedRule is a conf and the items that were merged into it, in order. The last one wins.
 type mergedRule struct {
 	KRI      string          `json:"kri,omitempty"`
 	Resource *ruleResource   `json:"resourceMeta,omitempty"`
@@ -55,11 +55,11 @@ type fromRules struct {
 type ruleOrigin struct {
 	KRI       string `json:"kri"`
 	RuleIndex int    `json:"ruleIndex"`
-	// DecidedBy says why it comes after the one before: "zone origin beats global origin".
+	// DecidedBy is the reason why the item comes after the previous one: "zone origin beats global origin".
 	DecidedBy string `json:"decidedBy,omitempty"`
 }
 
-// fetchRules reads `_rules`, without what the inbounds' own answers say better.
+// fetchRules reads `_rules`, without the parts that the inbounds' own answers describe better.
 func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key) ([]typeRules, error) {
 	var answer struct {
 		Rules []typeRules `json:"rules"`
@@ -76,7 +76,7 @@ func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key
 	return rules, nil
 }
 
-// print writes the rules of one type for people.
+// print writes the rules of one type as text.
 func (t *typeRules) print(w io.Writer) {
 	if t.ProxyRule != nil {
 		fmt.Fprintf(w, "\nproxy  %s%s\n", t.Type, notEnforced(t.Type, onProxy))
@@ -101,7 +101,7 @@ func (t *typeRules) print(w io.Writer) {
 	}
 }
 
-// print writes the merged conf, and the items behind it in the order in which they were merged.
+// print writes the merged conf, and the items behind it in the order of the merge.
 func (r *mergedRule) print(w io.Writer) {
 	for _, line := range ruleConf(r.Conf) {
 		fmt.Fprintf(w, "    %s\n", line)
@@ -109,7 +109,7 @@ func (r *mergedRule) print(w io.Writer) {
 	printOrigins(w, "    ", r.Origins)
 }
 
-// printOrigins writes who was merged, in order, and why each comes after the one before.
+// printOrigins writes the merged items in order, and why each comes after the previous one.
 func printOrigins(w io.Writer, indent string, origins []ruleOrigin) {
 	for i, o := range origins {
 		line := fmt.Sprintf("%s%d. %s", indent, i+1, o.KRI)
@@ -123,7 +123,7 @@ func printOrigins(w io.Writer, indent string, origins []ruleOrigin) {
 	}
 }
 
-// ruleConf is a conf as YAML; servers give some as a list of one.
+// ruleConf returns a conf as YAML lines. Servers send some as a list of one.
 func ruleConf(conf json.RawMessage) []string {
 	var list []json.RawMessage
 	if json.Unmarshal(conf, &list) == nil && len(list) == 1 {
@@ -132,13 +132,13 @@ func ruleConf(conf json.RawMessage) []string {
 	return yamlLines(conf)
 }
 
-// alikeRules are rules with one conf of the same origins, by the names of what they are for.
+// alikeRules are rules with the same conf and origins, and the names of their destinations.
 type alikeRules struct {
 	names []string
 	rule  *mergedRule
 }
 
-// groupAlike keeps the order of the first of each group: a proxy has a rule for every service there is, and few differ.
+// groupAlike keeps the order of the first rule of each group. A proxy has a rule for every service, and few differ.
 func groupAlike(rules []mergedRule) []*alikeRules {
 	var groups []*alikeRules
 	byContent := map[string]*alikeRules{}
@@ -159,7 +159,7 @@ func groupAlike(rules []mergedRule) []*alikeRules {
 	return groups
 }
 
-// name says what traffic a rule is for.
+// name describes the traffic that a rule applies to.
 func (r *mergedRule) name() string {
 	switch {
 	case r.Resource != nil && r.Resource.Type == resources.TypeMesh:

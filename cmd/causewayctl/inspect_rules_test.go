@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTypeRulesText: equal rules stand once, the last of the merged items is marked with the reason, and older rules are
-// named by tags.
+// TestTypeRulesText checks that equal rules appear once, that the last of the merged items carries the reason, and that
+// older rules are named by tags.
 func TestTypeRulesText(t *testing.T) {
 	const answer = `{"type":"MeshTimeout",
 		"proxyRule":{"conf":{"idleTimeout":"1s"},"origin":[{"kri":"kri_a"}]},

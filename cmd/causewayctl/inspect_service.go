@@ -43,10 +43,10 @@ func newInspectService(c *cli) *cobra.Command {
 	return cmd
 }
 
-// serviceTypes are those that inspect shows as services.
+// serviceTypes are the types that inspect shows as services.
 var serviceTypes = []resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService}
 
-// serviceView is what inspect shows of a service.
+// serviceView is the view of a service in inspect.
 type serviceView struct {
 	Type       resources.Type        `json:"type"`
 	Mesh       string                `json:"mesh"`
@@ -55,22 +55,22 @@ type serviceView struct {
 	KRI        string                `json:"kri"`
 	Origin     string                `json:"origin"`
 	Conditions []resources.Condition `json:"conditions"`
-	// LivesIn is the zone that has the proxies, where the server that was asked does not know them.
+	// LivesIn is the zone that has the proxies, if this server does not know them.
 	LivesIn string         `json:"livesIn,omitempty"`
 	Proxies []touchedProxy `json:"proxies"`
-	// Inbounds are those of the proxies, equal ones once.
+	// Inbounds are the inbounds of the proxies. Equal ones appear once.
 	Inbounds []servedInbound `json:"inbounds"`
-	// Callers is how many proxies the server knows that could call it; Traffic is what policies come to for them.
+	// Callers is the number of known proxies that could call the service. Traffic is the result of policies for them.
 	Callers int              `json:"callers"`
 	Traffic []serviceTraffic `json:"traffic"`
-	// Zones says how fresh this is, asked of the global.
+	// Zones reports how fresh the view is, if the global gave it.
 	Zones []zoneKnowledge `json:"zones,omitempty"`
 }
 
-// servedInbound is what holds on one inbound of some proxies.
+// servedInbound is the policies on an inbound that several proxies share.
 type servedInbound struct {
 	inboundView
-	// On are the KRIs of all inbounds like this one.
+	// On are the KRIs of all equal inbounds.
 	On []string `json:"on"`
 }
 
@@ -96,7 +96,7 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 		return nil, err
 	}
 	if zone := it.Labels[resources.LabelZone]; zone != "" && it.Labels[resources.LabelOrigin] == resources.OriginGlobal && len(view.Proxies) == 0 {
-		view.LivesIn = zone // a copy in another zone, which has no Dataplanes of the service's
+		view.LivesIn = zone // a copy in another zone, which has none of the service's Dataplanes
 	}
 	for i := range view.Proxies {
 		c.waiting.say("reading proxy %d of %d", i+1, len(view.Proxies))
@@ -113,7 +113,7 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 	return view, nil
 }
 
-// addInbound adds an inbound, or its KRI to one like it.
+// addInbound adds an inbound, or adds its KRI to an equal one.
 func (v *serviceView) addInbound(in inboundView) error {
 	rules, err := json.Marshal(in.Policies)
 	if err != nil {

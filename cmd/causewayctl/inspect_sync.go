@@ -48,7 +48,7 @@ func newInspectSync(c *cli) *cobra.Command {
 	return cmd
 }
 
-// optionalType is the type that a flag names, empty for none.
+// optionalType returns the type that a flag names, or an empty type if the flag is empty.
 func optionalType(name string) (resources.Type, error) {
 	if name == "" {
 		return "", nil
@@ -60,7 +60,7 @@ func optionalType(name string) (resources.Type, error) {
 	return d.Type, nil
 }
 
-// completeZoneAndType completes the flags --zone and --type, where the command has them.
+// completeZoneAndType completes the flags --zone and --type, if the command has them.
 func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 	if cmd.Flags().Lookup("zone") != nil {
 		_ = cmd.RegisterFlagCompletionFunc("zone", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -72,18 +72,19 @@ func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 	}
 }
 
-// syncSession is the answer to `_sync`: one zone's session, as the server that was asked sees it.
+// syncSession is the answer of `_sync`: one zone's session, in the view of the server that answers.
 type syncSession struct {
 	Zone      string    `json:"zone"`
 	Connected bool      `json:"connected"`
 	Since     time.Time `json:"since,omitzero"`
-	// Started is when the server that was asked began to look, Reported when the zone last told it of its proxies.
+	// Started is when the server that answers started to observe; Reported is when the zone last reported on its
+	// proxies.
 	Started  time.Time  `json:"started,omitzero"`
 	Reported time.Time  `json:"reported,omitzero"`
 	Types    []syncType `json:"types"`
-	// NewStore and HeldByZone are those of kds.SyncStatus.
+	// NewStore and HeldByZone are the fields of kds.SyncStatus.
 	NewStore *newStore `json:"newStore,omitempty"`
-	// Over are the bounds that the zone has met.
+	// Over are the limits that the zone has reached.
 	Over       []overLimit            `json:"over,omitempty"`
 	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
 }
@@ -102,12 +103,12 @@ type syncType struct {
 	Type resources.Type `json:"type"`
 	// Direction is toZone or toGlobal.
 	Direction string `json:"direction"`
-	// Revision is the newest that concerns the type, Acknowledged what the peer has.
+	// Revision is the newest that concerns the type; Acknowledged is the peer's.
 	Revision     uint64  `json:"revision"`
 	Acknowledged uint64  `json:"acknowledged"`
 	LagRevisions uint64  `json:"lagRevisions"`
 	LagSeconds   float64 `json:"lagSeconds"`
-	// LagUnknown: the sender is away.
+	// LagUnknown reports that the sender is not connected.
 	LagUnknown bool             `json:"lagUnknown,omitempty"`
 	Sent       uint64           `json:"sent"`
 	Acked      uint64           `json:"acked"`
@@ -120,11 +121,11 @@ type syncRefusal struct {
 	Name   string    `json:"name"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
-	// By is self where the server that was asked refused, otherwise peer.
+	// By is self if the server that answers refused, otherwise peer.
 	By string `json:"by,omitempty"`
 }
 
-// text is the refusal in one line.
+// text returns the refusal in one line.
 func (r *syncRefusal) text(t resources.Type) string {
 	who := "the peer"
 	if r.By == "self" {
@@ -133,19 +134,19 @@ func (r *syncRefusal) text(t resources.Type) string {
 	return fmt.Sprintf("%s refused %s: %s", who, cmp.Or(r.KRI, string(t)+" "+r.Name), r.Reason)
 }
 
-// syncHeldRemoval is a removal of most of a type, which waits for an operator.
+// syncHeldRemoval is a held deletion: it would remove most of a type and waits for an operator.
 type syncHeldRemoval struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since,omitzero"`
 	Names []string  `json:"names,omitempty"`
 }
 
-// quiet: there is nothing that a person would want to know.
+// quiet reports whether the type has nothing of interest for a person.
 func (t *syncType) quiet() bool {
 	return t.Sent == 0 && t.Acked == 0 && t.LagRevisions == 0 && len(t.Refused) == 0 && t.Held == nil
 }
 
-// fetchSessions reads one zone's session, all zones' from a global, or the session of the zone that was asked.
+// fetchSessions reads the session of one zone, or all sessions of a global, or the session of the zone that answers.
 func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) ([]*syncSession, error) {
 	if zone != "" {
 		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), t)
@@ -196,7 +197,7 @@ func fetchSession(ctx context.Context, client *api.Client, path string, t resour
 	return s, nil
 }
 
-// printSessions is one table, and below it a line for each resource that does not cross.
+// printSessions prints one table, and below it a line for each resource that does not cross.
 func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
 	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG", "REFUSED", "HELD"}}
 	var details []string
@@ -216,7 +217,7 @@ func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
 	return nil
 }
 
-// addSession adds a row for each type; a session without any that is worth one still shows.
+// addSession adds a row for each type. A session without interesting types still gets a row.
 func (t *table) addSession(s *syncSession, all bool) {
 	state := stateOffline
 	switch {
@@ -248,7 +249,7 @@ func (t *table) addSession(s *syncSession, all bool) {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// lagText is a lag in seconds, empty when there is none.
+// lagText returns a lag in seconds as text, or an empty string if there is no lag.
 func lagText(seconds float64) string {
 	if seconds <= 0 {
 		return ""
@@ -256,7 +257,7 @@ func lagText(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// details names each refused resource with its reason, and each held removal with what to do.
+// details lists each refused resource with its reason, and each held deletion with advice.
 func (s *syncSession) details() []string {
 	lines := s.newStoreLines()
 	for i := range s.Types {

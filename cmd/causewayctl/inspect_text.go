@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// print writes the view for people: the rules of each inbound in the order in which they hold, each with its policy.
+// print writes the view as text: the rules of each inbound in the order of evaluation, each with its policy.
 func (v *dataplaneView) print(w io.Writer) error {
 	connection := v.Connection.State
 	if a := age(v.Connection.Since, time.Now()); a != "" {
@@ -67,7 +67,7 @@ func (in *inboundView) print(w io.Writer) {
 	}
 }
 
-// why is the reason for a rule's place, in brackets.
+// why returns the reason for a rule's place, in parentheses.
 func (r *inboundRule) why() string {
 	if r.DecidedBy == "" {
 		return ""
@@ -75,8 +75,8 @@ func (r *inboundRule) why() string {
 	return "  (" + r.DecidedBy + ")"
 }
 
-// confLines shows a rule. A conf that is lists of matches, as a permission is, gets one line for each match; any other is
-// shown as YAML.
+// confLines shows a rule. A conf of lists of matches, such as a permission, gets one line per match; any other is shown
+// as YAML.
 func confLines(match, conf json.RawMessage) []string {
 	var lines []string
 	if len(match) > 0 && string(match) != "null" {
@@ -101,7 +101,7 @@ func confLines(match, conf json.RawMessage) []string {
 	return lines
 }
 
-// orderedLists sorts the lists of a permission by how they are judged, deny first; others by name.
+// orderedLists sorts the lists of a permission in the order of evaluation, deny first, and others by name.
 func orderedLists(lists map[string][]json.RawMessage) []string {
 	judged := []string{"deny", "allowWithShadowDeny", "allow"}
 	rank := func(name string) int {
@@ -115,7 +115,7 @@ func orderedLists(lists map[string][]json.RawMessage) []string {
 	})
 }
 
-// matchText is one match in one line: `spiffeId Prefix spiffe://default.zone-1.mesh.local/ns/`.
+// matchText returns one match in one line: `spiffeId Prefix spiffe://default.zone-1.mesh.local/ns/`.
 func matchText(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

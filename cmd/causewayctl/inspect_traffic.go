@@ -11,19 +11,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// serviceTraffic is what the policies of one type come to for the traffic to a service.
+// serviceTraffic is the result of the policies of one type for the traffic to a service.
 type serviceTraffic struct {
 	Kind     resources.Type `json:"kind"`
 	Rules    []trafficRule  `json:"rules"`
 	Warnings []string       `json:"warnings,omitempty"`
 }
 
-// trafficRule is what holds for some callers.
+// trafficRule is the conf for some callers.
 type trafficRule struct {
-	// KRI is the service's, with the port where the rule is for one.
+	// KRI is the KRI of the service, with the port if the rule is for one port.
 	KRI  string          `json:"kri"`
 	Conf json.RawMessage `json:"conf"`
-	// Merged are the items behind the conf, in order: the last wins.
+	// Merged are the items behind the conf, in order. The last one wins.
 	Merged  []ruleOrigin `json:"merged"`
 	Callers struct {
 		Total int      `json:"total"`
@@ -44,7 +44,7 @@ func (v *serviceView) fetchTraffic(ctx context.Context, client *api.Client, serv
 	return nil
 }
 
-// print writes who shapes the traffic, for whom, and why the winner wins.
+// print writes which policies shape the traffic, for which callers, and why the winner wins.
 func (t *serviceTraffic) print(w io.Writer, service string, callers int) {
 	fmt.Fprintf(w, "\ntraffic to it  %s\n", t.Kind)
 	for i := range t.Rules {
@@ -57,7 +57,7 @@ func (t *serviceTraffic) print(w io.Writer, service string, callers int) {
 	}
 }
 
-// who says whose traffic it is: `port http, from 2 of 3 proxies: kri_dp_..., kri_dp_...`.
+// who describes the callers: `port http, from 2 of 3 proxies: kri_dp_..., kri_dp_...`.
 func (r *trafficRule) who(service string, callers int) string {
 	text := ""
 	if port := strings.TrimPrefix(r.KRI, service); port != "" && port != r.KRI {

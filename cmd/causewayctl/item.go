@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// item is a resource as the HTTP API shows it.
+// item is a resource in the form of the HTTP API.
 type item struct {
 	Type             resources.Type    `json:"type"`
 	Mesh             string            `json:"mesh"`
@@ -24,10 +24,10 @@ type item struct {
 	ModificationTime time.Time         `json:"modificationTime"`
 	Spec             struct {
 		TargetRef *resources.TargetRef `json:"targetRef"`
-		// Destination is that of a TrafficTarget.
+		// Destination is the destination of a TrafficTarget.
 		Destination resources.TrafficSubject `json:"destination"`
 	} `json:"spec"`
-	// whole is the document as it came, which is what -o json and yaml print.
+	// whole is the document as received. -o json and yaml print it.
 	whole json.RawMessage
 }
 
@@ -45,7 +45,7 @@ func (it *item) key() resources.Key {
 	return resources.Key{Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name}
 }
 
-// origin is the zone that the resource was written in, or "global".
+// origin returns the zone that the resource was written in, or "global".
 func (it *item) origin() string {
 	if zone := it.Labels[resources.LabelZone]; zone != "" {
 		return zone
@@ -53,7 +53,7 @@ func (it *item) origin() string {
 	return it.Labels[resources.LabelOrigin]
 }
 
-// displayName is the name at home, where it is another one.
+// displayName returns the name on the origin, if it differs from the name here.
 func (it *item) displayName() string {
 	if name := it.Labels[resources.LabelDisplayName]; name != it.Name {
 		return name
@@ -66,11 +66,11 @@ type listQuery struct {
 	descriptor      *resources.Descriptor
 	mesh, namespace string
 	labels          map[string]string
-	// explicit asks for what specs leave unsaid.
+	// explicit requests the defaults that specs omit.
 	explicit bool
 }
 
-// listPath is where the resources of one type stand, in one mesh or, without one, in all.
+// listPath returns the path of the resources of one type, in one mesh, or in all if mesh is empty.
 func listPath(d *resources.Descriptor, mesh string) string {
 	if d.Scope == resources.ScopeMesh && mesh != "" {
 		return "/meshes/" + url.PathEscape(mesh) + "/" + d.Path
@@ -78,7 +78,7 @@ func listPath(d *resources.Descriptor, mesh string) string {
 	return "/" + d.Path
 }
 
-// fetchItem reads one resource; its error names it.
+// fetchItem reads one resource. Its error names the resource.
 func fetchItem(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
 	it := &item{}
 	if err := fetch(ctx, client, key, "", it); err != nil {
@@ -87,13 +87,13 @@ func fetchItem(ctx context.Context, client *api.Client, key resources.Key) (*ite
 	return it, nil
 }
 
-// How a server is asked for what specs leave unsaid.
+// The query parameter that requests the defaults that specs omit.
 const (
 	formParameter = "form"
 	formExplicit  = "explicit"
 )
 
-// fetchExplicit reads one resource with what its spec leaves unsaid.
+// fetchExplicit reads one resource with the defaults that its spec omits.
 func fetchExplicit(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
 	path, query, err := api.ItemPath(key)
 	if err != nil {
@@ -107,7 +107,7 @@ func fetchExplicit(ctx context.Context, client *api.Client, key resources.Key) (
 	return it, nil
 }
 
-// fetch reads what the server says of one resource: at its path, or at what is below that.
+// fetch reads one resource, or the path below it, into the given value.
 func fetch(ctx context.Context, client *api.Client, key resources.Key, below string, into any) error {
 	path, query, err := api.ItemPath(key)
 	if err != nil {
@@ -116,7 +116,7 @@ func fetch(ctx context.Context, client *api.Client, key resources.Key, below str
 	return client.JSON(ctx, api.Request{Path: path + below, Query: query}, into)
 }
 
-// pageSize is how many resources one request brings.
+// pageSize is the number of resources per request.
 const pageSize = 1000
 
 // listItems fetches all resources that q selects.
@@ -124,7 +124,7 @@ func listItems(ctx context.Context, client *api.Client, q listQuery) ([]*item, e
 	return listAll[item](ctx, client, listPath(q.descriptor, q.mesh), q)
 }
 
-// listAll fetches all pages of what a path lists.
+// listAll fetches all pages of the list at a path.
 func listAll[T any](ctx context.Context, client *api.Client, path string, q listQuery) ([]*T, error) {
 	var all []*T
 	for offset := ""; ; {
@@ -165,7 +165,8 @@ func (q listQuery) values(offset string) url.Values {
 	return v
 }
 
-// nextOffset takes the offset out of the URL of the next page: the host in it may be the server's own view of its name.
+// nextOffset returns the offset in the URL of the next page. It ignores the host, which may be the server's own name
+// for itself.
 func nextOffset(next string) (string, error) {
 	u, err := url.Parse(next)
 	if err != nil || u.Query().Get("offset") == "" {
@@ -174,7 +175,7 @@ func nextOffset(next string) (string, error) {
 	return u.Query().Get("offset"), nil
 }
 
-// wholes are the items' documents as they came.
+// wholes returns the items' documents as received.
 func wholes(items []*item) []json.RawMessage {
 	out := make([]json.RawMessage, len(items))
 	for i, it := range items {

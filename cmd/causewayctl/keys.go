@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// keyNote is what else there is to know of a key.
+// keyNote returns further facts about a key, as text.
 func keyNote(k *api.SigningKey) string {
 	var notes []string
 	if k.Provided {
@@ -81,7 +81,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 	return cmd
 }
 
-// rotation is the body of a request to rotate. Servers that do not know what it says ignore it.
+// rotation returns the body of a rotation request. Servers that do not know a field ignore it.
 func rotation(own bool) []byte {
 	if own {
 		return []byte(`{"own": true}`)
@@ -148,7 +148,7 @@ func newKeysRetire(c *cli) *cobra.Command {
 	return cmd
 }
 
-// askKeys makes one request and shows the keys as they are then.
+// askKeys sends one request and shows the resulting keys.
 func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) error {
 	answer := &api.SigningKeyList{}
 	err := client.JSON(ctx, r, answer)

@@ -13,20 +13,21 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// zoneKnowledge is how fresh it is what the global knows of a zone. A zone that is asked knows itself.
+// zoneKnowledge reports how fresh the global's knowledge of a zone is. A zone's own answers are always fresh.
 type zoneKnowledge struct {
 	Zone      string `json:"zone"`
 	Connected bool   `json:"connected"`
-	// Since is when the zone came or left; zero for one that was not seen since Started, when the global started.
+	// Since is when the zone connected or disconnected. It is zero for a zone not seen since Started, when the global
+	// started.
 	Since   time.Time `json:"since,omitzero"`
 	Started time.Time `json:"started,omitzero"`
-	// Reported is when the zone last told of its proxies.
+	// Reported is when the zone last reported on its proxies.
 	Reported time.Time `json:"reported,omitzero"`
-	// Unknown is why none of this could be found out.
+	// Unknown is the reason why none of this is known.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// knowledgeOf asks the global how it stands with zones; of a zone's server there is nothing to ask.
+// knowledgeOf asks the global about its connections to zones. A zone's server has no such answer.
 func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zoneKnowledge {
 	var out []zoneKnowledge
 	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
@@ -48,7 +49,7 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 	return out
 }
 
-// String says it for people.
+// String returns the knowledge as text.
 func (k zoneKnowledge) String() string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
@@ -64,12 +65,12 @@ func (k zoneKnowledge) String() string {
 	return fmt.Sprintf("%s: online since %s; it last told how its proxies are at %s", k.Zone, at(k.Since), at(k.Reported))
 }
 
-// writeKnowledge says how fresh what is shown is, where that is not what the server itself knows.
+// writeKnowledge writes how fresh the answer is, if it is not the server's own knowledge.
 func writeKnowledge(w io.Writer, known []zoneKnowledge) {
 	writeList(w, "known of zones", textsOf(known))
 }
 
-// zonesOfKRIs are the zones of what is named.
+// zonesOfKRIs returns the zones in the KRIs.
 func zonesOfKRIs(names ...string) []string {
 	var zones []string
 	for _, name := range names {
@@ -80,7 +81,7 @@ func zonesOfKRIs(names ...string) []string {
 	return zones
 }
 
-// zonesOfProxies are the zones that Dataplanes are in.
+// zonesOfProxies returns the zones of the Dataplanes.
 func zonesOfProxies(proxies []touchedProxy) []string {
 	var names []string
 	for i := range proxies {
@@ -89,7 +90,7 @@ func zonesOfProxies(proxies []touchedProxy) []string {
 	return zonesOfKRIs(names...)
 }
 
-// notEnforced says so, for a heading, where proxies of this version make nothing of a part of a type of policy.
+// notEnforced returns a note for a heading if this version does not configure proxies by a part of a policy type.
 func notEnforced(t resources.Type, takes func(resources.PolicyShape) bool) string {
 	d, ok := resources.Lookup(t)
 	if !ok || d.Policy == nil || takes(resources.Enforced(t)) {

@@ -12,11 +12,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// isKRI reports whether an argument is meant as a KRI, which no name of a type or resource looks like: names have no
-// underscores.
+// isKRI reports whether an argument is meant as a KRI. No name of a type or resource has an underscore.
 func isKRI(arg string) bool { return strings.HasPrefix(arg, "kri_") }
 
-// fetchKRI reads the resource that a KRI names, wherever it lives and however it is called on the server.
+// fetchKRI reads the resource that a KRI names, whatever its zone and its name on the server.
 func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error) {
 	if _, err := resources.ParseKRI(arg); err != nil {
 		return nil, usagef("%w", err)
@@ -30,7 +29,7 @@ func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error
 	return it, err
 }
 
-// keyOfKRI is where the resource would be that a KRI names, as it is called at home.
+// keyOfKRI returns the key that the resource of a KRI has on its origin.
 func keyOfKRI(text string) resources.Key {
 	kri, err := resources.ParseKRI(text)
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// leftOuts collects how much the answers to one command lack, because who asks may not read it. Safe for concurrent use.
+// leftOuts counts what the answers to one command lack because the caller may not read it. It is safe for concurrent
+// use.
 type leftOuts struct {
 	mu     sync.Mutex
-	byPath map[string]int // guarded by mu; pages of one list say the same number
-	warned []string       // guarded by mu: what the server warns of beside its answers
+	byPath map[string]int // guarded by mu; pages of one list report the same number
+	warned []string       // guarded by mu: the server's warnings beside its answers
 }
 
-// warn takes down a warning of the server, once.
+// warn records a warning of the server, once.
 func (l *leftOuts) warn(_, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,11 +33,11 @@ func (l *leftOuts) add(path string, n int) {
 	if l.byPath == nil {
 		l.byPath = map[string]int{}
 	}
-	path = strings.TrimSuffix(path, overviewSuffix) // the same things, as the list has them
+	path = strings.TrimSuffix(path, overviewSuffix) // the same resources as in the list
 	l.byPath[path] = max(l.byPath[path], n)
 }
 
-// sayLeftOut tells people, after the answer, what is not in it, and what the server warns of.
+// sayLeftOut prints, after the answer, what the answer lacks and the server's warnings.
 func (c *cli) sayLeftOut() {
 	c.left.mu.Lock()
 	defer c.left.mu.Unlock()

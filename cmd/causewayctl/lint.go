@@ -61,7 +61,7 @@ func checksText() string {
 	return strings.Join(lines, "\n")
 }
 
-// fetchFindings asks the server about one mesh, or about each of its meshes.
+// fetchFindings fetches the findings of one mesh, or of each of the server's meshes.
 func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string) ([]explain.Finding, error) {
 	meshes := []string{mesh}
 	if mesh == "" {
@@ -89,7 +89,7 @@ func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string
 	return all, nil
 }
 
-// printFindings prints them by policy; errors are the answer no.
+// printFindings prints the findings by policy. Errors are the answer no.
 func (c *cli) printFindings(findings []explain.Finding, strict bool) error {
 	err := c.printAnswer(map[string]any{"findings": append([]explain.Finding{}, findings...)}, func() error {
 		last := ""

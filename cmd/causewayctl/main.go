@@ -1,4 +1,4 @@
-// Command causewayctl is how people talk to a global or a zone: apply, look, delete. It holds no knowledge of what a
+// Command causewayctl is the command line client of a global or a zone: apply, look, delete. It does not know what a
 // resource means: types come from the registry, verdicts from the server's HTTP API.
 package main
 
@@ -14,11 +14,11 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run executes one command line and returns the exit status; an interrupt ends a request under way.
+// run executes one command line and returns the exit status. An interrupt cancels a request under way.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Whatever a command prints goes through these two, so that nothing of what others wrote reaches a terminal as it is.
+	// All output passes through these two writers, which escape control characters in text from other authors.
 	out, errOut := printing.NewWriter(os.Stdout), printing.NewWriter(os.Stderr)
 	defer func() { _ = errors.Join(out.Close(), errOut.Close()) }()
 	c := &cli{in: os.Stdin, out: out, errOut: errOut}

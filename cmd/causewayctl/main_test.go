@@ -17,11 +17,11 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// programs is the directory with the program under test, made by TestMain.
+// programs is the folder with the program under test. TestMain sets it.
 var programs string
 
-// TestMain builds the program apart from the tests: they bring a whole zone and the race detector with them, and would
-// take that into each of the many processes that the scripts start.
+// TestMain builds the program separately from the tests. The test binary includes a whole zone and the race detector,
+// which would burden each of the many processes that the scripts start.
 func TestMain(m *testing.M) {
 	status := 1
 	defer func() { os.Exit(status) }()
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	status = m.Run()
 }
 
-// TestScripts runs the real program, as a process of its own, against a real server. Each script has servers of its own.
+// TestScripts runs the real program, in its own process, against a real server. Each script has its own servers.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",

@@ -26,7 +26,7 @@ func outputFormats() []string {
 	return []string{string(formatTable), string(formatWide), string(formatYAML), string(formatJSON)}
 }
 
-// String is part of pflag.Value; the zero format is a table.
+// String implements pflag.Value. The zero format is a table.
 func (f *outputFormat) String() string {
 	if *f == "" {
 		return string(formatTable)
@@ -34,7 +34,7 @@ func (f *outputFormat) String() string {
 	return string(*f)
 }
 
-// Set is part of pflag.Value.
+// Set implements pflag.Value.
 func (f *outputFormat) Set(s string) error {
 	if !slices.Contains(outputFormats(), s) {
 		return fmt.Errorf("must be one of %s", strings.Join(outputFormats(), ", "))
@@ -43,7 +43,7 @@ func (f *outputFormat) Set(s string) error {
 	return nil
 }
 
-// Type is part of pflag.Value.
+// Type implements pflag.Value.
 func (f *outputFormat) Type() string { return "format" }
 
 // table collects rows and prints them with aligned columns.
@@ -93,7 +93,7 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// printYAML writes each value as one YAML document, its keys in the order of its JSON form.
+// printYAML writes each value as one YAML document, with keys in the order of its JSON form.
 func printYAML[T any](w io.Writer, values ...T) error {
 	for i, v := range values {
 		if i > 0 {
@@ -114,7 +114,7 @@ func printYAML[T any](w io.Writer, values ...T) error {
 	return nil
 }
 
-// printAnswer prints v as JSON or YAML where that is asked for, otherwise by text.
+// printAnswer prints v as JSON or YAML if -o requests that, and otherwise calls text.
 func (c *cli) printAnswer(v any, text func() error) error {
 	switch c.output {
 	case formatJSON:
@@ -126,10 +126,10 @@ func (c *cli) printAnswer(v any, text func() error) error {
 	}
 }
 
-// view is what a command shows of one thing: as it is for programs, by print for people.
+// view is what a command shows: programs get it as JSON or YAML, people get the output of print.
 type view interface{ print(w io.Writer) error }
 
-// show prints a view, unless it could not be had.
+// show prints a view, or returns err if it is not nil.
 func (c *cli) show(v view, err error) error {
 	if err != nil {
 		return err

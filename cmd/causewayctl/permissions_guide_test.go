@@ -16,8 +16,8 @@ import (
 
 const permissionsGuide = "../../docs/permissions.md"
 
-// TestPermissionsGuide writes the files of docs/permissions.md, runs its commands beside them, and wants the output that
-// the page shows. With UPDATE set it writes the page anew; read the difference.
+// TestPermissionsGuide writes the files of docs/permissions.md, runs its commands beside them, and expects the output
+// that the page shows. If UPDATE is set, it rewrites the page; review the diff.
 func TestPermissionsGuide(t *testing.T) {
 	raw, err := os.ReadFile(permissionsGuide)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestPermissionsGuide(t *testing.T) {
 	}
 }
 
-// writeSnippet writes a block to the file that its first line names; resources in it must be valid.
+// writeSnippet writes a block to the file that its first line names. Resources in the block must be valid.
 func writeSnippet(t *testing.T, dir string, block []string) {
 	t.Helper()
 	name, ok := strings.CutPrefix(block[0], "# file: ")
@@ -108,7 +108,7 @@ func writeSnippet(t *testing.T, dir string, block []string) {
 	}
 }
 
-// runSnippet runs the commands of a block and returns it with what they print now.
+// runSnippet runs the commands of a block and returns the block with their current output.
 func runSnippet(t *testing.T, dir string, block []string) (now []string, commands int) {
 	t.Helper()
 	for _, line := range block {

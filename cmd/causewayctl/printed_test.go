@@ -15,11 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// nastyText is what a stranger, a zone or another server may have written into any field.
+// nastyText is text that a stranger, a zone or another server may have written into any field.
 const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\x7f\r\U000e0041z\nforged: all is well\tz"
 
-// nastyServer answers every request with text that wants to be more than text: a server that was taken over, or one that
-// believed whom it should not have.
+// nastyServer answers every request with hostile text, like a compromised server or one that trusted the wrong caller.
 func nastyServer(t *testing.T, refuses bool) string {
 	t.Helper()
 	entry := map[string]any{"time": "2026-01-01T00:00:00Z", "event": nastyText, "outcome": nastyText, "user": nastyText, "from": nastyText, "request": "GET /" + nastyText, "reason": nastyText,
@@ -40,7 +39,7 @@ func nastyServer(t *testing.T, refuses bool) string {
 	return srv.URL
 }
 
-// TestWhatIsPrintedIsText reads what commands print of answers whose every field is nasty.
+// TestWhatIsPrintedIsText checks the output of commands for answers whose every field is hostile.
 func TestWhatIsPrintedIsText(t *testing.T) {
 	commands := [][]string{{"audit"}, {"keys", "list"}, {"inspect", "sync"}, {"inspect", "dataplane", "a"}, {"report", "shadow"}, {"doctor"}, {"version"}, {"auth", "can-i", "read", "zones"}}
 	for _, d := range resources.Descriptors() {
@@ -76,7 +75,7 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 	}
 }
 
-// TestOneWayOut: nothing but main names the process's own outputs, so that no command can pass by what escapes.
+// TestOneWayOut checks that only main names the process's own outputs, so that no command can bypass the escaping.
 func TestOneWayOut(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {

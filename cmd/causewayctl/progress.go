@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// patience is how long a command may be silent.
+	// patience is how long a command may be silent before it reports progress.
 	patience = time.Second
-	// reminder is when a command says again that it still waits for the same.
+	// reminder is how often a command repeats that it still waits for the same thing.
 	reminder = 10 * time.Second
 )
 
-// progress tells on standard error what a command waits for, once that takes longer than patience. Standard output stays
-// what programs read.
+// progress reports on standard error what a command waits for, once that takes longer than patience. Standard output
+// stays free for programs.
 type progress struct {
 	out   io.Writer
 	begun time.Time
@@ -26,21 +26,21 @@ type progress struct {
 	text string
 }
 
-// startProgress begins to watch; stop ends it.
+// startProgress starts to report. stop ends it.
 func startProgress(out io.Writer, text string) *progress {
 	p := &progress{out: out, begun: time.Now(), ended: make(chan struct{}), text: text}
 	p.owner.Go(p.run)
 	return p
 }
 
-// say replaces what is waited for.
+// say replaces the text of what the command waits for.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = fmt.Sprintf(format, args...)
 }
 
-// stop returns once nothing more is written.
+// stop returns when nothing more will be written.
 func (p *progress) stop() {
 	close(p.ended)
 	p.owner.Wait()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestProgress: a quick command says nothing; a slow one says what it waits for, again when that changes, and now and then
-// when it does not.
+// TestProgress checks that a quick command prints nothing. A slow one prints what it waits for, again when that
+// changes, and periodically when it does not.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

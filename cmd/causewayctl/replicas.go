@@ -13,10 +13,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// replicaNames are what get calls the replicas of a global, which are no resources.
+// replicaNames returns the words for replicas in get. Replicas are not resources.
 func replicaNames() []string { return []string{"replicas", "replica"} }
 
-// storeState is in one word how a replica stands with its store.
+// storeState describes in a few words the state of a replica's store.
 func storeState(s *api.ReplicaStore) string {
 	switch {
 	case s.Reachable == nil:
@@ -28,7 +28,7 @@ func storeState(s *api.ReplicaStore) string {
 	}
 }
 
-// getReplicas shows the replicas of the global that is asked, all or the one that is named.
+// getReplicas shows the replicas of the global that answers: all, or the one that is named.
 func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string) error {
 	const path = "/_replicas"
 	raw, err := client.Do(ctx, api.Request{Path: path})

@@ -60,7 +60,7 @@ func newReportShadow(c *cli) *cobra.Command {
 	return cmd
 }
 
-// zoneOnly says where to ask what only zones know.
+// zoneOnly adds advice on where to find what only zones know.
 func zoneOnly(err error) error {
 	if api.IsNotFound(err) {
 		return &advised{err, "only a zone has seen what its proxies did: --address has to name it"}
@@ -71,11 +71,11 @@ func zoneOnly(err error) error {
 // shadowReport is the answer to GET /_report/shadow.
 type shadowReport struct {
 	Items []shadowDenial `json:"items"`
-	// Dropped is how many requests were not kept apart, for want of room.
+	// Dropped is the number of requests that were not counted separately, for lack of room.
 	Dropped   uint64            `json:"dropped"`
 	Since     time.Time         `json:"since,omitzero"`
 	Readiness []policyReadiness `json:"readiness"`
-	// Unknown is why nothing is known.
+	// Unknown is the reason why nothing is known.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -91,7 +91,7 @@ type shadowDenial struct {
 	LastSeen   time.Time `json:"lastSeen,omitzero"`
 }
 
-// policyReadiness says whether a policy could be enforced without denying anybody who was seen.
+// policyReadiness reports whether a policy could be enforced without denying a caller that was seen.
 type policyReadiness struct {
 	Policy string `json:"policy"`
 	Safe   bool   `json:"safe"`

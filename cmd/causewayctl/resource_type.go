@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// lookupType finds the type that a user means: by its plural path, its name in any case, or the short name of its KRIs.
+// lookupType finds the type that a user means: by its plural path, its name in any case, or the short name in its KRIs.
 // Dashes do not count, so mesh-timeout is MeshTimeout.
 func lookupType(arg string) (*resources.Descriptor, error) {
 	want := plainType(arg)
@@ -26,7 +26,7 @@ func lookupType(arg string) (*resources.Descriptor, error) {
 	return nil, usagef("there is no type %q; the types are\n%s", arg, typesText())
 }
 
-// typeSpellings are the words that name a type, as plainType leaves them.
+// typeSpellings returns the words for a type, normalized by plainType.
 func typeSpellings(d *resources.Descriptor) []string {
 	words := []string{plainType(d.Path), plainType(string(d.Type))}
 	if d.AltPath != "" {
@@ -40,8 +40,8 @@ func typeSpellings(d *resources.Descriptor) []string {
 
 func plainType(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 
-// nearestType suggests the type whose spelling shares the longest beginning with what was typed, of at least five letters:
-// most begin with "mesh".
+// nearestType suggests the type whose spelling shares the longest prefix with the input, of at least five letters: most
+// begin with "mesh".
 func nearestType(want string) string {
 	best, length := "", 4
 	for _, d := range resources.Descriptors() {
@@ -71,7 +71,7 @@ func typePaths() []string {
 	return paths
 }
 
-// typesText is all types for people, a few in each line.
+// typesText lists all types as text, several per line.
 func typesText() string {
 	var text strings.Builder
 	column := 0

@@ -19,11 +19,11 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// restoredGap is by how much a restored store's revision is higher than the backup's. The server that was lost gave out
-// revisions after the backup, which zones and people have seen; none of them may come to mean something else.
+// restoredGap is the distance between the revision of a backup and that of the restored store. After the backup, the
+// lost server issued further revisions, which zones and people have seen. None of them may get another meaning.
 const restoredGap = 1_000_000
 
-// restoreFlags say what is restored to where.
+// restoreFlags select the destination of a restore.
 type restoreFlags struct {
 	dataDir   string
 	store     backend.Config
@@ -64,11 +64,12 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return err
 	}
-	// Files first: they are compared before anything is written, and a store without its keys would be of no use.
+	// Files first: they are compared before anything is written, and a store without its keys is useless.
 	if err := b.Restore(f.dataDir, f.overwrite, server.WriteFile); err != nil {
 		return replacing(err)
 	}
-	// Without its name, the store gets a new one when the server starts: zones see that what it lacks was not deleted.
+	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
+	// was not deleted.
 	b.Resources = slices.DeleteFunc(b.Resources, func(r *resources.Resource) bool {
 		return r.Type == resources.TypeSecret && r.Name == kds.IncarnationSecret
 	})
@@ -83,7 +84,7 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	return err
 }
 
-// place is the store that the server of the backup would open with these flags.
+// place returns the store that the server of the backup would open with these flags.
 func (f *restoreFlags) place(b *archive.Backup) backend.Config {
 	place := f.store
 	place.Path = filepath.Join(f.dataDir, backend.File)
@@ -97,7 +98,7 @@ func (f *restoreFlags) place(b *archive.Backup) backend.Config {
 	return place
 }
 
-// replacing says what to do about something that is in the way.
+// replacing adds advice to an error about existing data at the destination.
 func replacing(err error) error {
 	if errors.Is(err, backend.ErrNotEmpty) || errors.Is(err, fs.ErrExist) {
 		return &advised{err, "make sure that this is the right place; then add --overwrite"}

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// rolloutInterval is how often a waiting command asks.
+// rolloutInterval is how often a waiting command polls.
 const rolloutInterval = 250 * time.Millisecond
 
 func newRollout(c *cli) *cobra.Command {
@@ -55,7 +55,7 @@ func newRolloutStatus(c *cli) *cobra.Command {
 	return cmd
 }
 
-// resourceKey is the key that TYPE NAME or a KRI names.
+// resourceKey returns the key that TYPE NAME or a KRI names.
 func resourceKey(ctx context.Context, client *api.Client, scope *scopeFlags, args []string) (resources.Key, error) {
 	if len(args) == 1 {
 		if !isKRI(args[0]) {
@@ -74,7 +74,7 @@ func resourceKey(ctx context.Context, client *api.Client, scope *scopeFlags, arg
 	return scope.key(d, args[1]), nil
 }
 
-// globalScope stands in a path for the mesh of a resource that has none.
+// globalScope replaces the mesh in the path of a resource without a mesh.
 const globalScope = "-"
 
 func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*rolloutStatus, error) {
@@ -98,8 +98,8 @@ func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*
 	return status, nil
 }
 
-// awaitRollout asks again until the status is complete, a zone refused, or the time is over; the last status is the
-// answer then.
+// awaitRollout polls until the status is complete, a zone refuses, or the time is over. It then returns the last
+// status.
 func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resources.Key, status *rolloutStatus) (*rolloutStatus, error) {
 	tick := time.NewTicker(rolloutInterval)
 	defer tick.Stop()
@@ -122,7 +122,7 @@ func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resource
 	return status, nil
 }
 
-// overtime is nil when the time is over, which is an answer too.
+// overtime returns nil if the time is over, which is an answer too.
 func overtime(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil

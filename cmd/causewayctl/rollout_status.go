@@ -14,7 +14,7 @@ type rolloutStatus struct {
 	Type     resources.Type `json:"type"`
 	Revision uint64         `json:"revision"`
 	Stored   bool           `json:"stored"`
-	// NotEnforced says which parts of a policy no proxy makes anything of.
+	// NotEnforced lists the parts of a policy that no proxy enforces.
 	NotEnforced []string `json:"notEnforced"`
 	Zones       struct {
 		Acknowledged int           `json:"acknowledged"`
@@ -22,9 +22,9 @@ type rolloutStatus struct {
 		Offline      []offlineZone `json:"offline"`
 		Refused      []refusedZone `json:"refused"`
 		Pending      []string      `json:"pending"`
-		// Away are zones that acknowledged it and are not connected now.
+		// Away are the zones that acknowledged the resource and are not connected now.
 		Away []offlineZone `json:"away"`
-		// Disabled are zones that it does not go to because they are disabled.
+		// Disabled are the zones that do not get the resource because they are disabled.
 		Disabled []string `json:"disabled"`
 	} `json:"zones"`
 	Proxies struct {
@@ -34,13 +34,13 @@ type rolloutStatus struct {
 		Unknown  []unknownProxy `json:"unknown"`
 		LeftOut  int            `json:"leftOut"`
 	} `json:"proxies"`
-	// whole is the answer as it came.
+	// whole is the answer as received.
 	whole json.RawMessage
 }
 
 type offlineZone struct {
 	Zone string `json:"zone"`
-	// Since is when it left or, for one that was not seen since then, when the server started.
+	// Since is when the zone disconnected. For a zone that has not connected since then, it is when the server started.
 	Since   time.Time `json:"since,omitzero"`
 	NotSeen bool      `json:"notSeen,omitempty"`
 }
@@ -60,12 +60,12 @@ type refusedZone struct {
 	Reason string `json:"reason"`
 }
 
-// behindProxy is a proxy that has not acknowledged everything, Reason why where it said so.
+// behindProxy is a proxy that has not acknowledged everything. Reason is the proxy's own reason, if it gave one.
 type behindProxy struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Zone is empty where the zone itself was asked.
+	// Zone is empty if the zone itself answers.
 	Zone   string `json:"zone"`
 	Reason string `json:"reason"`
 }
@@ -78,7 +78,7 @@ func (p behindProxy) String() string {
 	return at
 }
 
-// unknownProxy is a proxy of which it is not known what it enforces.
+// unknownProxy is a proxy whose enforced configuration is unknown.
 type unknownProxy struct {
 	Mesh      string    `json:"mesh"`
 	Namespace string    `json:"namespace"`
@@ -96,7 +96,7 @@ func (p unknownProxy) String() string {
 	return proxyPlace(p.Mesh, p.Namespace, p.Name, p.Zone) + " (" + reason + ")"
 }
 
-// proxyPlace names a proxy so that it is not taken for one of the same name in another zone.
+// proxyPlace names a proxy so that it differs from one with the same name in another zone.
 func proxyPlace(mesh, namespace, name, zone string) string {
 	at := place(resources.Key{Mesh: mesh, Namespace: namespace, Name: name})
 	if zone != "" {
@@ -105,7 +105,7 @@ func proxyPlace(mesh, namespace, name, zone string) string {
 	return at
 }
 
-// complete: nothing is left to do, and that is known.
+// complete reports whether the rollout is known to be finished.
 func (s *rolloutStatus) complete() bool {
 	if !s.Stored || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
 		return false
@@ -113,18 +113,18 @@ func (s *rolloutStatus) complete() bool {
 	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 && len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
 }
 
-// settled: waiting changes nothing.
+// settled reports whether waiting any longer is pointless.
 func (s *rolloutStatus) settled() bool {
 	return s.complete() || len(s.Zones.Refused) > 0 || len(s.NotEnforced) > 0
 }
 
-// concernsProxies: proxies take something from a resource of the type.
+// concernsProxies reports whether resources of the type change the configuration of proxies.
 func (s *rolloutStatus) concernsProxies() bool {
 	d, ok := resources.Lookup(s.Type)
 	return ok && (d.Policy != nil || d.Type == resources.TypeTrafficTarget || d.Type == resources.TypeMesh)
 }
 
-// sentence says it for people: revision, how far, and who is behind and why.
+// sentence returns the status as text: the progress, and which zones and proxies are behind and why.
 func (s *rolloutStatus) sentence() string {
 	parts := []string{"not stored"}
 	if s.Stored {
@@ -145,7 +145,7 @@ func (s *rolloutStatus) sentence() string {
 	return fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; "))
 }
 
-// enforcement says what proxies make of it, as far as that is known.
+// enforcement describes what proxies enforce, as far as that is known.
 func (s *rolloutStatus) enforcement() []string {
 	if !s.concernsProxies() {
 		return nil
@@ -185,7 +185,7 @@ func textsOf[T fmt.Stringer](list []T) []string {
 	return out
 }
 
-// firstOf is a list for people, cut after n.
+// firstOf joins the names, cut after n.
 func firstOf(names []string, n int) string {
 	if len(names) <= n {
 		return strings.Join(names, ", ")

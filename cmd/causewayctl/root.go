@@ -20,7 +20,7 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// cli is what all commands share: where they read and write, and the global flags.
+// cli is the state that all commands share: inputs, outputs and the global flags.
 type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -32,9 +32,9 @@ type cli struct {
 	revision   uint64
 	output     outputFormat
 
-	// waiting is what the running operation waits for; nil outside of one.
+	// waiting shows what the running operation waits for; nil outside an operation.
 	waiting *progress
-	// left is what the answers lacked.
+	// left counts what the answers lacked.
 	left leftOuts
 }
 
@@ -74,7 +74,7 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
-// newGroup is a command that only leads to others.
+// newGroup returns a command that only contains others.
 func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -87,7 +87,7 @@ func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 // operationFunc is the body of a command that talks to a server.
 type operationFunc func(ctx context.Context, client *api.Client, args []string) error
 
-// operation makes the RunE of a command: it bounds the time, connects, and marks what fails as a failed operation
+// operation returns the RunE of a command. It limits the time, connects, and marks errors of run as a failed operation
 // rather than a wrong command line.
 func (c *cli) operation(run operationFunc) func(*cobra.Command, []string) error {
 	return c.endlessOperation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -99,13 +99,14 @@ func (c *cli) operation(run operationFunc) func(*cobra.Command, []string) error 
 	})
 }
 
-// question is operation for a command whose answer is its exit status: what fails ends with exitNoAnswer.
+// question is operation for a command whose answer is its exit status. A failure ends with exitNoAnswer.
 func (c *cli) question(run operationFunc) func(*cobra.Command, []string) error {
 	ask := c.operation(run)
 	return func(cmd *cobra.Command, args []string) error { return unanswered(ask(cmd, args)) }
 }
 
-// endlessOperation is operation for a command that runs until it is interrupted; --timeout bounds its requests only.
+// endlessOperation is operation for a command that runs until it is interrupted. --timeout applies only to its single
+// requests.
 func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, err := c.connect()

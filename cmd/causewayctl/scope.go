@@ -8,7 +8,7 @@ import (
 
 const defaultMesh = "default"
 
-// scopeFlags say which mesh and namespace a command means.
+// scopeFlags select the mesh and namespace of a command.
 type scopeFlags struct {
 	mesh, namespace string
 }
@@ -19,7 +19,7 @@ func (s *scopeFlags) add(cmd *cobra.Command) {
 	f.StringVarP(&s.namespace, "namespace", "n", "", "`namespace` of the resource; empty means one without a namespace")
 }
 
-// key names one resource; types of global scope have no mesh.
+// key returns the key of one resource. Types of global scope have no mesh.
 func (s *scopeFlags) key(d *resources.Descriptor, name string) resources.Key {
 	k := resources.Key{Type: d.Type, Namespace: s.namespace, Name: name}
 	if d.Scope == resources.ScopeMesh {
@@ -28,7 +28,7 @@ func (s *scopeFlags) key(d *resources.Descriptor, name string) resources.Key {
 	return k
 }
 
-// query lists what the flags select.
+// query selects the resources that the flags name.
 func (s *scopeFlags) query(d *resources.Descriptor) listQuery {
 	return listQuery{descriptor: d, mesh: s.mesh, namespace: s.namespace}
 }

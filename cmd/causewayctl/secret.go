@@ -17,7 +17,7 @@ func newSecret(c *cli) *cobra.Command {
 	return newGroup("secret", "Store, list and delete the secrets that resources of a zone refer to by name", newSecretSet(c), newSecretList(c), newSecretDelete(c))
 }
 
-// secretScope says where a secret is.
+// secretScope is the place of a secret.
 type secretScope struct{ mesh, namespace string }
 
 func (s *secretScope) bind(cmd *cobra.Command) *cobra.Command {
@@ -70,7 +70,7 @@ func withFile(file *string, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// readSecretFile reads at most what a secret may be.
+// readSecretFile reads a secret from a file. It refuses more than the largest secret.
 func readSecretFile(path string) ([]byte, error) {
 	if path == "" {
 		return nil, usagef("want --from-file, a file with the secret")

@@ -27,8 +27,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// startServer starts what a script talks to; the beginning of its name says what: zone_ a zone that runs alone, mesh_ a
-// global with a zone, users_ a zone to which users come by certificates, otherwise the global's API over a store in memory.
+// startServer starts the servers of a script. The prefix of its name selects them: zone_ is a zone that runs alone,
+// mesh_ a global with a zone, users_ a zone whose users have certificates. Any other name gets the global's API over a
+// store in memory.
 func startServer(env *testscript.Env) error {
 	env.Setenv("PATH", programs+string(os.PathListSeparator)+env.Getenv("PATH"))
 	switch kind, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"), "_"); kind {
@@ -58,8 +59,8 @@ func startZoneAlone(env *testscript.Env) error {
 	return err
 }
 
-// startMesh runs a global and the zone zone-1, whose address is ZONE_ADDRESS, until the script ends. DATA_DIR, DIAGNOSTICS and KDS
-// are the global's.
+// startMesh runs a global and the zone zone-1, whose address is ZONE_ADDRESS, until the script ends. DATA_DIR,
+// DIAGNOSTICS and KDS belong to the global.
 func startMesh(env *testscript.Env) error {
 	dir, err := serverDir(env)
 	if err != nil {
@@ -95,7 +96,7 @@ func startZone(env *testscript.Env, config zone.Config) (ready map[string]string
 	return runServer(env, config.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, config) })
 }
 
-// serverDir is removed when the script ends, after what runs in it.
+// serverDir creates a folder that is removed when the script ends, after the servers in it.
 func serverDir(env *testscript.Env) (string, error) {
 	dir, err := os.MkdirTemp("", "causewayctl-server-")
 	env.Defer(func() {
@@ -121,7 +122,7 @@ func runServer(env *testscript.Env, readyFile string, run func(context.Context) 
 	return waitForReady(readyFile)
 }
 
-// waitForReady reads the ready file once it is there.
+// waitForReady reads the ready file once it exists.
 func waitForReady(file string) (map[string]string, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -137,10 +138,10 @@ func waitForReady(file string) (map[string]string, error) {
 	}
 }
 
-// startTLS serves the same API by https, with a certificate whose CA is in ca.pem, and its SHA-256 in CA_SHA256.
+// startTLS serves the same API over https. The CA of its certificate is in ca.pem, and the CA's SHA-256 in CA_SHA256.
 func startTLS(env *testscript.Env, handler http.Handler) error {
 	listening := httptest.NewUnstartedServer(handler)
-	listening.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are part of the tests
+	listening.Config.ErrorLog = log.New(io.Discard, "", 0) // the tests include clients that do not trust it
 	listening.StartTLS()
 	env.Defer(listening.Close)
 	env.Setenv("TLS_ADDRESS", listening.URL)
@@ -150,7 +151,7 @@ func startTLS(env *testscript.Env, handler http.Handler) error {
 	return os.WriteFile(filepath.Join(env.WorkDir, "ca.pem"), ca, 0o600)
 }
 
-// seed stores the mesh default and two zones: one online, one that was and is not.
+// seed stores the mesh default and two zones: one online, one that has disconnected.
 func seed(durable, status store.Store) error {
 	subscriptions := map[string]string{
 		"zone-1": `{"id":"1","connectTime":"2026-01-02T03:04:05Z","version":{"kumaCp":{"version":"v1.2.3"}},

@@ -62,7 +62,7 @@ type suggestion struct {
 	Warnings  []string          `json:"warnings"`
 }
 
-// printSuggestion keeps standard output to what can be applied.
+// printSuggestion prints only resources that can be applied on standard output.
 func (c *cli) printSuggestion(s *suggestion) error {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(c.errOut, "warning: %s\n", warning)

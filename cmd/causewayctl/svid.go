@@ -27,7 +27,7 @@ const (
 	svidFile    = "svid.pem"
 	svidKeyFile = "svid_key.pem"
 	bundleFile  = "bundle.pem"
-	// ownBundleFile and bundleMapFile are for gRPC, which would believe every CA of bundleFile about every trust domain.
+	// ownBundleFile and bundleMapFile are for gRPC, which would trust every CA in bundleFile for every trust domain.
 	ownBundleFile = "own_bundle.pem"
 	bundleMapFile = "bundle_map.json"
 )
@@ -91,7 +91,7 @@ type svidResponse struct {
 	Expires string            `json:"expirationTime"`
 }
 
-// fetchSVID makes a new key, has it signed and writes the files.
+// fetchSVID creates a new key, gets a certificate for it and writes the files.
 func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key, dir string) (*svidResponse, error) {
 	keyPEM, csrPEM, err := newKeyAndRequest()
 	if err != nil {
@@ -119,7 +119,7 @@ func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key,
 	return signed, writeIdentity(dir, keyPEM, signed)
 }
 
-// newKeyAndRequest makes an ECDSA P-256 key and a signing request without names: the zone decides the identity.
+// newKeyAndRequest creates an ECDSA P-256 key and a signing request without names. The zone decides the identity.
 func newKeyAndRequest() (keyPEM, csrPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -137,8 +137,8 @@ func newKeyAndRequest() (keyPEM, csrPEM []byte, err error) {
 	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csrDER}), nil
 }
 
-// writeIdentity replaces each file at once, so that a program that reads them never finds half of one. The certificate
-// comes last: whoever watches it finds the key in place.
+// writeIdentity replaces each file atomically, so that a reader never sees half of one. The certificate comes last: a
+// program that watches it finds the key in place.
 func writeIdentity(dir string, keyPEM []byte, signed *svidResponse) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -165,7 +165,7 @@ func writeIdentity(dir string, keyPEM []byte, signed *svidResponse) error {
 	return nil
 }
 
-// replaceFile writes beside the file and renames; the file is readable by its owner only.
+// replaceFile writes a temporary file beside the file and renames it. Only the owner can read the file.
 func replaceFile(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
@@ -181,14 +181,14 @@ func replaceFile(path string, content []byte) error {
 	return nil
 }
 
-// identityFiles is what svid tells of what it wrote.
+// identityFiles is the output of svid: the files that it wrote.
 type identityFiles struct {
 	SpiffeID    string `json:"spiffeId"`
 	Expires     string `json:"expirationTime"`
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
 	Bundle      string `json:"bundle"`
-	// TrustDomains are those whose CAs are in the bundle.
+	// TrustDomains are the trust domains whose CAs are in the bundle.
 	TrustDomains []string `json:"trustDomains"`
 }
 
@@ -217,7 +217,7 @@ func (c *cli) printIdentity(dir string, signed *svidResponse) error {
 	return t.print(c.out)
 }
 
-// bundlePEM is all trust domains' CAs, in the order of their names.
+// bundlePEM returns the CAs of all trust domains, sorted by trust domain.
 func bundlePEM(bundles map[string]string) []byte {
 	var all []byte
 	for _, domain := range slices.Sorted(maps.Keys(bundles)) {

@@ -9,9 +9,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// bundlesForGRPC are the CAs of the identity's own trust domain as PEM, and those of all trust domains as a SPIFFE bundle map, in which
-// each CA speaks for its own domain only (SPIFFE Trust Domain and Bundle, section 4; gRFC A87). The first is empty when
-// nobody vouches for the own trust domain.
+// bundlesForGRPC returns the CAs of the identity's own trust domain as PEM, and those of all trust domains as a SPIFFE
+// bundle map, in which each CA is valid for its own domain only (SPIFFE Trust Domain and Bundle, section 4; gRFC A87).
+// The first is empty if no CA vouches for the own trust domain.
 func bundlesForGRPC(signed *svidResponse) (own, byDomain []byte, err error) {
 	id, err := spiffeid.FromString(signed.SpiffeID)
 	if err != nil {

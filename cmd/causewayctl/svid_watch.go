@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// defaultRefresh is how often a watch looks whether its files are still fresh. An SVID lives for hours, and a new trust
-// domain may wait that long; it also bounds what many watches ask of a zone.
+// defaultRefresh is how often a watch checks whether its files are fresh. An SVID lives for hours, and a new trust
+// domain can wait that long. The interval also limits the load of many watches on a zone.
 const defaultRefresh = 15 * time.Second
 
 // svidWatch keeps the files of an identity fresh.
@@ -24,19 +24,19 @@ type svidWatch struct {
 	client    *api.Client
 	dataplane resources.Key
 	dir       string
-	// refresh is the time between two looks, timeout what one of them may take.
+	// refresh is the time between two checks; timeout limits one check.
 	refresh, timeout time.Duration
 	log              io.Writer
 
-	// renewAt is when half of the certificate's life is over; trusted is what the bundle was made from.
+	// renewAt is the middle of the certificate's lifetime; trusted is the digest of the bundle's sources.
 	renewAt time.Time
 	trusted [sha256.Size]byte
-	// said is the last problem that was told, so that an absent zone is told of once.
+	// said is the last problem that was reported, so that an absent zone is reported once.
 	said string
 }
 
-// run writes the files and tells of them, then looks at them in turn until ctx ends. Only the first fetch can fail: a
-// wrong name should end the program, a zone that restarts should not.
+// run writes the files and reports them, then checks them periodically until ctx ends. Only the first fetch can fail: a
+// wrong name must end the program, a zone that restarts must not.
 func (w *svidWatch) run(ctx context.Context, tell func(dir string, signed *svidResponse) error) error {
 	if err := w.renew(ctx, tell); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (w *svidWatch) run(ctx context.Context, tell func(dir string, signed *svidR
 	}
 }
 
-// look renews the files when their time has come or when the mesh trusts others than before.
+// look renews the files when they are due or when the trust of the mesh changes.
 func (w *svidWatch) look(ctx context.Context, tell func(string, *svidResponse) error) error {
 	if time.Now().Before(w.renewAt) {
 		trusted, err := w.trust(ctx)
@@ -82,7 +82,7 @@ func (w *svidWatch) renew(ctx context.Context, tell func(string, *svidResponse) 
 	return tell(w.dir, signed)
 }
 
-// trust is a digest of the mesh's MeshTrusts, which bundles are made from.
+// trust returns a digest of the mesh's MeshTrusts, the sources of the bundles.
 func (w *svidWatch) trust(ctx context.Context) (digest [sha256.Size]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func (w *svidWatch) trust(ctx context.Context) (digest [sha256.Size]byte, err er
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// note tells of a problem when it is another one than last time, and of its end.
+// note reports a problem if it differs from the last one, and reports its end.
 func (w *svidWatch) note(err error) {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -110,7 +110,7 @@ func (w *svidWatch) note(err error) {
 	}
 }
 
-// halfLife is the middle between a certificate's two dates.
+// halfLife returns the middle between a certificate's two dates.
 func halfLife(certificate []byte) (time.Time, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {

@@ -47,7 +47,7 @@ func TestHalfLife(t *testing.T) {
 	}
 }
 
-// TestWatchTellsOfAProblemOnce: a zone that is away for a day is two lines, not thousands.
+// TestWatchTellsOfAProblemOnce checks that a zone that is away for a day costs two lines, not thousands.
 func TestWatchTellsOfAProblemOnce(t *testing.T) {
 	var log bytes.Buffer
 	w := &svidWatch{dir: "id", refresh: time.Second, log: &log}
@@ -59,13 +59,12 @@ func TestWatchTellsOfAProblemOnce(t *testing.T) {
 	}
 }
 
-// shortLived stands for a zone whose certificates live for so short that a test can see several of them, and which can be
-// away.
+// shortLived stands for a zone with certificates so short-lived that a test sees several of them. It can be away.
 type shortLived struct {
 	key  *ecdsa.PrivateKey
 	life time.Duration
 	away atomic.Bool
-	// issued counts certificates, turned the requests while it was away.
+	// issued counts certificates, turned the requests refused while away.
 	issued, turned atomic.Int64
 }
 
@@ -108,14 +107,14 @@ func (z *shortLived) sign(csr string) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), err
 }
 
-// TestWatchRenewsAtHalfLife: certificates are replaced while they are valid, key and certificate fit together at the end, and a
-// zone that is away for a while is only told of.
+// TestWatchRenewsAtHalfLife checks that certificates are replaced while they are valid, that key and certificate match
+// at the end, and that a zone's absence is only reported.
 func TestWatchRenewsAtHalfLife(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	zone := &shortLived{key: key, life: 4 * time.Second} // dates have whole seconds: half of it is 1 to 2 s away
+	zone := &shortLived{key: key, life: 4 * time.Second} // dates are in whole seconds: half of the life is 1 to 2 s
 	listening := httptest.NewServer(zone)
 	defer listening.Close()
 	client, err := api.NewClient(api.ClientConfig{Address: listening.URL})

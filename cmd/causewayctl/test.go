@@ -57,7 +57,7 @@ func newTest(c *cli) *cobra.Command {
 	return cmd
 }
 
-// readExpectations reads all files, so that every one that is wrong is named.
+// readExpectations reads all files, so that its error names every invalid one.
 func (c *cli) readExpectations(names []string) ([]*explain.TestFile, error) {
 	sources, err := expand(names)
 	if err != nil {
@@ -88,7 +88,7 @@ func writeJUnit(name string, report *explain.Report) error {
 	return errors.Join(report.WriteJUnit(f), f.Close())
 }
 
-// printTests prints what does not hold, the number of what does, and the coverage.
+// printTests prints the failures, the number of successes, and the coverage.
 func (c *cli) printTests(report *explain.Report) error {
 	err := c.printAnswer(report, func() error {
 		for i := range report.Cases {
@@ -110,7 +110,7 @@ func (c *cli) printTests(report *explain.Report) error {
 	return err
 }
 
-// caseText is what a test asked.
+// caseText returns the question of a test as text.
 func caseText(test *explain.Case) string {
 	text := requestText(explain.Request{From: test.From, Method: test.Method, Path: test.Path}) + " to " + test.To
 	if test.Inbound != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// beginTrace begins the trace of a command, where OTEL_* asks for one: servers that trace go on with it, up to the proxies. end
-// takes what the command failed with.
+// beginTrace begins the trace of a command if OTEL_* requests one. Servers with tracing continue it, down to the
+// proxies. end takes the error of the command.
 func beginTrace(cmd *cobra.Command) (ctx context.Context, end func(error), err error) {
 	tracing, err := server.StartTracing(cmd.Context(), "causewayctl", nil)
 	if err != nil {

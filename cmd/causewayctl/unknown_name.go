@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// unknownName is that the server knows nothing by a name.
+// unknownName reports that the server does not know a name.
 type unknownName struct {
 	err error
 	key resources.Key
@@ -20,17 +20,17 @@ type unknownName struct {
 func (e *unknownName) Error() string { return e.err.Error() }
 func (e *unknownName) Unwrap() error { return e.err }
 
-// unknown marks err as that there is nothing under key.
+// unknown marks err as reporting that nothing exists under key.
 func unknown(key resources.Key, err error) error { return &unknownName{err, key} }
 
-// unknownZone is what a command says of a zone that the server does not know.
+// unknownZone returns the error for a zone that the server does not know.
 func unknownZone(zone string, err error) error {
 	return unknown(resources.Key{Type: resources.TypeZone, Name: zone},
 		&advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"})
 }
 
-// withNearest has the program end with exitUsage where err is that the server does not know what was named, and says which known names
-// are the nearest, unless the server has.
+// withNearest turns an error about a name that the server does not know into one with exitUsage. It adds the nearest
+// known names, unless the server has named them.
 func withNearest(ctx context.Context, client *api.Client, err error) error {
 	missing := &unknownName{}
 	var answer *api.Error
@@ -56,16 +56,16 @@ func withNearest(ctx context.Context, client *api.Client, err error) error {
 	return &failedError{err: err, status: exitUsage}
 }
 
-// plain is an error without what it wraps: its advice is given already.
+// plain is an error without what it wraps, because its advice is already in the text.
 type plain struct{ err error }
 
 func (e plain) Error() string { return e.err.Error() }
 
-// nearestCount is how many names are suggested.
+// nearestCount is the number of suggested names.
 const nearestCount = 3
 
-// nearestNames are known names of the same type, the most similar first. A mesh that is not there has no others beside it: then meshes are named.
-// What cannot be listed is not suggested.
+// nearestNames returns known names of the same type, the most similar first. If the mesh does not exist, it returns
+// names of meshes. It suggests nothing that cannot be listed.
 func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []string {
 	d, ok := resources.Lookup(key.Type)
 	if !ok || key.Name == "" {
@@ -84,7 +84,7 @@ func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []
 	return names[:min(len(names), nearestCount)]
 }
 
-// distanceOf is how many letters have to be changed, put in or taken out to make b of a.
+// distanceOf returns the edit distance of a and b: how many letters to change, insert or delete.
 func distanceOf(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,16 +12,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// namesNothing are commands that take no name of anything a server has, or one of what need not be there: tokens are made before their
-// Dataplane, and an id is refused whether it was given out or not. A zone is adopted by what has asked, and tokens of zones are off here.
+// namesNothing are commands without a name of anything that a server has, or with a name that need not exist: tokens
+// are made before their Dataplane, and an id is refused whether it was issued or not. A zone is adopted by a server
+// that has asked, and tokens of zones are off here.
 var namesNothing = []string{
 	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck", "keys list", "lint",
 	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "secret list", "support-bundle",
 	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference", "secret set", "keys import",
 }
 
-// unknownNames runs every command that takes a name, with one that nobody has: `unknown-names`. A command that is new has to be in
-// one of the two tables.
+// unknownNames runs every command that takes a name with an unknown one: `unknown-names`. A new command must be in one
+// of the two tables.
 func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: unknown-names")
@@ -84,7 +85,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// leaves are the commands that do something, by their path.
+// leaves returns the commands without subcommands, by their path.
 func leaves(cmd *cobra.Command, above string) []string {
 	var out []string
 	for _, child := range cmd.Commands() {

@@ -19,9 +19,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// startForUsers runs the zone zone-1 with an HTTP API off loopback, by TLS, until the script ends. Its address and its CA are set; the first
-// admin's token is the file TOKEN. users.pem signs those whom the zone knows: olga.pem, of the group payments-team. stranger.pem has a
-// certificate of nobody that it knows.
+// startForUsers runs the zone zone-1 with an HTTP API off loopback, with TLS, until the script ends. It sets its
+// address and CA. The first admin's token is in the file TOKEN. users.pem signs the known users: olga.pem, of the group
+// payments-team. stranger.pem has a certificate of an unknown issuer.
 func startForUsers(env *testscript.Env) error {
 	users, err := newIssuer("users")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// serverInfo is the part of GET / that people ask for.
+// serverInfo is the part of GET / that version shows.
 type serverInfo struct {
 	Product  string `json:"product"`
 	Version  string `json:"version"`

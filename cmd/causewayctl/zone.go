@@ -39,7 +39,7 @@ func newZone(c *cli) *cobra.Command {
 // zoneAction is a command that posts to one zone's session.
 type zoneAction struct {
 	verb, path, short, long string
-	// done says what happens to types, nothing why it happens to none.
+	// done describes what happens to the types; nothing is the text for no types.
 	done, nothing string
 }
 
@@ -66,7 +66,7 @@ func newZoneAction(c *cli, a zoneAction) *cobra.Command {
 	return cmd
 }
 
-// zoneActed is the answer: the types that the action concerned, with the number of resources where that is known.
+// zoneActed is the answer: the types that the action concerned, with the number of resources if it is known.
 type zoneActed struct {
 	Types []struct {
 		Type  resources.Type `json:"type"`
@@ -93,7 +93,7 @@ func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, z
 	})
 }
 
-// outcome is the answer in one line.
+// outcome returns the answer in one line.
 func (a *zoneAction) outcome(answer *zoneActed) string {
 	if len(answer.Types) == 0 {
 		return a.nothing

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// adoptable is a server that the global turned away, although its certificate is of the global's own zone CA.
+// adoptable is a server that the global rejected although the global's own zone CA issued its certificate.
 type adoptable struct {
 	Zone    string    `json:"zone"`
 	ID      string    `json:"id"`
@@ -90,14 +90,14 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 	})
 }
 
-// newStore says that a zone meets another store of the global than the one that it knew.
+// newStore reports that a zone meets a store of the global that differs from the one it knew.
 type newStore struct {
 	Known     string    `json:"known"`
 	Announced string    `json:"announced"`
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// newStoreLines say what a zone that met another store holds, for people.
+// newStoreLines describe what a zone that met another store holds.
 func (s *syncSession) newStoreLines() []string {
 	if s.NewStore == nil && len(s.HeldByZone) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (s *syncSession) newStoreLines() []string {
 		s.Zone, held, why, s.Zone)}
 }
 
-// heldByZone adds up what the zone told the global that it holds.
+// heldByZone returns the sum of the held deletions that the zone reported to the global.
 func (s *syncSession) heldByZone() int {
 	n := 0
 	for _, one := range s.HeldByZone {

@@ -109,7 +109,7 @@ func newZoneToken(c *cli) *cobra.Command {
 	return cmd
 }
 
-// orderZone posts what is to be done with a zone.
+// orderZone posts an order for a zone.
 func (c *cli) orderZone(ctx context.Context, client *api.Client, zone, path string, order, answer any) error {
 	body, err := json.Marshal(order)
 	if err != nil {
@@ -140,7 +140,7 @@ func newZoneRename(*cli) *cobra.Command {
 	}
 }
 
-// agree asks a person, on standard input; --yes answers beforehand.
+// agree asks the user on standard input. --yes answers in advance.
 func (c *cli) agree(question string) error {
 	fmt.Fprintf(c.errOut, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(c.in).ReadString('\n')

@@ -13,9 +13,9 @@ import (
 // zoneDecision is a command that decides about a zone: revoke, enable, disable, delete.
 type zoneDecision struct {
 	verb, short, long string
-	// question is asked before, with the zone's name in it; empty for none.
+	// question is the question before the action, with the zone's name in it; empty for none.
 	question string
-	// tell says what was done.
+	// tell describes what was done.
 	tell func(zone string, answer map[string]any) string
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// overviewSuffix follows a list's path where each item comes with what the server has seen of it.
+// overviewSuffix extends a list's path. Each item then includes the server's observations.
 const overviewSuffix = "/_overview"
 
-// zoneOverview is what /zones/_overview says of one zone. Counts are strings there.
+// zoneOverview is one item of /zones/_overview. Its counts are strings.
 type zoneOverview struct {
 	Name string `json:"name"`
 	Zone struct {
@@ -43,8 +43,8 @@ type zoneSubscription struct {
 	} `json:"version"`
 }
 
-// connection says whether the zone is connected, and since when that is so. Sessions are not kept over a restart of the
-// global, so of a zone without any nobody knows whether there was one.
+// connection reports whether the zone is connected, and since when. The global does not keep sessions over a restart,
+// so whether a zone without one had a session before is unknown.
 func (z *zoneOverview) connection() (state string, since time.Time) {
 	var all []subscription
 	for _, s := range z.Insight.Subscriptions {
@@ -56,7 +56,7 @@ func (z *zoneOverview) connection() (state string, since time.Time) {
 	return connectionState(all)
 }
 
-// latest is the newest subscription, zero when there is none.
+// latest returns the newest subscription, or a zero one if there is none.
 func (z *zoneOverview) latest() zoneSubscription {
 	if n := len(z.Insight.Subscriptions); n > 0 {
 		return z.Insight.Subscriptions[n-1]
@@ -68,7 +68,7 @@ func (z *zoneOverview) enabled() string {
 	return strconv.FormatBool(z.Zone.Enabled == nil || *z.Zone.Enabled)
 }
 
-// printZones adds the state of the connections to the zones, which only the global knows.
+// printZones prints zones with the state of their connections, which only the global knows.
 func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item, q listQuery) error {
 	overviews, err := listAll[zoneOverview](ctx, client, listPath(q.descriptor, "")+overviewSuffix, q)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item,
 	return zoneTable(zones, byName, sessions, time.Now()).print(c.out)
 }
 
-// sessionsOf reads how far each zone has come, where the server can tell.
+// sessionsOf reads the progress of each zone, if the server knows it.
 func (c *cli) sessionsOf(ctx context.Context, client *api.Client, zones []*item) (map[string]*syncSession, error) {
 	sessions := map[string]*syncSession{}
 	for i, z := range zones {
@@ -104,7 +104,7 @@ func (c *cli) sessionsOf(ctx context.Context, client *api.Client, zones []*item)
 	return sessions, nil
 }
 
-// zoneTable is wide where sessions are given.
+// zoneTable returns a table of zones. It is wide if sessions is not nil.
 func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[string]*syncSession, now time.Time) *table {
 	wide := sessions != nil
 	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
@@ -132,7 +132,7 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 	return t
 }
 
-// isCloned reports whether two servers take turns as the zone.
+// isCloned reports whether two servers alternate as the zone.
 func isCloned(zone *item) bool {
 	conditions, err := conditionsOf(zone)
 	return err == nil && slices.ContainsFunc(conditions, func(c resources.Condition) bool {
@@ -140,7 +140,7 @@ func isCloned(zone *item) bool {
 	})
 }
 
-// count shows a number that is left out when it is zero.
+// count returns n, or 0 if n was omitted because it is zero.
 func count(n string) string {
 	if n == "" {
 		return "0"
@@ -148,7 +148,7 @@ func count(n string) string {
 	return n
 }
 
-// storeState says whether the zone has come to terms with the global's store.
+// storeState reports whether the zone has accepted the global's store.
 func (s *syncSession) storeState() string {
 	switch {
 	case s.NewStore != nil:
@@ -157,7 +157,7 @@ func (s *syncSession) storeState() string {
 	return "known"
 }
 
-// orMore is what is known of a lag where the other side, which is away, may have more to say.
+// orMore returns a known lag, marked as a minimum if the other side is not connected.
 func orMore(known string, unknown bool) string {
 	if unknown {
 		return known + " or more"
@@ -165,13 +165,13 @@ func orMore(known string, unknown bool) string {
 	return known
 }
 
-// summary is the sum of all types as cells: revisions behind, lag, resources refused, removals held, and the store. They are empty
-// where the server tells nothing of sessions.
+// summary returns the sum over all types as cells: revisions behind, lag, resources refused, deletions held, and the
+// store. They are empty if the server does not report on sessions.
 func (s *syncSession) summary() []string {
 	switch {
 	case s == nil:
 		return make([]string, 5)
-	case !s.Connected && s.Since.IsZero(): // nobody was here since the server started
+	case !s.Connected && s.Since.IsZero(): // no session since the server started
 		return slices.Repeat([]string{stateUnknown}, 5)
 	}
 	unknown, behind, lag, refused, held := false, uint64(0), 0.0, 0, s.heldByZone()

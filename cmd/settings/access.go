@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// AddAccessFlags adds the settings of who may use a server's HTTP API.
+// AddAccessFlags adds the settings for access to a server's HTTP API.
 func AddAccessFlags(f *pflag.FlagSet, s *access.Settings) {
 	f.BoolVar(&s.RequireCredential, "api-require-credential", false, "ask for a credential on loopback too, where otherwise programs of the server's own user and of root are admin")
 	f.StringVar(&s.ClientCAFile, "api-client-ca", "", "PEM `file` of authorities whose client certificates prove who a user is: CN is the name, O the groups")

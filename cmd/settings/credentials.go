@@ -15,39 +15,39 @@ import (
 // credentialsEnv names the folder in which systemd puts a service's credentials (LoadCredential=).
 const credentialsEnv = "CREDENTIALS_DIRECTORY"
 
-// fileOfCredential marks flags whose file may come as a credential; the value is the credential's name.
+// fileOfCredential marks flags whose file may be a credential of systemd; the value is the credential's name.
 const fileOfCredential = "causeway_file_of_credential"
 
-// UseCredential gives a flag that names a file the file of a credential of the service manager, when the service has it
-// and the flag is set nowhere else. The flag must be there.
+// UseCredential lets a flag that names a file default to the file of a credential of the service manager, if the
+// service has that credential and the flag is set nowhere else. The flag must exist.
 func UseCredential(flags *pflag.FlagSet, flag, credential string) {
 	if err := flags.SetAnnotation(flag, fileOfCredential, []string{credential}); err != nil {
-		panic(err) // a flag that was not added: a mistake in the program, seen at its first start
+		panic(err) // the flag was not added: a defect of the program that shows at its first start
 	}
 }
 
-// credentialOf is the file of f's credential, or empty.
+// credentialOf returns the file of f's credential, or an empty string.
 func credentialOf(f *pflag.Flag) string {
 	name, dir := f.Annotations[fileOfCredential], os.Getenv(credentialsEnv)
 	if len(name) == 0 || dir == "" {
 		return ""
 	}
 	path := filepath.Join(dir, name[0])
-	// What is there and cannot be read is named all the same, so that reading it fails.
+	// A file that exists but cannot be read is still returned, so that reading it fails.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the service manager names its own folder
 		return ""
 	}
 	return path
 }
 
-// credentials are settings that say who somebody is, or whom to believe, by the ends of their names.
+// credentials are the suffixes of the settings that prove an identity or establish trust.
 var credentials = []string{"-ca", "-ca-sha256", "-cert", "-key", "-key-file", "token-file", "join", "join-file", "-oidc-issuer"}
 
-// secretsInEnv are variables that are no flags, because others can read command lines.
+// secretsInEnv are variables without a flag, because other users can read command lines.
 var secretsInEnv = []string{"CAUSEWAY_SECRETS_PASSPHRASE", "CAUSEWAY_ETCD_PASSWORD"}
 
-// noneEmpty refuses a credential that somebody names and leaves empty, as a variable does that a script did not have: the server would
-// start with a weaker one, or with none.
+// noneEmpty refuses a credential that is named but empty, for example because a script's variable was unset. Otherwise
+// the server would start with a weaker credential, or with none.
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !slices.ContainsFunc(credentials, func(end string) bool { return strings.HasSuffix(f.Name, end) }) {

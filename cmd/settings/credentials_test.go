@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestEmptyCredentials: a credential that is named by nothing ends the start, on the command line and in the environment; other settings may
-// be empty, and a flag wins.
+// TestEmptyCredentials checks that an empty credential ends the start, on the command line and in the environment.
+// Other settings may be empty, and a flag wins.
 func TestEmptyCredentials(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -45,8 +45,8 @@ func TestEmptyCredentials(t *testing.T) {
 	}
 }
 
-// TestUnreadableCredential: a credential of the service manager that is there and leads nowhere is named, so that reading it fails; without it
-// the server would make a key of its own.
+// TestUnreadableCredential checks that a dangling credential of the service manager is named, so that reading it fails.
+// Without it, the server would create its own key.
 func TestUnreadableCredential(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CREDENTIALS_DIRECTORY", dir)

@@ -10,10 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// diagnosticsFlag is the setting that says where a server tells how it is.
+// diagnosticsFlag is the setting for the address of the diagnostics port.
 const diagnosticsFlag = "diagnostics-address"
 
-// NewHealthcheck returns the command of a program that asks the server of run, on the same machine and with the same settings, how it is.
+// NewHealthcheck returns a program's command that queries the health of the server of run, on the same machine and with
+// the same settings.
 func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
 	var live bool
 	var address, config string

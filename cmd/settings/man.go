@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// NewMan returns the command of a program, not shown in help, that writes its manual pages: for packages. Their date is
-// that of SOURCE_DATE_EPOCH, or today.
+// NewMan returns a program's command, hidden in help, that writes its manual pages for packages. Their date is
+// SOURCE_DATE_EPOCH, or today.
 func NewMan(program string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man FOLDER",
@@ -30,7 +30,7 @@ func NewMan(program string) *cobra.Command {
 	}
 }
 
-// disableTag leaves out the line that says what wrote a page.
+// disableTag removes the line that names the generator of a page.
 func disableTag(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	for _, sub := range cmd.Commands() {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NewReference returns the command of a program, not shown in help, that writes all its commands and flags as Markdown:
-// for the reference in the documentation.
+// NewReference returns a program's command, hidden in help, that writes all its commands and flags as Markdown for the
+// reference in the documentation.
 func NewReference(program string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reference",
@@ -27,7 +27,7 @@ func NewReference(program string) *cobra.Command {
 	}
 }
 
-// describe writes a command and those below it.
+// describe writes a command and its subcommands.
 func describe(w io.Writer, cmd *cobra.Command) {
 	if cmd.Hidden || cmd.Name() == "help" {
 		return
@@ -44,7 +44,7 @@ func describe(w io.Writer, cmd *cobra.Command) {
 	}
 	describeFlags(w, cmd)
 	if cmd.Name() == completion {
-		return // cobra's own words about each shell are left to --help
+		return // cobra's text about each shell stays in --help
 	}
 	for _, sub := range cmd.Commands() {
 		describe(w, sub)
@@ -54,8 +54,8 @@ func describe(w io.Writer, cmd *cobra.Command) {
 // completion is the name of the command that cobra adds.
 const completion = "completion"
 
-// describeFlags is a table of a command's own flags, with the key and the variable that stand for each where the command
-// reads a file of settings.
+// describeFlags writes a table of a command's own flags. If the command reads a settings file, the table includes the
+// key and the variable of each flag.
 func describeFlags(w io.Writer, cmd *cobra.Command) {
 	flags := cmd.NonInheritedFlags()
 	configurable := flags.Lookup(configFlag) != nil
@@ -96,7 +96,7 @@ func flagRow(f *pflag.Flag, configurable bool) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// withoutIndent takes away the two spaces that examples begin their lines with.
+// withoutIndent removes the two spaces at the start of each line of an example.
 func withoutIndent(text string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimRight(text, "\n"), "  "), "\n  ", "\n")
 }

@@ -1,5 +1,5 @@
 // Package settings reads a server's settings: a flag wins over the environment, which wins over the YAML file named by
-// --config. It knows no particular setting but those of the store, which several programs have.
+// --config. It does not know the meaning of settings, except for those that several programs share.
 package settings
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// envPrefix begins the name of every setting in the environment: --kds-address is CAUSEWAY_KDS_ADDRESS.
+// envPrefix is the prefix of every setting in the environment: --kds-address is CAUSEWAY_KDS_ADDRESS.
 const envPrefix = "CAUSEWAY"
 
-// configFlag names the YAML file; it is the one setting that cannot be in that file.
+// configFlag names the YAML file. It is the only setting that cannot be in that file.
 const configFlag = "config"
 
 // AddConfigFlag adds --config.
@@ -33,9 +33,9 @@ func AddConfigFlag(flags *pflag.FlagSet) {
 	flags.String(configFlag, "", "YAML `file` with settings; keys are the names of the flags")
 }
 
-// Load gives every flag that was not set on the command line its value from the environment or from the file, and last from
-// the credentials of the service manager. Errors
-// name the setting and where its value came from; a key in the file that is no setting is one.
+// Load sets every flag that is not on the command line from the environment or the file, and last from the credentials
+// of the service manager. An error names the setting and the source of its value. An unknown key in the file is an
+// error.
 func Load(flags *pflag.FlagSet) error {
 	v := viper.New()
 	v.SetEnvPrefix(envPrefix)
@@ -71,7 +71,7 @@ func Load(flags *pflag.FlagSet) error {
 	return failed
 }
 
-// text is a setting as one would write it on the command line: lists with commas.
+// text returns a setting in the form of the command line: lists with commas.
 func text(v *viper.Viper, name string) string {
 	switch list := v.Get(name).(type) {
 	case []any, []string:
@@ -81,7 +81,7 @@ func text(v *viper.Viper, name string) string {
 }
 
 func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
-	raw, err := credential.Public("--"+configFlag, path) // it says who is believed
+	raw, err := credential.Public("--"+configFlag, path) // it establishes trust
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ const (
 	exitUsage  = 2
 )
 
-// Execute runs root until it ends or SIGINT or SIGTERM arrives, prints an error on stderr and returns the exit status: 0,
-// 1 when the work failed, 2 when the command line was wrong. A second signal ends the process at once.
+// Execute runs root until it ends or SIGINT or SIGTERM arrives, prints an error on stderr and returns the exit status:
+// 0, 1 if the work failed, 2 if the command line was wrong. A second signal ends the process at once.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -17,7 +17,7 @@ func TestLoadPrecedence(t *testing.T) {
 		name, file, env string
 		args            []string
 		want, wantErr   string
-		// envList is CAUSEWAY_ETCD_ENDPOINTS, wantList what it, or the file, makes of the flag.
+		// envList is CAUSEWAY_ETCD_ENDPOINTS. wantList is the resulting value of the flag.
 		envList, wantList string
 	}{
 		{name: "default", want: ":5685"},

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// AddStoreFlags adds the flags that say which store a command works on; prefix is the default place in etcd, described by
-// the command where it depends on others. The password for etcd comes from backend.PasswordEnv.
+// AddStoreFlags adds the flags that select a command's store. prefix is the default path in etcd; if it depends on
+// other settings, the command describes it. The password for etcd comes from backend.PasswordEnv.
 func AddStoreFlags(f *pflag.FlagSet, c *backend.Config, prefix string) {
 	f.StringVar(&c.Kind, "store", backend.Bolt, "where resources are kept: `bolt`, a file in the data folder, or etcd, a cluster that several servers share")
 	f.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil, "`URLs` of etcd's members, such as https://10.0.0.1:2379,https://10.0.0.2:2379")
@@ -18,7 +18,7 @@ func AddStoreFlags(f *pflag.FlagSet, c *backend.Config, prefix string) {
 	f.StringVar(&c.Username, "etcd-username", "", "user `name` in etcd; the password comes from "+backend.PasswordEnv)
 }
 
-// AddStartFlag adds the flag that says how long a server that starts waits for etcd.
+// AddStartFlag adds the flag for how long a starting server waits for etcd.
 func AddStartFlag(f *pflag.FlagSet, c *backend.Config) {
 	f.DurationVar(&c.StartTimeout, "etcd-start-timeout", backend.DefaultStartTimeout, "`time` for which a start is tried again while etcd does not answer; 0 tries once")
 }

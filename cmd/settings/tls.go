@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// AddTLSFlag adds the setting of the least version of TLS that a server takes.
+// AddTLSFlag adds the setting for the lowest version of TLS that a server accepts.
 func AddTLSFlag(f *pflag.FlagSet, version *string) {
 	f.StringVar(version, "tls-min-version", server.TLS13, "the least `version` of TLS on every port: 1.3, or 1.2 for clients that have no other")
 }

@@ -10,10 +10,10 @@ import (
 	"slices"
 )
 
-// packed is a file of an archive: where it comes from, and what it is called below the archive's folder.
+// packed is a file of an archive: its source, and its name below the archive's folder.
 type packed struct{ source, name string }
 
-// contents are the files of an architecture's archive, in order of their names.
+// contents returns the files of an architecture's archive, sorted by name.
 func (r *release) contents(arch string) ([]packed, error) {
 	files := []packed{{"LICENSE", "LICENSE"}, {"README.md", "README.md"}, {"CHANGELOG.md", "CHANGELOG.md"}}
 	for _, program := range programs {
@@ -43,7 +43,7 @@ func (r *release) contents(arch string) ([]packed, error) {
 	return files, nil
 }
 
-// archive writes causeway_VERSION_linux_ARCH.tar.gz: its folder has the same name.
+// archive writes causeway_VERSION_linux_ARCH.tar.gz. The folder inside has the same name.
 func (r *release) archive(arch string) (err error) {
 	files, err := r.contents(arch)
 	if err != nil {

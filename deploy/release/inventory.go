@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// bom is a software bill of materials. Source of the form: CycloneDX 1.5, JSON.
+// bom is a software bill of materials in the form CycloneDX 1.5, JSON.
 type bom struct {
 	Format      string      `json:"bomFormat"`
 	SpecVersion string      `json:"specVersion"`
@@ -31,7 +31,7 @@ type component struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	PURL    string `json:"purl"`
-	// Hashes are not known of modules: what go.sum has is of another kind.
+	// Modules have no hashes here: those in go.sum are of another kind.
 	Properties []property `json:"properties,omitempty"`
 }
 
@@ -40,8 +40,8 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// inventory writes causeway_VERSION_linux_ARCH.cdx.json: the modules, and the Go, that are compiled into the programs, as the
-// programs themselves say.
+// inventory writes causeway_VERSION_linux_ARCH.cdx.json: the modules and the version of Go in the programs, according
+// to the build information in the programs themselves.
 func (r *release) inventory(arch string) error {
 	modules := map[string]component{}
 	for _, program := range programs {

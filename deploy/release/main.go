@@ -1,6 +1,6 @@
-// Command release makes what a release of Causeway consists of: for each architecture an archive, packages for Debian and for
-// RPM, and a list of what is inside (SBOM), and one file of checksums. The same sources give the same bytes, wherever and whenever it
-// runs: no time but that of the commit goes in, and no path. It must run in the folder of the repository.
+// Command release builds a release of Causeway: for each architecture an archive, packages for Debian and for RPM, and
+// a list of the contents (SBOM), and one file of checksums. The same sources give the same bytes, on any machine at any
+// time: they contain no time except that of the commit, and no path. It must run in the folder of the repository.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// programs are what is released, architectures what for.
+// programs are the released programs, architectures their targets.
 var (
 	programs      = []string{"causeway-global", "causeway-zone", "causewayctl"}
 	architectures = []string{"amd64", "arm64"}
@@ -28,9 +28,9 @@ var (
 // release is one run.
 type release struct {
 	version, out, nfpm string
-	// when is the time of everything.
+	// when is the time of all files.
 	when time.Time
-	// stage takes what is packed: ARCH/PROGRAM, share/man, share/completions.
+	// stage is the folder of what is packed: ARCH/PROGRAM, share/man, share/completions.
 	stage string
 }
 
@@ -83,7 +83,7 @@ func (r *release) run(ctx context.Context) error {
 	return r.checksums()
 }
 
-// commitTime is that of SOURCE_DATE_EPOCH, in seconds, or of the commit.
+// commitTime returns the time in SOURCE_DATE_EPOCH, in seconds, or that of the commit.
 func commitTime(ctx context.Context) (time.Time, error) {
 	said := os.Getenv("SOURCE_DATE_EPOCH")
 	if said == "" {
@@ -100,14 +100,14 @@ func commitTime(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// build compiles the programs for an architecture, static.
+// build compiles the programs for an architecture, statically linked.
 func (r *release) build(ctx context.Context, arch string) error {
 	return r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOFLAGS=-trimpath"},
 		"go", "build", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X github.com/causeway-mesh/causeway/server.version="+r.version,
 		"-o", filepath.Join(r.stage, arch)+string(filepath.Separator), "./cmd/...")
 }
 
-// describe has the programs write their manual pages and completions.
+// describe makes the programs write their manual pages and completions.
 func (r *release) describe(ctx context.Context) error {
 	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
 		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux", runtime.GOOS, runtime.GOARCH)
@@ -153,7 +153,7 @@ func (r *release) checksums() error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(lines.String()), 0o644) //nolint:gosec // for everybody
 }
 
-// command runs a program and shows what it says only when it fails.
+// command runs a program. It shows the output only if the program fails.
 func (r *release) command(ctx context.Context, env []string, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // go, nfpm and what was built here
 	cmd.Env = append(os.Environ(), env...)

@@ -15,10 +15,10 @@ import (
 //go:embed nfpm.yaml.tmpl
 var described string
 
-// aPackage is what the description is filled in with.
+// aPackage holds the values for the template of a package's description.
 type aPackage struct {
 	Name, Version, Arch, Stage, When string
-	// Settings is the name of a server's settings and unit; empty for the command line.
+	// Settings is the name of a server's settings file and unit; empty for the command line.
 	Settings string
 	Summary  string
 }
@@ -29,7 +29,7 @@ var summaries = map[string]string{
 	"causewayctl":     "Apply, read and explain the resources of a Causeway mesh",
 }
 
-// pack makes a package of each program, in each form.
+// pack makes the packages of each program, in each format.
 func (r *release) pack(ctx context.Context, arch string) error {
 	form, err := template.New("nfpm").Parse(described)
 	if err != nil {
@@ -61,8 +61,8 @@ func (r *release) pack(ctx context.Context, arch string) error {
 
 var released = regexp.MustCompile(`^v?([0-9]+\.[0-9]+\.[0-9]+)(?:-(.+))?$`)
 
-// packageVersion is a version as packages have it: v1.2.3-rc.1 is 1.2.3~rc.1, which sorts before 1.2.3; what is no release sorts
-// before all.
+// packageVersion returns a version in the form of packages: v1.2.3-rc.1 becomes 1.2.3~rc.1, which sorts before 1.2.3. A
+// version that is not a release sorts before all releases.
 func packageVersion(version string) string {
 	m := released.FindStringSubmatch(version)
 	switch {

@@ -15,10 +15,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// minimum is how many attempts the table has at least.
+// minimum is the least number of attempts in the table.
 const minimum = 80
 
-// TestAbuse tries every row: it is refused with its status and leaves its line in the audit log, and the twin succeeds.
+// TestAbuse tries every row: the attempt is refused with its status and leaves its line in the audit log, and the twin
+// succeeds.
 func TestAbuse(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf(t)
@@ -62,7 +63,7 @@ func (r *twin) succeeded(status string) bool {
 	return status == "ok" || status == "OK" || err == nil && code < 300
 }
 
-// lastLine is the number of the newest line of the audit log.
+// lastLine returns the number of the newest line of the audit log.
 func lastLine(t *testing.T, s *aServer) uint64 {
 	t.Helper()
 	return linesAfter(t, s, url.Values{"last": {"1"}}).Next
@@ -77,7 +78,7 @@ func linesAfter(t *testing.T, s *aServer, q url.Values) *api.AuditPage {
 	return page
 }
 
-// checkLine looks for the attempt's line, which was on disk before the answer.
+// checkLine looks for the attempt's line, which must be on disk before the answer.
 func (w *world) checkLine(t *testing.T, s *aServer, r *row, before uint64) {
 	t.Helper()
 	page := linesAfter(t, s, url.Values{"after": {strconv.FormatUint(before, 10)}})

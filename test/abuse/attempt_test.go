@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// attempts are ways to try something that are not one HTTP request. Each returns what it ended with: a gRPC code, a status,
-// or "ok"; and a text that Says is looked for in. A function must not call t.Fatal for what the other side does.
+// attempts are attempts that are not one HTTP request. Each returns how it ended: a gRPC code, a status, or "ok"; and a
+// text that is compared with Says. A function must not call t.Fatal for the behaviour of the other side.
 var attempts = map[string]func(context.Context, *world, *aServer, side) (status, says string, err error){
 	"tls":    tlsAttempt,
 	"plain":  plainAttempt,
@@ -23,10 +23,10 @@ var attempts = map[string]func(context.Context, *world, *aServer, side) (status,
 	"named":  namedAttempt,
 }
 
-// attemptTimeout bounds one attempt.
+// attemptTimeout limits one attempt.
 const attemptTimeout = 30 * time.Second
 
-// try does one side of a row.
+// try runs one side of a row.
 func (w *world) try(s *aServer, one side) (status, says string, err error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), attemptTimeout)
 	defer cancel()
@@ -40,9 +40,9 @@ func (w *world) try(s *aServer, one side) (status, says string, err error) {
 	return httpAttempt(ctx, w, s, one)
 }
 
-// httpAttempt sends the request as it is written: nothing cleans its path. {long} in it stands for 9000 letters; in headers,
-// {own} is the address of the server and {large} stands for 100 kB. `with: {beside: NAME}` shows a client
-// certificate beside the token.
+// httpAttempt sends the request exactly as written: nothing cleans its path. {long} in it stands for 9000 letters. In
+// headers, {own} is the address of the server and {large} stands for 100 kB. `with: {beside: NAME}` adds a client
+// certificate to the token.
 func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	method, target, _ := strings.Cut(one.Request, " ")
 	req, err := http.NewRequestWithContext(ctx, method, s.url, strings.NewReader(one.Body))
@@ -74,7 +74,7 @@ func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, s
 func send(s *aServer, c credential, req *http.Request) (status, says string, err error) {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls()}
 	if c.certificate != nil && transport.TLSClientConfig != nil {
-		// As a browser or an attacker would: whatever the server says that it wants.
+		// Like a browser or an attacker: regardless of the authorities that the server names.
 		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.certificate, nil }
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,7 +90,7 @@ func send(s *aServer, c credential, req *http.Request) (status, says string, err
 	return strconv.Itoa(resp.StatusCode), body.String(), nil
 }
 
-// tlsAttempt speaks TLS of the version in `with`.
+// tlsAttempt uses the TLS version in `with`.
 func tlsAttempt(ctx context.Context, _ *world, s *aServer, one side) (status, says string, err error) {
 	config := s.tls()
 	versions := map[string]uint16{"1.0": tls.VersionTLS10, "1.1": tls.VersionTLS11, "1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
@@ -115,7 +115,7 @@ func tlsAttempt(ctx context.Context, _ *world, s *aServer, one side) (status, sa
 	return "ok", "", nil
 }
 
-// plainAttempt speaks HTTP in plaintext where TLS is wanted; the twin, with `tls: yes`, does not.
+// plainAttempt speaks plaintext HTTP to a TLS port. The twin, with `tls: yes`, speaks TLS.
 func plainAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	plain := *s
 	if one.With["tls"] == "" {
@@ -125,7 +125,7 @@ func plainAttempt(ctx context.Context, w *world, s *aServer, one side) (status, 
 	return httpAttempt(ctx, w, &plain, one)
 }
 
-// twoHeadersAttempt sends a second header Authorization beside the first; the twin sends it alone.
+// twoHeadersAttempt sends two Authorization headers. The twin sends one.
 func twoHeadersAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	method, target, _ := strings.Cut(one.Request, " ")
 	req, err := http.NewRequestWithContext(ctx, method, s.url+target, nil)

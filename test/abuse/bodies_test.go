@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestUnfinishedBodies: who begins bodies and never ends them is told so after some, by number and by bytes; others are served meanwhile,
-// and she is again when she has closed them.
+// TestUnfinishedBodies checks that a caller with too many unfinished bodies is refused, by number and by bytes. Others
+// are served meanwhile, and the caller is served again after closing them.
 func TestUnfinishedBodies(t *testing.T) {
 	w := newWorld(t)
 	w.makeCredentials()
@@ -31,7 +31,7 @@ func TestUnfinishedBodies(t *testing.T) {
 				one := side{As: as, Request: "PUT /meshes/default/meshtimeouts/of-bodies", Body: body}
 				status, says, err := w.try(w.global, one)
 				if err != nil {
-					return "", err.Error() // such as a connection that was closed while a body was sent
+					return "", err.Error() // such as a connection closed during the body
 				}
 				return status, says
 			}

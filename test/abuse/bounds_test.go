@@ -32,7 +32,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// zoneResources is how many resources of a type a zone may have on the global of these tests.
+// zoneResources is the limit of resources of a type per zone on the global of these tests.
 const zoneResources = 20
 
 func startBoundedGlobal(t *testing.T) *aServer {
@@ -60,7 +60,7 @@ func (s *aServer) join(t *testing.T, name string) *peer.Zone {
 	return z
 }
 
-// standing is the part of GET /zones/{name}/_sync that is looked at.
+// standing is the part of GET /zones/{name}/_sync that the tests read.
 type standing struct {
 	Types []struct {
 		Type    string
@@ -126,13 +126,13 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestAZoneWithManyRefusedNames: 120,000 names that are refused are counted, another zone is served, and when the zone has gone so has
-// what it cost. Each took 430 bytes for as long as the global ran.
+// TestAZoneWithManyRefusedNames checks that 120,000 refused names are counted, that another zone is served meanwhile,
+// and that the memory is free once the zone is gone. Each name used to cost 430 bytes for as long as the global ran.
 func TestAZoneWithManyRefusedNames(t *testing.T) {
 	s := startBoundedGlobal(t)
 	before := heapInUse()
 	const sessions, messages, names = 3, 10, 4000
-	for i := range sessions { // what the client of this test keeps goes with each
+	for i := range sessions { // each session frees the memory of this test's client
 		z := s.join(t, "evil")
 		for j := range messages {
 			var all []peer.Resource
@@ -162,7 +162,8 @@ func TestAZoneWithManyRefusedNames(t *testing.T) {
 	eventually(t, "what the zone cost to go", func() bool { return heapInUse()-before < 8<<20 })
 }
 
-// TestAZoneWithManyResources: what is beyond a zone's room is refused by name, and nothing of it or of others goes.
+// TestAZoneWithManyResources checks that resources beyond a zone's limit are refused by name, and that nothing else is
+// lost.
 func TestAZoneWithManyResources(t *testing.T) {
 	s := startBoundedGlobal(t)
 	good, evil := s.join(t, "good"), s.join(t, "evil")
@@ -214,8 +215,8 @@ const decidingPolicy = `
 {type: MeshTrafficPermission, mesh: default, name: strict, spec: {rules: [{default: {allow: [{spiffeId: {type: Prefix, value: "spiffe://a/"}}]}}]}}
 `
 
-// TestAProxyThatAsksAndTellsTooMuch: 2,100 lines by made-up policies, and 100,000 names: other proxies' decisions are counted by who
-// made them, and they get their configuration.
+// TestAProxyThatAsksAndTellsTooMuch sends 2,100 access log lines with made-up policies, and 100,000 names. Other
+// proxies' decisions are still counted by policy, and they get their configuration.
 func TestAProxyThatAsksAndTellsTooMuch(t *testing.T) {
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
@@ -266,7 +267,7 @@ func TestAProxyThatAsksAndTellsTooMuch(t *testing.T) {
 	}
 }
 
-// tell reports a request that each of policies allowed.
+// tell reports one request per policy, allowed by that policy.
 func tell(t *testing.T, conn *grpc.ClientConn, dataplane string, policies ...string) {
 	t.Helper()
 	stream, err := alsv3.NewAccessLogServiceClient(conn).StreamAccessLogs(t.Context())
@@ -294,7 +295,8 @@ func tell(t *testing.T, conn *grpc.ClientConn, dataplane string, policies ...str
 	}
 }
 
-// ask opens a stream that stays open until the test ends, asks for names and then for all clusters, and returns what ended it.
+// ask opens a stream until the test ends, requests names and then all clusters, and returns the error that ended the
+// stream.
 func ask(t *testing.T, conn *grpc.ClientConn, dataplane string, names ...string) error {
 	t.Helper()
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())

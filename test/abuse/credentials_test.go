@@ -18,13 +18,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// credential is what an attempt shows.
+// credential is the credential of an attempt.
 type credential struct {
 	token       string
 	certificate *tls.Certificate
 }
 
-// roles are written to both servers: who the users of the table are.
+// roles are the roles of the table's users. Both servers get them.
 const roles = `
 type: AccessRole
 name: payments-owner
@@ -73,7 +73,7 @@ spec:
 {type: AccessRoleBinding, name: admins, spec: {subjects: [{type: User, name: root}], roles: [admin]}}
 `
 
-// makeCredentials fills w.credentials; those of the zone have the prefix zone/.
+// makeCredentials fills w.credentials. Those of the zone have the prefix zone/.
 func (w *world) makeCredentials() {
 	w.credentials = map[string]credential{"none": {}}
 	for _, s := range []*aServer{w.global, w.zone} {
@@ -89,7 +89,7 @@ func (w *world) makeCredentials() {
 	w.idTokens()
 }
 
-// of is the credential of a row: on the zone, the zone's.
+// of returns the credential of a row. On the zone, it prefers the zone's.
 func (w *world) of(s *aServer, name string) credential {
 	w.t.Helper()
 	if name == "" {
@@ -122,7 +122,7 @@ func (w *world) userTokens(s *aServer) {
 	}
 }
 
-// issue has the server issue a user token.
+// issue makes the server issue a user token.
 func issue(t *testing.T, s *aServer, name string, groups []string, lifetime time.Duration) string {
 	t.Helper()
 	body, err := json.Marshal(api.UserTokenRequest{Name: name, Groups: groups, ValidFor: lifetime.String()})
@@ -136,7 +136,7 @@ func issue(t *testing.T, s *aServer, name string, groups []string, lifetime time
 	return string(token)
 }
 
-// badTokens are made of a token of an admin.
+// badTokens derives bad tokens from a token of an admin.
 func (w *world) badTokens(s *aServer) {
 	t := w.t
 	good := issue(t, s, "root", []string{"mesh-system:admin"}, time.Hour)
@@ -220,7 +220,7 @@ func (w *world) certificates() {
 	add("cert-nameless", w.users, func(c *x509.Certificate) { c.Subject.CommonName = "" })
 	add("cert-reserved-user", w.users, func(c *x509.Certificate) { c.Subject.CommonName = "mesh-system:admin" })
 	add("cert-reserved-group", w.users, func(c *x509.Certificate) { c.Subject.Organization = []string{"mesh-system:admin"} })
-	for name, serial := range map[string]int64{"cert-revoked": 0xabcd, "cert-kept": 0xabc} { // both are cora's
+	for name, serial := range map[string]int64{"cert-revoked": 0xabcd, "cert-kept": 0xabc} { // both belong to cora
 		add(name, w.users, func(c *x509.Certificate) { c.SerialNumber = big.NewInt(serial) })
 	}
 	w.revokeCertificate("cert-revoked", "abcd")
@@ -230,7 +230,7 @@ func (w *world) certificates() {
 	w.credentials["cert-self-signed"] = credential{certificate: &tls.Certificate{Certificate: [][]byte{certificate(t, self, self, key.Public(), key).Raw}, PrivateKey: key}}
 }
 
-// revokeCertificate revokes a certificate that was good until then; a connection that it has opened is of no more use.
+// revokeCertificate revokes a valid certificate. A connection that was opened with it becomes useless.
 func (w *world) revokeCertificate(name, serial string) {
 	w.t.Helper()
 	config := w.global.tls()

@@ -17,8 +17,9 @@ const (
   allow: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/"}}]}}}`
 )
 
-// TestDisguisesOfWhatIsDenied: a client that may call everything but a path and a method gets at neither by another spelling,
-// through a real Envoy that a real zone configures. Each twin has the same shape and names what is not denied.
+// TestDisguisesOfWhatIsDenied checks that a client that may call everything except a path and a method reaches neither
+// by another spelling, through a real Envoy that a real zone configures. Each twin has the same shape and names
+// something that is allowed.
 func TestDisguisesOfWhatIsDenied(t *testing.T) {
 	t.Parallel()
 	type request struct{ method, path string }
@@ -65,7 +66,8 @@ func wantStatus(t *testing.T, c *cluster.Client, port int, method, path string, 
 	}
 }
 
-// startDisguised runs a zone with an application behind Envoy, under the denies of the rows, and gives clients by protocol.
+// startDisguised runs a zone with an application behind Envoy, with the denials of the rows, and returns clients by
+// protocol.
 func startDisguised(t *testing.T) (*cluster.Inbound, map[string]*cluster.Client) {
 	t.Helper()
 	w := newCluster(t)

@@ -1,4 +1,4 @@
-// Package abuse holds the table of what must not work: attempts to get in, or to do more than one may, each beside the same
-// attempt by somebody who may, so that no row passes because of something else. The rows are files in testdata; attempts
-// that are not HTTP requests are functions (attempts in attempt_test.go) that rows name.
+// Package abuse holds the table of what must not work: attempts to get in, or to do more than a caller may. Each is
+// paired with the same attempt by an authorised caller, so that no row passes for another reason. The rows are files in
+// testdata. Attempts that are not HTTP requests are functions (attempts in attempt_test.go) that rows name.
 package abuse

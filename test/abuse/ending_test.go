@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// TestStrangersDoNotHoldUpAnEnd: with 20 connections of each kind on each port that prove nothing, a server that is asked to end has
-// ended within 10 s. It took 2 minutes: gRPC waits for handshakes, and Stop does not end them.
+// TestStrangersDoNotHoldUpAnEnd checks that a server with 20 connections of strangers of each kind on each port ends
+// within 10 s. It used to take 2 minutes: gRPC waits for handshakes, and Stop does not end them.
 func TestStrangersDoNotHoldUpAnEnd(t *testing.T) {
 	for _, s := range []*aServer{startOpenGlobal(t), startOpenZone(t)} {
 		t.Run(s.name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func crowd(t *testing.T, port, address string) {
 	}
 	hello := clientHello(t)
 	for kind, first := range []string{
-		hello, // first, so that these have places for sure
+		hello, // first, so that these surely get places
 		"", hello[:len(hello)/2], "GET / HTTP/1.1\r\nHost: x\r\nX-", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	} {
 		for range 20 {
@@ -54,7 +54,7 @@ func crowd(t *testing.T, port, address string) {
 			if _, err := fmt.Fprint(conn, first); err != nil {
 				t.Fatalf("%s: %v", port, err)
 			}
-			if kind == 0 { // the server's part of the handshake has begun; ports in plaintext answer otherwise, or hang up
+			if kind == 0 { // the server has begun its handshake; plaintext ports answer otherwise, or hang up
 				_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 				_, _ = conn.Read(make([]byte, 1))
 			}
@@ -62,7 +62,7 @@ func crowd(t *testing.T, port, address string) {
 	}
 }
 
-// clientHello is how a handshake begins.
+// clientHello returns the start of a handshake.
 func clientHello(t *testing.T) string {
 	t.Helper()
 	client, server := net.Pipe()
@@ -81,7 +81,7 @@ func clientHello(t *testing.T) string {
 	return string(hello[:n])
 }
 
-// startOpenGlobal serves TLS on all ports that have it.
+// startOpenGlobal starts a global with TLS on all ports that support it.
 func startOpenGlobal(t *testing.T) *aServer {
 	t.Helper()
 	s := &aServer{name: "global", dataDir: t.TempDir()}

@@ -19,10 +19,10 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// fronts are the proxies in front of a server, each of which makes its configuration's every port stand for the server's API.
+// fronts are the proxies in front of a server. Each port of their configurations forwards to the server's API.
 var fronts = []struct {
 	config string
-	// command has the arguments before the file of the configuration.
+	// command holds the program and its arguments before the configuration file.
 	command []string
 }{
 	{"haproxy.cfg", []string{"haproxy", "-db", "-f"}},
@@ -30,7 +30,7 @@ var fronts = []struct {
 	{"envoy.yaml", []string{"envoy", "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warning", "-c"}},
 }
 
-// startFronts runs the proxies until the test ends, and returns the address of each port by its name.
+// startFronts runs the proxies until the test ends, and returns the addresses of the ports by name.
 func startFronts(t *testing.T, api string) map[string]string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(api)
@@ -101,7 +101,7 @@ func listening(t *testing.T, name, address string) {
 	}
 }
 
-// raw sends lines as they are and returns the status of the answer, 0 for none.
+// raw sends lines unchanged and returns the status of the answer, or 0 without one.
 func raw(t *testing.T, address string, lines ...string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -116,7 +116,7 @@ func raw(t *testing.T, address string, lines ...string) int {
 	return statusOf(conn)
 }
 
-// statusOf reads the first line of an answer.
+// statusOf reads the status from the first line of an answer.
 func statusOf(r io.Reader) int {
 	begin := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(r, begin); err != nil {
@@ -126,7 +126,7 @@ func statusOf(r io.Reader) int {
 	return status
 }
 
-// hidden are what a client sends to have a proxy's own header overlooked.
+// hidden are headers by which a client tries to hide the proxy's own header.
 var hidden = map[string][]string{
 	"nothing":                {},
 	"an empty line first":    {"X-Forwarded-For:"},
@@ -137,8 +137,9 @@ var hidden = map[string][]string{
 	"another header's lines": {"X-Forwarded-Host: localhost", "Cf-Connecting-Ip: 127.0.0.1"},
 }
 
-// TestThroughFronts has strangers come through proxies on the server's machine that pass everything on: whatever a proxy adds, and
-// whatever a client does to hide that, nobody is admin; with a token, they are whom the token names.
+// TestThroughFronts sends requests of strangers through proxies on the server's machine that forward everything.
+// Whatever a proxy adds, and whatever a client does to hide it, no stranger is admin. With a token, the caller is the
+// token's user.
 func TestThroughFronts(t *testing.T) {
 	t.Parallel()
 	zone := startZone(t)
@@ -162,7 +163,7 @@ func TestThroughFronts(t *testing.T) {
 			}
 			want := http.StatusOK
 			if strings.Contains(name, "preamble") || strings.Contains(name, "tohttp2") {
-				want = 0 // what is not HTTP/1 is understood from nobody
+				want = 0 // anything other than HTTP/1 is refused
 			}
 			if got := raw(t, address, "GET /zones HTTP/1.1", "Host: localhost", token); want == http.StatusOK && got != want || want == 0 && got < 400 {
 				t.Errorf("with a token: %d", got)
@@ -172,7 +173,7 @@ func TestThroughFronts(t *testing.T) {
 	t.Run("envoy over HTTP/2", func(t *testing.T) { overHTTP2(t, addresses["envoy"], token) })
 }
 
-// overHTTP2 sends :authority, for which a proxy makes a Host.
+// overHTTP2 sends :authority, which a proxy turns into Host.
 func overHTTP2(t *testing.T, address, token string) {
 	t.Helper()
 	transport := &http.Transport{Protocols: &http.Protocols{}}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// forwarded are headers by which somebody says that another asks, with an empty value too: a name is enough.
+// forwarded are headers that mark a request as forwarded, even with an empty value.
 var forwarded = []string{
 	"Forwarded", "X-Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
 	"X-Forwarded-By", "X-Forwarded-Client-Cert", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-User", "Forwarded-For", "Forwarded-For-Ip",
@@ -22,14 +22,15 @@ var forwarded = []string{
 	"X-ProxyUser-Ip", "X-Varnish", "Surrogate-Capability", "Max-Forwards", "Front-End-Https", "Proxy-Connection", "Akamai-Origin-Hop", "X-Forwarder-Of-2030",
 }
 
-// spellings are how a name may be written.
+// spellings are the ways to write a name.
 var spellings = map[string]func(string) string{
 	"as it is": func(s string) string { return s }, "in upper case": strings.ToUpper, "in lower case": strings.ToLower,
 	"with underscores": func(s string) string { return strings.ReplaceAll(s, "-", "_") },
 	"with dots":        func(s string) string { return strings.ReplaceAll(s, "-", ".") },
 }
 
-// TestForwardingHeaders: any of them, in any spelling and number and without a value, ends the trust in loopback, and nothing else.
+// TestForwardingHeaders checks that any of these headers, in any spelling and number and without a value, ends the
+// trust in loopback, and nothing else.
 func TestForwardingHeaders(t *testing.T) {
 	t.Parallel()
 	zone := startZone(t)
@@ -57,7 +58,7 @@ func TestForwardingHeaders(t *testing.T) {
 	}
 }
 
-// TestWaysAroundLoopback are requests that somebody else's program may have sent on, told by other things than a header.
+// TestWaysAroundLoopback sends requests that another user's program may have forwarded, without a forwarding header.
 func TestWaysAroundLoopback(t *testing.T) {
 	t.Parallel()
 	zone := startZone(t)
@@ -80,7 +81,7 @@ func TestWaysAroundLoopback(t *testing.T) {
 		"a tunnel":                   {401, []string{"CONNECT localhost:5681 HTTP/1.1", "Host: localhost"}},
 		"headers that are taken out": {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Connection: X-Forwarded-For"}},
 		"a trailer":                  {401, []string{"GET /zones HTTP/1.1", "Host: localhost", "Trailer: X-Forwarded-For", "Transfer-Encoding: chunked", "", "0", "X-Forwarded-For: 192.0.2.1"}},
-		"HTTP/2":                     {415, []string{"PRI * HTTP/2.0", "", "SM", "", ""}}, // of which the server reads one request of HTTP/1
+		"HTTP/2":                     {415, []string{"PRI * HTTP/2.0", "", "SM", "", ""}}, // read as one request
 		"PROXY, version 1":           {400, []string{"PROXY TCP4 192.0.2.1 127.0.0.1 4000 5681", "GET /zones HTTP/1.1", "Host: localhost"}},
 		"PROXY, version 1, unknown":  {400, []string{"PROXY UNKNOWN", "GET /zones HTTP/1.1", "Host: localhost"}},
 		"PROXY, version 2":           {400, []string{"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00GET /zones HTTP/1.1", "Host: localhost"}},
@@ -130,8 +131,8 @@ func TestWaysAroundLoopback(t *testing.T) {
 	}
 }
 
-// TestNothingIsSmuggled: of who sends a length beside chunks, so that a proxy in front and the server may see other ends of a request, nothing
-// is read after the first.
+// TestNothingIsSmuggled sends requests with both a length and chunks, so that a proxy in front and the server may
+// disagree about their end. The server must read nothing after the first request.
 func TestNothingIsSmuggled(t *testing.T) {
 	zone := startZone(t)
 	const question = `{"verb":"read","type":"Zone"}`

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/golden/rights.txt")
 
-// shapes are the roles of the matrix, one user each: what a rule may list, alone and together.
+// shapes are the roles of the matrix, one user each: the fields of a rule, alone and combined.
 var shapes = []struct{ name, rules string }{
 	{"none", ``},
 	{"verb", `{verbs: [read], types: ["*"]}`},
@@ -38,18 +38,18 @@ var shapes = []struct{ name, rules string }{
 	{"admin", ``},
 }
 
-// limited are the shapes that nothing of the whole server is for.
+// limited are the shapes without access to anything that concerns the whole server.
 var limited = []string{"none", "mesh", "mesh*", "ns", "ns-empty", "ns*", "mesh+ns", "name", "name*", "owner"}
 
-// within are the shapes to which nothing of the namespace orders is shown.
+// within are the shapes that must not see anything of the namespace orders.
 var within = []string{"none", "ns", "ns-empty", "mesh+ns", "name", "owner"}
 
-// marker stands in all that is in the namespace orders, and in no request.
+// marker is in every resource of the namespace orders, and in no request.
 const marker = "the-orders-secret"
 
-// TestMatrixOfRights asks every route of both servers as every shape of role, with a namespace and a mesh said in every place where one
-// can be said, and holds the answers against a table that a person can review. Apart from it: nothing of the whole server is for who has
-// a limited role, and nothing of another namespace is in an answer.
+// TestMatrixOfRights calls every route of both servers with every shape of role, with a namespace and a mesh in every
+// place of the request that can hold one, and compares the answers with a table that a person can review. In addition,
+// a limited role gets nothing that concerns the whole server, and no answer contains anything of another namespace.
 func TestMatrixOfRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +82,7 @@ func lineOf(lines []string, i int) string {
 	return "nothing"
 }
 
-// matrix is one server's part.
+// matrix is the part of one server.
 type matrix struct {
 	t      *testing.T
 	w      *world
@@ -111,7 +111,7 @@ func (m *matrix) write(out *bytes.Buffer) {
 	fmt.Fprintln(out)
 }
 
-// columns are all equally wide, so that the answers of one shape stand below each other.
+// columns pads all cells to one width, so that the answers of one shape are aligned.
 func columns(cells []string) string {
 	var b strings.Builder
 	for _, cell := range cells {
@@ -120,7 +120,7 @@ func columns(cells []string) string {
 	return b.String()
 }
 
-// lines are the answers of one route, a line for each place; places with the same answers share one.
+// lines returns the answers of one route, one line per place. Places with the same answers share a line.
 func (m *matrix) lines(row *api.Row) []string {
 	var order []string
 	places := map[string][]string{}
@@ -142,7 +142,7 @@ func (m *matrix) lines(row *api.Row) []string {
 	return out
 }
 
-// ask is the status of one answer, with how much it left out.
+// ask returns the status of one answer, with the number of items that it left out.
 func (m *matrix) ask(row *api.Row, shape string, p place) string {
 	m.t.Helper()
 	req, err := http.NewRequestWithContext(m.t.Context(), row.Method(), m.s.url+p.target, strings.NewReader(p.body))
@@ -181,7 +181,7 @@ func (m *matrix) ask(row *api.Row, shape string, p place) string {
 	return fmt.Sprint(resp.StatusCode)
 }
 
-// prepare makes the users, and what they ask about: something in payments, in orders and in no namespace.
+// prepare creates the users and their subjects: resources in payments, in orders and in no namespace.
 func (m *matrix) prepare() {
 	transport := &http.Transport{TLSClientConfig: m.s.tls()}
 	m.t.Cleanup(transport.CloseIdleConnections)
@@ -217,7 +217,7 @@ func (m *matrix) prepare() {
 	}
 }
 
-// markOf: on the global, nothing of these is in a namespace.
+// markOf returns the mark of a namespace. On the global, none of these resources is in a namespace.
 func markOf(namespace string) string {
 	if namespace == "orders" {
 		return marker
@@ -234,13 +234,13 @@ func dataplaneDoc(name, namespace string) string {
   networking: {address: 127.0.0.1, inbound: [{name: http, port: 8080, protocol: http, tags: {kuma.io/service: %s}}]}}`+"\n", name, namespace, markOf(namespace), name)
 }
 
-// permissionDoc holds everywhere, so that it decides for the proxies of others too.
+// permissionDoc returns a permission that applies everywhere, so that it also decides for other owners' proxies.
 func permissionDoc(name, namespace string) string {
 	return fmt.Sprintf(`{type: MeshTrafficPermission, mesh: default, name: %s, namespace: %q, labels: {mark: %s},
   spec: {rules: [{default: {allow: [{spiffeId: {type: Exact, value: "spiffe://%s/ns/a/sa/b"}}]}}]}}`+"\n", name, namespace, markOf(namespace), markOf(namespace))
 }
 
-// place is one way to say a namespace or a mesh in a request.
+// place is one way to put a namespace or a mesh into a request.
 type place struct{ name, target, body string }
 
 func placesOf(row *api.Row, server string) []place {
@@ -254,7 +254,7 @@ func placesOf(row *api.Row, server string) []place {
 		target = strings.Replace(target, "payments", "zone-9", 1)
 	}
 	if row.Method() == http.MethodDelete {
-		target += "-gone" // who may gets 404, so that what is there stays
+		target += "-gone" // an authorised caller gets 404, so that nothing is deleted
 	}
 	body := bodies[row.Pattern]
 	said := func(query string) string { return target + "?" + query }
@@ -268,7 +268,7 @@ func placesOf(row *api.Row, server string) []place {
 	return append(out, morePlaces(row, server, zone, target)...)
 }
 
-// bodies are those of routes that want one; what they ask for changes little, or is refused after it was judged.
+// bodies are the bodies of routes that need one. Their requests change little, or are refused after authorisation.
 var bodies = map[string]string{
 	"POST /_can-i":                          `{"verb": "read", "type": "MeshTimeout"}`,
 	"POST /tokens/user":                     `{"name": "payments", "validFor": "1s"}`,
@@ -290,7 +290,7 @@ func kriOf(short, mesh, zone, namespace, name string) string {
 	return strings.Join([]string{"kri", short, mesh, zone, namespace, name, ""}, "_")
 }
 
-// morePlaces are those that only some routes have: KRIs, fields of bodies, labels.
+// morePlaces returns the places that only some routes have: KRIs, fields of bodies, labels.
 func morePlaces(row *api.Row, server, zone, target string) []place {
 	namespaces := map[string]string{"payments": "payments", "orders": "orders", "bare": ""}
 	if server == "global" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// curious are services of orders, and what is in payments that refers to them by labels alone.
+// curious are services of orders, and resources in payments that refer to them by labels alone.
 const curious = `
 {type: MeshService, mesh: default, namespace: orders, name: stock, spec: {selector: {dataplaneLabels: {matchLabels: {app: stock}}}, ports: [{port: 80}]}}
 ---
@@ -18,14 +18,14 @@ const curious = `
   {default: {backendRefs: [{kind: MeshService, labels: {k8s.kuma.io/namespace: orders}}]}}]}]}}
 `
 
-// makeCurious stores what the rows about names need.
+// makeCurious stores the resources for the rows about names.
 func (w *world) makeCurious() {
 	if _, err := w.zone.admin.ApplyDocuments(w.t.Context(), []byte(curious), "application/yaml"); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// namedAttempt ends with "named" when the answer to a request that succeeds holds what `with` has as name, and with "hidden" when not.
+// namedAttempt ends with "named" if a successful answer contains the name in `with`, and with "hidden" if not.
 func namedAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	if status, says, err = httpAttempt(ctx, w, s, one); err != nil || status != "200" {
 		return status, says, err

@@ -20,7 +20,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// evilZone is a zone that proves who it is, and says what it likes on the stream on which it is sent.
+// evilZone is an authenticated zone that sends what it likes on the stream from the global.
 type evilZone struct {
 	t      *testing.T
 	zone   string
@@ -52,7 +52,7 @@ func (w *world) evil(zone string) *evilZone {
 	return &evilZone{t: w.t, zone: zone, stream: &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ClientStream: stream}}
 }
 
-// ask asks for a type and returns what it is sent, or how the stream ended.
+// ask requests a type and returns the response, or the error that ended the stream.
 func (z *evilZone) ask(typ string, have ...string) (*discovery.DeltaDiscoveryResponse, error) {
 	r := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: typ, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{}}
 	for _, name := range have {
@@ -68,8 +68,8 @@ func (z *evilZone) refuse(m *discovery.DeltaDiscoveryResponse, text string) erro
 	return z.stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce(), ErrorDetail: &rpcstatus.Status{Message: text}})
 }
 
-// refusal asks for a type with names that the zone says it has, refuses the answer, and asks for another type: how long that took, and how
-// it ended.
+// refusal requests a type with names that the zone claims to have, refuses the response, and requests another type. It
+// returns how long that took, and its error.
 func (z *evilZone) refusal(text string, have ...string) (time.Duration, error) {
 	m, err := z.ask("MeshTrafficPermission", have...)
 	if err != nil {
@@ -83,8 +83,8 @@ func (z *evilZone) refusal(text string, have ...string) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// TestAbuseOfRefusals: a zone that was taken over says that it has what nobody has, and refuses that it is gone. The server has no guard against
-// panics here, so that one would end the test.
+// TestAbuseOfRefusals plays a compromised zone that claims resources that no server has, and refuses their removal. The
+// server has no guard against panics here, so that a panic ends the test.
 func TestAbuseOfRefusals(t *testing.T) {
 	w := newWorld(t)
 	rows := []struct {
@@ -109,7 +109,8 @@ func TestAbuseOfRefusals(t *testing.T) {
 	}
 }
 
-// TestAbuseOfLongRefusals: 300 lines about 10,000 names cost what the lines do, and not lines times names.
+// TestAbuseOfLongRefusals checks that the cost of 300 lines about 10,000 names grows with the lines, not with lines
+// times names.
 func TestAbuseOfLongRefusals(t *testing.T) {
 	w := newWorld(t)
 	lines := strings.Repeat(strings.Repeat("what stands here names nothing ", 40)+"\n", 300)

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// What the owners of the client and of the victim write in zone-1, and who took over zone-2.
+// What the owners of the client and of the victim write in zone-1, and what the attacker writes in zone-2.
 const (
 	documentsOfZone1 = `{type: MeshService, mesh: default, namespace: victims, name: victim, spec: {
   selector: {dataplaneLabels: {matchLabels: {app: victim}}}, ports: [{name: http, port: 80, targetPort: http, appProtocol: http}]}}
@@ -39,7 +39,7 @@ const (
   from: [{kind: MeshHTTPRoute, namespace: cats}], to: [{kind: MeshService, zone: zone-1, namespace: victims}]}}`
 )
 
-// takenOver is zone-1 with a client and a victim, and zone-2, which somebody took over, with the service that the client calls.
+// takenOver is zone-1 with a client and a victim, and the compromised zone-2 with the service that the client calls.
 type takenOver struct {
 	*cluster.Cluster
 	t            *testing.T
@@ -50,8 +50,9 @@ type takenOver struct {
 
 const takeoverPatience = 60 * time.Second
 
-// TestRouteOfATakenOverZone: what a zone that was taken over says of its own service sends that service's clients to nobody else's,
-// rewritten or mirrored, with real Envoys; the twin is the same route with the leave of the victim's owner.
+// TestRouteOfATakenOverZone checks, with real Envoys, that the routes of a compromised zone for its own service cannot
+// send that service's clients to another owner's service, by rewriting or mirroring. The twin is the same route with
+// the permission of the victim's owner.
 func TestRouteOfATakenOverZone(t *testing.T) {
 	t.Parallel()
 	w := newTakenOver(t)
@@ -95,7 +96,7 @@ func newTakenOver(t *testing.T) *takenOver {
 	return w
 }
 
-// newCluster is a cluster of real processes with no server yet; a test that fails shows the end of their logs.
+// newCluster returns a cluster of real processes without a server. A failing test shows the end of their logs.
 func newCluster(t *testing.T) *takenOver {
 	t.Helper()
 	bin := t.TempDir()
@@ -144,7 +145,7 @@ func grantJSON(t *testing.T, document string) []byte {
 	return raw
 }
 
-// calls is a condition: the client's call to cat-picture ends so.
+// calls returns a condition: the client's call to cat-picture ends with the status and a body that contains by.
 func (w *takenOver) calls(path string, status int, by string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, body, err := w.client.Call(ctx, "cat-picture", path)

@@ -25,14 +25,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// providerClient is the audience that the global asks for.
+// providerClient is the audience that the global requires.
 const providerClient = "causeway"
 
-// provider is an OpenID Connect provider: its discovery document, its keys, and whatever tokens a row wants.
+// provider is an OpenID Connect provider: its discovery document, its keys, and any tokens that a row needs.
 type provider struct {
 	url, caFile string
 	key         *rsa.PrivateKey
-	// asked counts requests for its keys.
+	// asked counts the requests for its keys.
 	asked atomic.Int64
 }
 
@@ -72,7 +72,7 @@ func startProvider(t *testing.T) *provider {
 	return p
 }
 
-// token is an ID token of nora in the group readers, after change.
+// token returns an ID token of nora in the group readers, modified by change.
 func (p *provider) token(t *testing.T, change func(jwt.MapClaims)) string {
 	t.Helper()
 	return signed(t, jwt.SigningMethodRS256, "p1", p.claims(change), p.key)
@@ -138,7 +138,7 @@ func certificate(t *testing.T, template, parent *x509.Certificate, public crypto
 	return cert
 }
 
-// file is the authority's certificate as PEM.
+// file writes the authority's certificate as PEM and returns the path.
 func (a *clientAuthority) file(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users.pem")
@@ -148,7 +148,7 @@ func (a *clientAuthority) file(t *testing.T) string {
 	return path
 }
 
-// user is a client certificate of cora in the group auditors, after change.
+// user returns a client certificate of cora in the group auditors, modified by change.
 func (a *clientAuthority) user(t *testing.T, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	key := newKey(t)
@@ -162,7 +162,7 @@ func (a *clientAuthority) user(t *testing.T, change func(*x509.Certificate)) *tl
 	return &tls.Certificate{Certificate: [][]byte{certificate(t, template, a.cert, key.Public(), a.key).Raw}, PrivateKey: key}
 }
 
-// strangersKey signs tokens that nobody asked for.
+// strangersKey returns a key that the provider does not have.
 func strangersKey(t *testing.T) ed25519.PrivateKey {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)

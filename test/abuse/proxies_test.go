@@ -23,7 +23,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// proxiesOfTheTable are what the zone knows of when proxies come.
+// proxiesOfTheTable are the resources in the zone when proxies connect.
 const proxiesOfTheTable = `
 {type: Dataplane, mesh: default, name: shop, networking: {address: 127.0.0.1, inbound: [{name: http, port: 18090, servicePort: 18091, protocol: http}]}}
 ---
@@ -34,7 +34,7 @@ const proxiesOfTheTable = `
 
 const identitySecrets = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// proxyTokens are the credentials of the Dataplane shop, and of others, good and bad.
+// proxyTokens creates the credentials of the Dataplane shop, and of others, good and bad.
 func (w *world) proxyTokens() {
 	s, t := w.zone, w.t
 	if _, err := s.admin.ApplyDocuments(t.Context(), []byte(proxiesOfTheTable), "application/yaml"); err != nil {
@@ -91,8 +91,8 @@ func (w *world) dataplaneToken(mesh, namespace, body string) string {
 	return answer.Token
 }
 
-// xdsAttempt opens a stream for a node, and asks for the secret in `with`, or for all clusters. It ends with OK when there
-// is an answer; an answer without the secret ends with NotThere.
+// xdsAttempt opens a stream for a node, and requests the secret in `with`, or all clusters. It ends with OK if there is
+// an answer. An answer without the secret ends with NotThere.
 func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says string, err error) {
 	conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -147,8 +147,8 @@ func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says
 	return "NotThere", "", nil
 }
 
-// sotwAttempt asks for the same as a delta request, the first of whose secrets is looked for, on a stream that is told all there is
-// each time.
+// sotwAttempt sends the equivalent of a delta request on a state-of-the-world stream, and looks for the first of its
+// secrets.
 func sotwAttempt(ctx context.Context, conn *grpc.ClientConn, asked *discovery.DeltaDiscoveryRequest) (code, says string, err error) {
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	if err != nil {

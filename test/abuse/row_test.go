@@ -11,46 +11,46 @@ import (
 
 // row is one attempt and its twin.
 //
-//   - name: an expired token        what is attempted, in words
+//   - name: an expired token        a description of the attempt
 //     on: global                    or zone
 //     do: ""                        the name of a function in attempts; empty for an HTTP request
 //     as: expired                   a credential: see credentials
 //     request: GET /zones
-//     status: "401"                 what the attempt ends with; a gRPC code for functions that speak gRPC
-//     audit: {event: login}         what the audit line says; absent where a connection ends before anybody is asked
-//     right: {as: admin}            what is different about the twin, which must succeed
+//     status: "401"                 the status of the attempt; a gRPC code for functions that speak gRPC
+//     audit: {event: login}         fields of the audit line; absent if the connection ends before authentication
+//     right: {as: admin}            the differences of the twin, which must succeed
 type row struct {
 	Name string `json:"name"`
 	On   string `json:"on"`
 	side
 	Status string `json:"status"`
-	// Says is a part of the answer.
+	// Says must be a part of the answer.
 	Says string `json:"says"`
-	// Audit is the line that the attempt leaves; nil for none.
+	// Audit describes the line that the attempt leaves; nil for none.
 	Audit *line `json:"audit"`
-	// Right is laid over the attempt.
+	// Right overrides the attempt's fields for the twin.
 	Right *twin `json:"right"`
 }
 
-// side is one of the two ways to do it.
+// side is the attempt or its twin.
 type side struct {
 	Do      string            `json:"do"`
 	As      string            `json:"as"`
 	Request string            `json:"request"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
-	// With are words for the function.
+	// With holds parameters for the function.
 	With map[string]string `json:"with"`
 }
 
-// twin is what differs; an empty field is as in the attempt, "none" empties a header or the body.
+// twin holds the differences. An empty field keeps the attempt's value; "none" clears a header or the body.
 type twin struct {
 	side
-	// Status is what the twin ends with; any success when empty.
+	// Status is the status of the twin; any success if empty.
 	Status string `json:"status"`
 }
 
-// line is what must be found in one line of the audit log.
+// line describes what one line of the audit log must contain.
 type line struct {
 	Event   string `json:"event"`
 	Outcome string `json:"outcome"`
@@ -101,7 +101,7 @@ func (r *row) check(names map[string]bool) error {
 	return nil
 }
 
-// rightSide is the attempt with what the twin changes.
+// rightSide returns the attempt with the twin's changes.
 func (r *row) rightSide() side {
 	out := r.side
 	over := r.Right.side
@@ -117,7 +117,7 @@ func (r *row) rightSide() side {
 	return out
 }
 
-// laid is a with b over it; a value "none" takes one away.
+// laid returns a overridden by b. The value "none" removes a key.
 func laid(a, b map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range []map[string]string{a, b} {

@@ -22,19 +22,20 @@ import (
 // aServer is a server under attack.
 type aServer struct {
 	name, dataDir string
-	// addresses are those of the ready file.
+	// addresses are the addresses in the ready file.
 	addresses map[string]string
-	// url is the HTTP API's: of the global by TLS, of the zone in plaintext over loopback.
+	// url is the URL of the HTTP API: TLS for the global, plaintext over loopback for the zone.
 	url string
-	// ca is the PEM of who signed the certificate; empty for loopback.
+	// ca is the PEM of the CA behind the certificate; empty for loopback.
 	ca []byte
-	// admin asks as somebody who may do everything.
+	// admin is a client with all rights.
 	admin *api.Client
-	// end asks the server to end, and waits until it has.
+	// end stops the server and waits until it has ended.
 	end func() error
 }
 
-// world is what a run of the table works on: a global whose API is off loopback, and a zone that runs alone, on loopback.
+// world holds the servers of a run of the table: a global whose API is off loopback, and a zone that runs alone, on
+// loopback.
 type world struct {
 	t            *testing.T
 	global, zone *aServer
@@ -57,7 +58,7 @@ func (w *world) server(name string) *aServer {
 	return w.global
 }
 
-// settings of both servers: nobody here is to wait for the limits, which have rows of their own.
+// settingsOf returns the settings of both servers. Their limits are high, because the limits have rows of their own.
 func settingsOf() access.Settings {
 	return access.Settings{Limits: access.Limits{RequestsPerSecond: 5000, FailuresPerSecond: 5000, FailuresBurst: 5000}}
 }
@@ -132,7 +133,7 @@ func (s *aServer) run(t *testing.T, readyFile string, run func(context.Context) 
 	}
 }
 
-// client asks with a token, or with none.
+// client returns a client with a token, or without one if it is empty.
 func (s *aServer) client(t *testing.T, token string) *api.Client {
 	t.Helper()
 	c, err := api.NewClient(api.ClientConfig{Address: s.url, Token: token, TLS: s.tls()})
@@ -143,7 +144,7 @@ func (s *aServer) client(t *testing.T, token string) *api.Client {
 	return c
 }
 
-// tls believes the server's authority; nil for loopback.
+// tls returns a configuration that trusts the server's authority; nil for loopback.
 func (s *aServer) tls() *tls.Config {
 	if s.ca == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// TestBogusTokensAskNobody: tokens that nobody of the provider has signed, each with a key of its own, are refused, and the provider is
-// asked for its keys a few times. A token of the provider is good meanwhile.
+// TestBogusTokensAskNobody checks that tokens with made-up keys are refused, and that they cause only a few requests
+// for the provider's keys. A token of the provider stays valid meanwhile.
 func TestBogusTokensAskNobody(t *testing.T) {
 	w := newWorld(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -28,7 +28,7 @@ func TestBogusTokensAskNobody(t *testing.T) {
 		kid := fmt.Sprintf("k%d", i)
 		switch i % 3 {
 		case 1:
-			kid = "p1" // one that the provider has
+			kid = "p1" // one of the provider's
 		case 2:
 			claims["aud"] = "somebody else"
 		}
@@ -66,7 +66,8 @@ func withToken(r *http.Request, token string) *http.Request {
 	return r
 }
 
-// TestBodiesAreReadAfterTheirSender: who may write nothing is refused before a byte of the body has come, and who may is asked for it.
+// TestBodiesAreReadAfterTheirSender checks that a caller without write access is refused before any of the body
+// arrives, and that an authorised caller is asked for the body.
 func TestBodiesAreReadAfterTheirSender(t *testing.T) {
 	w := newWorld(t)
 	admin := strings.TrimSpace(string(read(t, w.global.dataDir+"/admin.token")))
@@ -80,7 +81,7 @@ func TestBodiesAreReadAfterTheirSender(t *testing.T) {
 	}
 }
 
-// announce sends the headers of a request with a large body, and returns the status that comes back without it.
+// announce sends the headers of a request with a large body, and returns the status that the server sends without it.
 func (w *world) announce(t *testing.T, target, token string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(w.global.url, "https://"), w.global.tls())

@@ -1,4 +1,4 @@
-// Package app is the small applications that stand behind the proxies of the demo and of the tests: an HTTP one and a
-// TCP echo, on real sockets. They count what reaches them, so that a test can say that something did not. They know
-// nothing of the mesh.
+// Package app provides the small applications behind the proxies of the demo and of the tests: an HTTP server and a TCP
+// echo, on real sockets. They count the requests that reach them, so that a test can show that one did not. They do not
+// depend on the mesh.
 package app

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// HTTP is an application that answers every request with who it is and what it was asked.
+// HTTP is an application that answers every request with its name and the request.
 type HTTP struct {
 	name     string
 	listener net.Listener
@@ -19,12 +19,12 @@ type HTTP struct {
 	requests atomic.Int64
 }
 
-// Answer is what HTTP says to each request, as JSON.
+// Answer is the answer of HTTP to each request, as JSON.
 type Answer struct {
 	Service string `json:"service"`
 	Method  string `json:"method"`
 	Path    string `json:"path"`
-	// Count is the number of requests so far, this one included.
+	// Count is the number of requests so far, including this one.
 	Count int64 `json:"count"`
 }
 
@@ -50,13 +50,13 @@ func StartHTTP(name string) (*HTTP, error) {
 	return a, nil
 }
 
-// Port is where it listens on 127.0.0.1.
+// Port returns the port on 127.0.0.1.
 func (a *HTTP) Port() int { return a.listener.Addr().(*net.TCPAddr).Port }
 
-// Count is how many requests have come; those for /count do not count.
+// Count returns the number of requests, without those for /count.
 func (a *HTTP) Count() int64 { return a.requests.Load() }
 
-// Close ends it at once and waits for that.
+// Close stops the application at once and waits for that.
 func (a *HTTP) Close() error {
 	err := a.server.Close()
 	<-a.done
@@ -72,7 +72,7 @@ func (a *HTTP) echo(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// wait answers after the duration that the path names, at most 10 s, or when the client goes away.
+// wait answers after the duration that the path names, at most 10 s, or when the client disconnects.
 func (a *HTTP) wait(w http.ResponseWriter, r *http.Request) {
 	d, err := time.ParseDuration(r.PathValue("duration"))
 	if err != nil {

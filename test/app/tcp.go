@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// TCP is an application that sends back what it gets.
+// TCP is an application that echoes what it receives.
 type TCP struct {
 	listener    net.Listener
 	connections atomic.Int64
@@ -28,13 +28,13 @@ func StartTCP() (*TCP, error) {
 	return a, nil
 }
 
-// Port is where it listens on 127.0.0.1.
+// Port returns the port on 127.0.0.1.
 func (a *TCP) Port() int { return a.listener.Addr().(*net.TCPAddr).Port }
 
-// Count is how many connections have been made to it.
+// Count returns the number of connections so far.
 func (a *TCP) Count() int64 { return a.connections.Load() }
 
-// Close ends it and its connections, and waits for that.
+// Close ends the application and its connections, and waits for that.
 func (a *TCP) Close() error {
 	err := a.listener.Close()
 	a.mu.Lock()

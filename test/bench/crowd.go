@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// crowd is many simulated peers, each with a goroutine of its own. They run until close.
+// crowd is many simulated peers, each with its own goroutine. They run until close.
 type crowd struct {
 	what  string
 	size  int
-	ctx   context.Context // ends with the first peer that does; its cause says why
+	ctx   context.Context // ends when the first peer fails; its cause is the reason
 	stop  context.CancelFunc
 	peers sync.WaitGroup
 }
 
-// newCrowd starts all of them at once.
+// newCrowd starts all peers at once.
 func newCrowd(ctx context.Context, what string, size int, run func(ctx context.Context, i int) error) *crowd {
 	c := &crowd{what: what, size: size}
 	ctx, fail := context.WithCancelCause(ctx)
@@ -31,7 +31,7 @@ func newCrowd(ctx context.Context, what string, size int, run func(ctx context.C
 	return c
 }
 
-// close ends all and waits.
+// close ends all peers and waits.
 func (c *crowd) close() {
 	c.stop()
 	c.peers.Wait()

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// rewrite replaces what stands between the markers of each section. A section that was not measured stays as it is.
+// rewrite replaces the text between the markers of each section. A section that was not measured stays unchanged.
 func rewrite(path string, sections map[string]string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func rewrite(path string, sections map[string]string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// conditions say where and how it was measured.
+// conditions describes the machine and the method of the measurement.
 func conditions(p plan) string {
 	processor := "an unknown processor"
 	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -97,7 +97,7 @@ func benchmarkTable(raw []byte) string {
 	return out
 }
 
-// scaled prints v in the largest of the units, each base times the one before, in which it is at least one.
+// scaled prints v in the largest unit in which it is at least one. Each unit is base times the previous one.
 func scaled(v, base float64, units ...string) string {
 	for len(units) > 1 && v >= base {
 		v, units = v/base, units[1:]

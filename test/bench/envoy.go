@@ -30,14 +30,14 @@ import (
 // object is a part of Envoy's configuration as JSON.
 type object = map[string]any
 
-// envoyProcess is a real Envoy with static listeners on sockets in dir, and a client whom they know.
+// envoyProcess is a real Envoy with static listeners on sockets in dir, and a client that they accept.
 type envoyProcess struct {
 	cmd    *exec.Cmd
 	dir    string
 	client *tls.Config
 }
 
-// extension is a typed extension whose configuration is fields, and those of message when it is not nil.
+// extension returns a typed extension whose configuration is fields, merged with message if it is not nil.
 func extension(name, messageType string, message proto.Message, fields object) (object, error) {
 	config := object{}
 	if message != nil {
@@ -56,7 +56,7 @@ func extension(name, messageType string, message proto.Message, fields object) (
 	return object{"name": name, "typed_config": config}, nil
 }
 
-// startEnvoy runs Envoy with one worker; listeners are made with the transport socket that it passes.
+// startEnvoy runs Envoy with one worker. listeners gets the transport socket to use.
 func startEnvoy(ctx context.Context, dir, identity string, listeners func(transport object) ([]any, error)) (*envoyProcess, error) {
 	binary, err := cluster.FindEnvoy("")
 	if err != nil {
@@ -102,7 +102,7 @@ func (e *envoyProcess) dial(socket string) (*tls.Conn, error) {
 	return conn, conn.Handshake()
 }
 
-// ready waits until a listener takes connections.
+// ready waits until a listener accepts connections.
 func (e *envoyProcess) ready(ctx context.Context, socket string) error {
 	for {
 		conn, err := e.dial(socket)
@@ -117,7 +117,7 @@ func (e *envoyProcess) ready(ctx context.Context, socket string) error {
 	}
 }
 
-// get sends one request on an open connection; it fails unless the answer is 200.
+// get sends one request on an open connection. It fails unless the answer is 200.
 func get(conn *tls.Conn, r *bufio.Reader) error {
 	if _, err := conn.Write([]byte("GET /orders HTTP/1.1\r\nHost: backend\r\n\r\n")); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (e *envoyProcess) echo(socket string) error {
 	return err
 }
 
-// mutualTLS makes an authority, a transport socket for servers of it, and a client with the identity.
+// mutualTLS creates an authority, a transport socket for its servers, and a client with the identity.
 func mutualTLS(identity string) (transport object, client *tls.Config, err error) {
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,

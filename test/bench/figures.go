@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// figure is one measured value with what it may be at most.
+// figure is one measured value with its goal.
 type figure struct {
 	title, unit string
-	// goal is the most that the median of the rounds may be; zero where nothing was asked for.
+	// goal is the highest accepted median of the rounds; zero for no goal.
 	goal    float64
-	samples []float64 // one a round
-	// paced are the samples as they would be where the goals were set, of a figure that depends on how fast the machine is.
+	samples []float64 // one per round
+	// paced are the samples scaled to the machine of the goals, for a figure that depends on the machine's speed.
 	paced []float64
 }
 
-// table is figures in the order in which they were first added.
+// table holds figures in the order in which they were first added.
 type table struct {
 	title   string
 	figures []*figure
 }
 
-// add appends a sample, and the figure when it is new.
+// add appends a sample. It adds the figure if it is new.
 func (t *table) add(title, unit string, goal, sample float64) {
 	for _, f := range t.figures {
 		if f.title == title {
@@ -34,7 +34,7 @@ func (t *table) add(title, unit string, goal, sample float64) {
 	t.figures = append(t.figures, &figure{title: title, unit: unit, goal: goal, samples: []float64{sample}})
 }
 
-// pace ends a round: what it measured in time is divided by how much slower the machine was in it than the one of the goals.
+// pace ends a round: it divides the round's times by how much slower the machine was than the machine of the goals.
 func (t *table) pace(by float64) {
 	for _, f := range t.figures {
 		if f.unit == "ms" || f.unit == "s" {
@@ -53,14 +53,15 @@ func medianOf(samples []float64) float64 {
 	return (s[len(s)/2-1] + s[len(s)/2]) / 2
 }
 
-// over reports whether the median is over the goal here, and misses whether it would be where the goals were set.
+// over reports whether the median is over the goal on this machine. misses reports whether it would be on the machine
+// of the goals.
 func (f *figure) over() bool { return f.goal > 0 && f.median() > f.goal }
 
 func (f *figure) misses() bool {
 	return f.over() && (len(f.paced) == 0 || medianOf(f.paced) > f.goal)
 }
 
-// verdict is empty without a goal.
+// verdict returns the verdict on the goal, or an empty string without a goal.
 func (f *figure) verdict() string {
 	switch {
 	case f.goal == 0:
@@ -73,7 +74,7 @@ func (f *figure) verdict() string {
 	return "ok"
 }
 
-// number prints three digits that mean something.
+// number prints v with three significant digits.
 func number(v float64) string {
 	switch {
 	case v == 0:
@@ -102,14 +103,14 @@ func (t *table) writeTo(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// String is the table as Markdown.
+// String returns the table as Markdown.
 func (t *table) String() string {
 	var out strings.Builder
 	t.writeTo(&out)
 	return out.String()
 }
 
-// missed are the figures over their goals, as lines.
+// missed returns the figures over their goals, as lines.
 func missed(tables []*table) []string {
 	var lines []string
 	for _, t := range tables {

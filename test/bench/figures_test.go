@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestVerdicts: the median of the rounds counts; what is measured in time may be over the goal by as much as the machine was slower
-// in that round, and no more; nothing else may.
+// TestVerdicts checks that the median of the rounds counts. A time may exceed the goal by as much as the machine was
+// slower in that round, and no more; other figures may not exceed it.
 func TestVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit    string

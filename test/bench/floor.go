@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The floor is the least that a sync of this shape can cost: one process that writes given bytes to many bare gRPC streams,
-// and one that reads them. Nothing is stored, chosen or acknowledged.
+// The floor is the minimal cost of a sync of this shape: one process that writes given bytes to many bare gRPC streams,
+// and one that reads them. Nothing is stored, selected or acknowledged.
 
-// floorServer hands what a writer sends to all readers.
+// floorServer forwards messages of a writer to all readers.
 type floorServer struct {
 	mu      sync.Mutex
 	readers map[chan []byte]bool // guarded by mu
@@ -37,7 +37,7 @@ func (f *floorServer) service() *grpc.ServiceDesc {
 	}
 }
 
-// serveFloor is the child process. It prints its address, and ends when its standard input does.
+// serveFloor runs the child process. It prints its address, and ends when its standard input does.
 func serveFloor(ctx context.Context) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,10 +93,10 @@ func (f *floorServer) write(stream grpc.ServerStream) error {
 	}
 }
 
-// floorCost is what one write to all streams costs on the floor.
+// floorCost is the cost of one write to all streams on the floor.
 type floorCost struct{ wall, cpuBothEnds, cpuSender time.Duration }
 
-// floor is a bare sender and its readers, and what they have cost so far.
+// floor is a bare sender and its readers, and their cost so far.
 type floor struct {
 	child   *exec.Cmd
 	stdin   io.Closer
@@ -111,7 +111,7 @@ type floor struct {
 	wall, own, sender time.Duration
 }
 
-// startFloor starts a sender and connects so many streams to it. The caller closes it.
+// startFloor starts a sender and connects the given number of streams to it. The caller closes it.
 func startFloor(ctx context.Context, streams int) (*floor, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &floor{marks: newMarks(), streams: streams, cancel: cancel}
@@ -203,7 +203,7 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 	return nil
 }
 
-// cost is that of a write, of all so far.
+// cost returns the average cost of a write so far.
 func (f *floor) cost() floorCost {
 	n := time.Duration(max(f.writes, 1))
 	return floorCost{f.wall / n, (f.sender + f.own) / n, f.sender / n}
@@ -221,7 +221,7 @@ func (f *floor) close() {
 	}
 }
 
-// readFloor reads one stream until ctx ends, and says when it is open.
+// readFloor reads one stream until ctx ends. It sends on open when the stream is open.
 func readFloor(ctx context.Context, address string, i int, m *marks, open chan<- error) {
 	conn, err := dial(address)
 	if err != nil {

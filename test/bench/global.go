@@ -9,18 +9,18 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long one phase of a measurement may take.
+// patience limits one phase of a measurement.
 const patience = 4 * time.Minute
 
-// globalLoad is what a global is given.
+// globalLoad is the load on a global.
 type globalLoad struct {
 	zones, policies, writes, burst int
 	idle                           time.Duration
-	// floor, when not nil, is measured in between, so that both meet the same machine.
+	// floor, if not nil, is measured in turns with the global, so that both meet the same machine.
 	floor *floor
 }
 
-// globalResult is what it took.
+// globalResult is the measured cost.
 type globalResult struct {
 	initialSync, initialCPU       time.Duration
 	idleCores                     float64
@@ -32,10 +32,10 @@ type globalResult struct {
 	perZone, resident             float64 // MiB
 	inUsePerZone                  float64 // MiB
 	residentBefore                float64
-	ended                         int64 // sessions that did not last
+	ended                         int64 // sessions that ended early
 }
 
-// startGlobal runs a global of its own with policies in it.
+// startGlobal runs a separate global with policies in it.
 func (b *bench) startGlobal(ctx context.Context, policies int) (*cluster.Cluster, *cluster.Server, error) {
 	b.started++
 	c, err := cluster.New(cluster.Config{Bin: b.bin, Dir: filepath.Join(b.dir, fmt.Sprint(b.started))})
@@ -61,7 +61,7 @@ func (b *bench) measureGlobal(ctx context.Context, load globalLoad) (globalResul
 	return measureZones(ctx, g, load)
 }
 
-// measureZones connects zones to g, which holds the policies, and disconnects them when all is measured.
+// measureZones connects zones to g, which holds the policies, and disconnects them after the measurement.
 func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (globalResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +102,7 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 	return r, r.measureBurst(z.ctx, g, z, load)
 }
 
-// settle is waited before idling: acknowledgements that are still under way are not idling.
+// settle is the wait before idling, for acknowledgements still under way.
 const settle = time.Second
 
 func (r *globalResult) measureIdle(ctx context.Context, g *cluster.Server, load globalLoad) error {
@@ -111,7 +111,7 @@ func (r *globalResult) measureIdle(ctx context.Context, g *cluster.Server, load 
 	return err
 }
 
-// idleCores is the CPU that s uses while nothing happens.
+// idleCores returns the CPU that s uses while nothing happens, in cores.
 func idleCores(ctx context.Context, s *cluster.Server, during time.Duration) (float64, error) {
 	if err := sleep(ctx, settle); err != nil || during == 0 {
 		return 0, err
@@ -137,9 +137,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 const (
-	// turn is how many writes are measured before it is the floor's turn.
+	// turn is how many writes are measured before the floor's turn.
 	turn = 10
-	// afterTurn is waited before what a turn cost is read: the last acknowledgements are its own.
+	// afterTurn is the wait before the cost of a turn is read, which includes its last acknowledgements.
 	afterTurn = 5 * time.Millisecond
 )
 
@@ -184,7 +184,7 @@ func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *
 	return nil
 }
 
-// writeOne writes policy i anew and returns when it was in the last zone.
+// writeOne rewrites policy i and returns how long it took to the last zone.
 func writeOne(ctx context.Context, g *cluster.Server, z *zones, load globalLoad, i int) (time.Duration, error) {
 	n := z.marks.next(load.zones)
 	path, doc := permission(i%load.policies, n, nil)

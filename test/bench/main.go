@@ -17,10 +17,10 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// errMissed: figures are over their goals.
+// errMissed reports that figures are over their goals.
 var errMissed = errors.New("figures miss their goals")
 
-// parts are what -only takes.
+// parts are the values of -only.
 var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "packages"}
 
 type options struct {
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// bench holds where things are.
+// bench holds the folders and the state of a run.
 type bench struct {
 	bin, dir string
 	started  int      // servers' folders so far
@@ -65,7 +65,7 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(b.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// failed notes a part that could not be measured.
+// failed records a part that could not be measured.
 func (b *bench) failed(part string, err error) {
 	b.failures = append(b.failures, fmt.Sprintf("%s: not measured: %v", part, err))
 }
@@ -104,8 +104,8 @@ func run(ctx context.Context, o options) error {
 	return b.measure(ctx, o)
 }
 
-// measure runs the plan, prints, and writes the document. A part that cannot be measured fails the run at its end: what the
-// others found is printed and written all the same.
+// measure runs the plan, prints the results, and writes the document. A part that cannot be measured fails the run at
+// its end. The results of the other parts are still printed and written.
 func (b *bench) measure(ctx context.Context, o options) error {
 	p := fullPlan()
 	if o.quick {
@@ -195,7 +195,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	return nil
 }
 
-// permissions measures only that.
+// permissions measures only the permissions.
 func (b *bench) permissions(ctx context.Context, o options) error {
 	p := fullPlan()
 	if o.quick {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// markPrefix stands in front of a mark's number inside a policy.
+// markPrefix precedes a mark's number inside a policy.
 const markPrefix = "spiffe://bench/mark-"
 
-// marks follow changes to those that receive them. Each written change carries a number of its own.
+// marks track changes to their receivers. Each written change carries its own number.
 type marks struct {
 	mu   sync.Mutex
 	all  []*mark       // by number; guarded by mu
@@ -28,7 +28,7 @@ type mark struct {
 
 func newMarks() *marks { return &marks{bell: make(chan struct{}, 1)} }
 
-// next makes a mark that is awaited by so many receivers. The clock starts.
+// next creates a mark that the given number of receivers await, and starts its clock.
 func (m *marks) next(receivers int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +36,7 @@ func (m *marks) next(receivers int) int {
 	return len(m.all) - 1
 }
 
-// saw notes all marks in what a receiver got.
+// saw records all marks in a received message.
 func (m *marks) saw(receiver int, raw []byte) {
 	for {
 		_, rest, found := bytes.Cut(raw, []byte(markPrefix))
@@ -73,7 +73,7 @@ func (m *marks) arrive(receiver, n int) {
 	}
 }
 
-// last is how long mark n took to its last receiver so far.
+// last returns how long mark n took to its last receiver so far.
 func (m *marks) last(n int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *marks) last(n int) time.Duration {
 	return last
 }
 
-// wait returns when all marks from n on have arrived everywhere.
+// wait returns when all marks from n on have arrived at all receivers.
 func (m *marks) wait(ctx context.Context, n int) error {
 	for {
 		missing := m.missing(n)
@@ -110,7 +110,7 @@ func (m *marks) missing(n int) string {
 	return ""
 }
 
-// percentile of durations, in milliseconds; p of 100.
+// percentile returns the p-th percentile of durations, in milliseconds.
 func percentile(d []time.Duration, p int) float64 {
 	if len(d) == 0 {
 		return 0

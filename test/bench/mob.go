@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/strangers"
 )
 
-// mob is a process that runs only when nobody else wants the processors. It ends with its standard input, and says then how many
+// mob is a process that runs only on idle processors. It ends with its standard input, and then prints how many
 // connections it made.
 type mob struct {
 	cmd   *exec.Cmd
@@ -32,7 +32,7 @@ type mob struct {
 	since time.Time
 }
 
-// gatherStrangers lets strangers come to some ports of s.
+// gatherStrangers starts strangers that connect to the given ports of s.
 func gatherStrangers(ctx context.Context, s *cluster.Server, ports []string) (*mob, error) {
 	var at []string
 	for _, port := range ports {
@@ -41,7 +41,7 @@ func gatherStrangers(ctx context.Context, s *cluster.Server, ports []string) (*m
 	return gatherMob(ctx, "-strangers", strings.Join(at, ","))
 }
 
-// gatherIdlers has a process take so many processors, for nothing.
+// gatherIdlers starts a process that wastes the given number of processors.
 func gatherIdlers(ctx context.Context, cores float64) (*mob, error) {
 	return gatherMob(ctx, "-idlers", fmt.Sprint(cores))
 }
@@ -59,12 +59,12 @@ func gatherMob(ctx context.Context, args ...string) (*mob, error) {
 	return m, startLast(m.cmd)
 }
 
-// startLast starts a process all of whose threads give way to all others. A priority is a thread's, and who is started has that of the
-// thread that starts it.
+// startLast starts a process all of whose threads yield to all others. The priority belongs to a thread, and a child
+// inherits that of the thread that starts it.
 func startLast(cmd *exec.Cmd) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // forever: the thread ends with the goroutine
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 		if err == nil {
 			err = cmd.Start()
@@ -78,13 +78,13 @@ func startLast(cmd *exec.Cmd) error {
 func (m *mob) disperse() int {
 	m.once.Do(func() {
 		_ = m.end.Close()
-		_ = m.cmd.Wait() // what it says counts
+		_ = m.cmd.Wait() // only its output counts
 		m.came, _ = strconv.Atoi(strings.TrimSpace(m.said.String()))
 	})
 	return m.came
 }
 
-// untilDismissed is a context that ends with standard input.
+// untilDismissed returns a context that ends with standard input.
 func untilDismissed(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -127,7 +127,7 @@ func beStrangers(ctx context.Context, server string) error {
 	return nil
 }
 
-// beIdle takes so many processors.
+// beIdle uses the given number of processors.
 func beIdle(ctx context.Context, cores float64) error {
 	const turn = 10 * time.Millisecond
 	ctx = untilDismissed(ctx)

@@ -12,15 +12,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// movingZones are simulated zones that go from one replica to the next, as Causeway's do: they say what they have, so that they are
-// sent what changed.
+// movingZones are simulated zones that move from one replica to the next, as Causeway's do: they announce what they
+// have, so that they receive only changes.
 type movingZones struct {
 	*crowd
 	marks     *marks
 	addresses []string
 	synced    []atomic.Int64 // policies that a zone has
-	settled   []atomic.Bool  // a zone has a session in which the counted type was answered
-	// sessions that began, and resources of the counted type that came, of all zones.
+	settled   []atomic.Bool  // whether a zone has a session in which the counted type was answered
+	// sessions counts started sessions, received counts resources of the counted type, for all zones.
 	sessions, received atomic.Int64
 }
 
@@ -30,7 +30,7 @@ func moveZones(ctx context.Context, addresses []string, n int, m *marks) *moving
 	return z
 }
 
-// moveWithin is the longest that a zone waits before it goes to the next replica.
+// moveWithin is the longest wait of a zone before it moves to the next replica.
 const moveWithin = 250 * time.Millisecond
 
 // stay keeps a zone connected to one of the replicas.
@@ -38,7 +38,7 @@ func (z *movingZones) stay(ctx context.Context, i int) error {
 	have := map[string]string{}
 	order := rand.Perm(len(z.addresses))
 	for at := 0; ; at++ {
-		_ = z.run(ctx, z.addresses[order[at%len(order)]], i, have) // why a session ended does not matter: the next one does
+		_ = z.run(ctx, z.addresses[order[at%len(order)]], i, have) // the next session counts
 		z.settled[i].Store(false)
 		if err := sleep(ctx, rand.N(moveWithin)); err != nil {
 			return nil
@@ -46,7 +46,7 @@ func (z *movingZones) stay(ctx context.Context, i int) error {
 	}
 }
 
-// run is one session; have is what the zone has of the counted type, by name.
+// run runs one session. have holds the zone's resources of the counted type, by name.
 func (z *movingZones) run(ctx context.Context, address string, i int, have map[string]string) error {
 	conn, err := dial(address)
 	if err != nil {
@@ -95,7 +95,7 @@ func (z *movingZones) run(ctx context.Context, address string, i int, have map[s
 // Field numbers of envoy.service.discovery.v3.Resource.
 const resourceVersion, resourceName = 1, 3
 
-// noteVersions adds what a message brings.
+// noteVersions adds the versions in a message.
 func noteVersions(frame []byte, have map[string]string) {
 	eachField(frame, func(n protowire.Number, v []byte) {
 		if n == responseResources {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// The goals of the compiled form: what it costs must not grow with the number of identities, and it must not be larger.
+// The goals of the compiled form: its cost must not grow with the number of identities, and it must not be larger.
 const (
 	mostCompiledGrowth = 1.3
 	mostCompiledSize   = 1.0
@@ -25,7 +25,7 @@ var (
 	rbacForms      = []rbac.Form{rbac.List, rbac.Compiled}
 )
 
-// permissionCase is one listener: so many identities, in one form, for one protocol.
+// permissionCase is one listener: a number of identities, a form and a protocol.
 type permissionCase struct {
 	identities int
 	form       rbac.Form
@@ -36,7 +36,7 @@ func (c permissionCase) socket() string {
 	return fmt.Sprintf("%s-%s-%d", c.protocol, c.form, c.identities)
 }
 
-// rulesOf allow n identities, each by name; the client of the bench is the last.
+// rulesOf returns rules that allow n identities by name. The last one is the bench's client.
 func rulesOf(n int) matching.Rules {
 	var conf resources.PermissionConf
 	for i := range n {
@@ -52,8 +52,8 @@ func identityOf(i int) string {
 
 const benchClient = "spiffe://default.zone-1.mesh.local/ns/team-zz/sa/client"
 
-// measurePermissions has a real Envoy judge requests and connections by filters of both forms. In each round every case has
-// its turn, so that noise falls on all alike.
+// measurePermissions makes a real Envoy judge requests and connections by filters of both forms. Each round runs every
+// case, so that noise affects all cases alike.
 func (b *bench) measurePermissions(ctx context.Context, p plan) (*table, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -113,7 +113,7 @@ func (c permissionCase) title() string {
 	return fmt.Sprintf("%d identities, %s: CPU per %s", c.identities, c.form, unit)
 }
 
-// addGrowth compares medians: of the largest with those of the smallest.
+// addGrowth compares the median of the most identities with that of the fewest.
 func addGrowth(t *table, cost map[permissionCase][]float64) {
 	small, large := identityCounts[0], identityCounts[len(identityCounts)-1]
 	for _, protocol := range []matching.Protocol{matching.HTTP, matching.TCP} {
@@ -128,7 +128,7 @@ func addGrowth(t *table, cost map[permissionCase][]float64) {
 	}
 }
 
-// addSizes compares what is sent to a proxy.
+// addSizes compares the sizes of what a proxy receives.
 func addSizes(t *table) {
 	for _, n := range identityCounts {
 		rules := rulesOf(n)
@@ -139,7 +139,7 @@ func addSizes(t *table) {
 	}
 }
 
-// listener answers 200 to requests, and what it gets to connections.
+// listener returns a listener that answers 200 to requests, and echoes on connections.
 func (c permissionCase) listener(dir string, transport object) (object, error) {
 	var filters []any
 	add := func(name, messageType string, message proto.Message, fields object) error {
@@ -184,7 +184,7 @@ func (c permissionCase) listener(dir string, transport object) (object, error) {
 	}, nil
 }
 
-// costOf sends until Envoy has used the budget of CPU, and returns what each request or connection took of it.
+// costOf sends until Envoy has used the CPU budget, and returns the CPU cost of one request or connection.
 func (e *envoyProcess) costOf(c permissionCase, budget time.Duration) (time.Duration, error) {
 	one := func() error { return e.echo(c.socket()) }
 	if c.protocol == matching.HTTP {
@@ -197,7 +197,7 @@ func (e *envoyProcess) costOf(c permissionCase, budget time.Duration) (time.Dura
 		one = func() error { return get(conn, r) }
 	}
 	const batch = 50
-	for range batch { // what is done once is not counted
+	for range batch { // costs that occur once do not count
 		if err := one(); err != nil {
 			return 0, err
 		}

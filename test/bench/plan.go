@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// plan is how much is measured. The goals of the tables hold for the full sizes; a quick run measures the same at
-// smaller rounds and leaves out the largest.
+// plan is the extent of the measurement. The goals of the tables apply to the full sizes. A quick run measures the same
+// in smaller rounds and leaves out the largest.
 type plan struct {
 	rounds         int
 	idle           time.Duration
@@ -15,9 +15,9 @@ type plan struct {
 	wide           int
 	large, growth  bool
 	replicas       bool
-	// strangers is how many rounds beside them.
+	// strangers is the number of rounds beside strangers.
 	strangers int
-	// envoyCPU is how much CPU Envoy is to use for one figure of permissions.
+	// envoyCPU is the CPU budget of Envoy for one figure of permissions.
 	envoyCPU time.Duration
 }
 
@@ -29,22 +29,23 @@ func quickPlan() plan {
 	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: 2, envoyCPU: 300 * time.Millisecond}
 }
 
-// The sizes for which there are goals.
+// The sizes that have goals.
 const (
 	usualZones, usualPolicies = 100, 2000
 	usualBurst                = 300
 	largeZones, largePolicies = 1000, 10_000
 	zoneProxies, zonePolicies = 2000, 1000
 	fewProxies                = 20
-	// floorWrites are the floor's for each of the global's.
+	// floorWrites is the number of the floor's writes for each of the global's.
 	floorWrites = 3
-	// goalsFloor is what one write to all streams cost, in CPU of both ends of the floor, on the machine that the goals were set for.
+	// goalsFloor is the cost of one write to all streams, in CPU of both ends of the floor, on the machine of the
+	// goals.
 	goalsFloor = 4400 * time.Microsecond
-	// mostOfFloor is how many times the floor's CPU a write may cost, both ends together.
+	// mostOfFloor is the highest accepted cost of a write as a multiple of the floor's, in CPU of both ends.
 	mostOfFloor = 3
 )
 
-// run measures all, in rounds, so that what else happens on the machine falls on everything alike.
+// run measures everything in rounds, so that other load on the machine affects everything alike.
 func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 	global := &table{title: fmt.Sprintf("Global: %d zones, %d policies", usualZones, usualPolicies)}
 	floor := &table{title: fmt.Sprintf("Floor: the same bytes over %d bare gRPC streams", usualZones)}
@@ -70,7 +71,7 @@ func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 	return []*table{global, floor, zone, noise}, nil
 }
 
-// roundOfGlobal measures a global and the floor by turns.
+// roundOfGlobal measures a global and the floor in turns.
 func (b *bench) roundOfGlobal(ctx context.Context, p plan) (globalResult, floorCost, error) {
 	f, err := startFloor(ctx, usualZones)
 	if err != nil {
@@ -150,7 +151,7 @@ func (b *bench) measureLarge(ctx context.Context) (*table, error) {
 	return t, nil
 }
 
-// growth measures each number of zones with each number of policies, and returns the rows of a Markdown table.
+// growth measures every combination of zone and policy counts, and returns the rows of a Markdown table.
 func (b *bench) growth(ctx context.Context) (string, error) {
 	out := "| zones | policies | initial sync, s | p50 to last zone, ms | p99, ms | CPU per write, ms | memory, MiB | memory per zone, MiB |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n"
@@ -162,7 +163,7 @@ func (b *bench) growth(ctx context.Context) (string, error) {
 			if ctx.Err() != nil {
 				return "", err
 			}
-			if err != nil { // the other rows are worth having
+			if err != nil { // the other rows still count
 				b.failures = append(b.failures, fmt.Sprintf("growth: %d zones, %d policies: %v", n, policies, err))
 				out += fmt.Sprintf("| %d | %d | did not finish | | | | | |\n", n, policies)
 				continue

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// otherMatchers stand in each policy beside the one that carries the mark.
+	// otherMatchers is the number of matchers in each policy besides the one with the mark.
 	otherMatchers = 4
-	// writers fill a server before it is measured.
+	// writers is the number of concurrent writers that fill a server before a measurement.
 	writers = 16
-	// noMark is in a policy that nobody waits for.
+	// noMark is for a policy that no receiver awaits.
 	noMark = -1
 )
 
 func dataplaneName(i int) string { return fmt.Sprintf("bench-dp-%d", i) }
 
-// permission is the i-th policy, for the proxies that target selects, or all when it is nil.
+// permission returns the i-th policy, for the proxies that target selects, or for all if it is nil.
 func permission(i, mark int, target map[string]any) (path string, doc map[string]any) {
 	if target == nil {
 		target = map[string]any{"kind": "Mesh"}
@@ -45,7 +45,7 @@ func permission(i, mark int, target map[string]any) (path string, doc map[string
 	}
 }
 
-// ofProxy selects one Dataplane.
+// ofProxy returns a target that selects one Dataplane.
 func ofProxy(i int) map[string]any {
 	return map[string]any{"kind": "Dataplane", "labels": map[string]any{"proxy": dataplaneName(i)}}
 }
@@ -61,7 +61,7 @@ func dataplane(i int) (path string, doc map[string]any) {
 	}
 }
 
-// fill writes documents 0 to n-1, several at a time.
+// fill writes documents 0 to n-1 concurrently.
 func fill(ctx context.Context, s *cluster.Server, n int, doc func(i int) (string, map[string]any)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64

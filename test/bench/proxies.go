@@ -10,22 +10,22 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The types that a proxy asks for.
+// The types that a proxy requests.
 const (
 	clusterType   = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	listenerType  = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// proxies are simulated Envoys, each with a connection of its own.
+// proxies are simulated Envoys, each with its own connection.
 type proxies struct {
 	*crowd
 	marks    *marks
-	ready    []atomic.Bool // that have listeners and their filters
+	ready    []atomic.Bool // proxies with listeners and their filters
 	messages atomic.Int64
 }
 
-// connectProxies opens all at once. They run until close.
+// connectProxies opens all connections at once. They run until close.
 func connectProxies(ctx context.Context, xds string, n int, m *marks) *proxies {
 	p := &proxies{marks: m, ready: make([]atomic.Bool, n)}
 	p.crowd = newCrowd(ctx, "proxy", n, func(ctx context.Context, i int) error { return p.run(ctx, xds, i) })

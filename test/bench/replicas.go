@@ -10,14 +10,15 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// The sizes of the replicas' goals.
+// The sizes for the replicas' goals.
 const (
 	replicaCount, replicaZones, replicaPolicies = 3, 300, 2000
 	replicaWrites                               = 60
 )
 
-// measureReplicas runs globals on one etcd with zones that move between them: how long a write takes to all zones, and how long it
-// takes until all are in sync again after each of the replicas was killed, and what they were sent for it.
+// measureReplicas runs globals on one etcd with zones that move between them. It measures how long a write takes to all
+// zones. It kills each replica in turn, and measures how long it takes until all zones are in sync again and how much
+// they receive.
 func (b *bench) measureReplicas(ctx context.Context) (*table, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -107,7 +108,7 @@ func (z *movingZones) propagation(t *table, globals []*cluster.Server) error {
 	return nil
 }
 
-// failover kills one replica, writes one policy on the next, and starts the first again.
+// failover kills one replica, writes one policy on the next, and restarts the first.
 func (z *movingZones) failover(t *table, globals []*cluster.Server, i int) error {
 	victim, survivor := globals[i], globals[(i+1)%len(globals)]
 	moved, sent := z.sessions.Load(), z.received.Load()

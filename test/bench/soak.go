@@ -16,21 +16,21 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// The mesh that soaks.
+// The mesh of the soak.
 const (
 	soakZones, soakProxies, soakPolicies = 50, 100, 500
-	// windowCommits is more than a server's changelog holds: memory can only level off when it has been filled.
+	// windowCommits exceeds what a server's changelog holds: memory can only level off once it is full.
 	windowCommits      = 20_000
 	mostWritesASecond  = 600
 	soakSamples        = 90
-	mostFailedSamples  = 3    // in a row: the machine may have other things to do
-	growthPart         = 0.10 // of the middle third, that the last third may be above
+	mostFailedSamples  = 3    // in a row: the machine may be busy
+	growthPart         = 0.10 // limit for the last third above the middle third
 	reconnectsInAll    = 20
 	shortestSoak       = 2 * time.Minute
 	writesBeforeDelete = 5
 )
 
-// slack is what may come on top, for values that are small: bytes for memory and files, a count for goroutines.
+// slack is the growth that small values may have on top: bytes for memory and files, a count for goroutines.
 func slack(what string) float64 {
 	if strings.HasSuffix(what, "goroutines") {
 		return 20
@@ -40,7 +40,7 @@ func slack(what string) float64 {
 
 var errGrows = errors.New("something grows")
 
-// soak loads a global, a zone of ours, foreign zones that come and go, and proxies.
+// soak loads a global, a Causeway zone, foreign zones that come and go, and proxies.
 type soak struct {
 	*bench
 	cluster *cluster.Cluster
@@ -69,7 +69,7 @@ func (b *bench) soak(ctx context.Context, during time.Duration) error {
 	g.Go(func() error { return s.write(ctx, rate) })
 	g.Go(func() error { return s.comeAndGo(ctx, during/reconnectsInAll) })
 	g.Go(func() error { return s.watch(ctx, during) })
-	// A deadline of a part, such as proxies that are not ready in time, is no end of the soak.
+	// A deadline of one part, such as proxies that are not ready in time, does not end the soak.
 	if err := g.Wait(); err != nil && soaking.Err() == nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *soak) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Its own flags instead of ZoneConfig.Global: the connection is plain, as that of the foreign zones.
+	// Flags instead of ZoneConfig.Global: the connection is plaintext, like that of the foreign zones.
 	zone, err := s.cluster.StartZone(ctx, cluster.ZoneConfig{Name: "soak", Args: []string{"--log-level", "error", "--global", "grpc://" + global.Address("kds")}})
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *soak) start(ctx context.Context) error {
 	return fill(ctx, zone, soakProxies, dataplane)
 }
 
-// write changes policies on both servers in turn, and deletes one now and then.
+// write changes policies on both servers in turn, and sometimes deletes one.
 func (s *soak) write(ctx context.Context, rate float64) error {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
@@ -123,7 +123,7 @@ func (s *soak) write(ctx context.Context, rate float64) error {
 	}
 }
 
-// comeAndGo connects zones and proxies, and connects them anew again and again.
+// comeAndGo connects zones and proxies, and reconnects them periodically.
 func (s *soak) comeAndGo(ctx context.Context, every time.Duration) error {
 	for ctx.Err() == nil {
 		z := connectZones(ctx, s.servers[0].Address("kds"), soakZones, newMarks())
@@ -215,7 +215,7 @@ func sizeOf(dir string) (float64, error) {
 	return float64(sum), err
 }
 
-// verdict compares the last third of all samples with the middle one: the first is warming up.
+// verdict compares the last third of all samples with the middle third. The first third is the warm-up.
 func (s *soak) verdict() error {
 	var grows []string
 	for _, what := range sortedKeys(s.samples) {

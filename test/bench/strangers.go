@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// strangersOfOne come from one address, strangersOfMany from manyAddresses others.
+	// strangersOfOne connect from one address, strangersOfMany from manyAddresses others.
 	strangersOfOne, strangersOfMany, manyAddresses = 1000, 1000, 50
-	// strangersGrowth is how much a server may grow by them, in MiB; strangersDelay how many times as long others may wait.
+	// strangersGrowth limits a server's growth due to strangers, in MiB. strangersDelay limits the wait of other peers,
+	// as a multiple of that without strangers.
 	strangersGrowth, strangersDelay = 64, 2
-	// gather is how long strangers are given to come before anything is measured beside them, and how long the server has when they have
-	// left.
+	// gather is how long strangers have to connect before a measurement, and how long the server has after they leave.
 	gather = 5 * time.Second
 	// besideFor is how long changes are made, one after the other, for one figure.
 	besideFor = 6 * time.Second
-	// besidePolicies are what is changed, by turns.
+	// besidePolicies is the number of policies that are changed in turn.
 	besidePolicies = 100
 )
 
-// measureStrangers measures a global with zones and a zone with proxies, each without and beside connections that misbehave. Those come
-// from addresses of 127.0.0.0/8, each of which counts as one.
+// measureStrangers measures a global with zones and a zone with proxies, each without and beside connections that
+// misbehave. Those come from addresses of 127.0.0.0/8, each of which counts as one.
 //
-// Strangers are on other machines. Here they are a process that runs when nobody else wants the processors (SCHED_IDLE), so that what
-// they take is what the servers spend on them; a process as busy as theirs, which talks to nobody, shows what is left of it.
+// Real strangers are on other machines. Here they are a process that runs only on idle processors (SCHED_IDLE), so that
+// their cost is what the servers spend on them. A process that is equally busy but connects to nothing shows the
+// remaining effect.
 func (b *bench) measureStrangers(ctx context.Context, p plan) (*table, error) {
 	t := &table{title: fmt.Sprintf("Strangers: %d connections of one address and %d of %d others (127.0.0.0/8), beside %d zones and %d proxies",
 		strangersOfOne, strangersOfMany, manyAddresses, usualZones, zoneProxies)}
@@ -96,19 +97,19 @@ func (b *bench) strangersOfZone(ctx context.Context, t *table, p plan) error {
 	return s.measure(proxies.ctx, p.strangers)
 }
 
-// besideStrangers measures how long a change takes alone, beside strangers, and beside a process as busy as theirs.
+// besideStrangers measures how long a change takes alone, beside strangers, and beside an equally busy process.
 type besideStrangers struct {
 	table  *table
 	what   string
 	server *cluster.Server
-	ports  []string // of the server, which strangers come to
-	// change makes change i, and returns when it was everywhere.
+	ports  []string // the server's ports that strangers connect to
+	// change makes change i, and returns how long it took to arrive everywhere.
 	change func(i int) (time.Duration, error)
 }
 
-// measure adds the figures of some rounds, and by how much the server has grown in all of them.
+// measure adds the figures of some rounds, and the server's growth over all of them.
 func (s *besideStrangers) measure(ctx context.Context, rounds int) error {
-	if _, err := s.changes(ctx); err != nil { // what is made once is made
+	if _, err := s.changes(ctx); err != nil { // allocations that happen once do not count
 		return err
 	}
 	before, err := usageOf(s.server.PID())
@@ -163,11 +164,11 @@ func (s *besideStrangers) add(title, unit string, goal, sample float64) {
 	s.table.add(s.what+": "+title, unit, goal, sample)
 }
 
-// mobUsage is what a mob did: connections in a second, processors that it took itself, and those that the server took for it while
-// nothing was changed.
+// mobUsage is what a mob did: connections per second, its own CPU in cores, and the server's CPU in cores while nothing
+// was changed.
 type mobUsage struct{ came, mob, server float64 }
 
-// besideMob makes changes once the mob has gathered, and disperses it.
+// besideMob makes changes once the mob has gathered, and then disperses it.
 func (s *besideStrangers) besideMob(ctx context.Context, m *mob) ([]time.Duration, mobUsage, error) {
 	defer m.disperse()
 	if err := sleep(ctx, gather/2); err != nil {
@@ -191,7 +192,7 @@ func (s *besideStrangers) besideMob(ctx context.Context, m *mob) ([]time.Duratio
 	return took, used, sleep(ctx, gather)
 }
 
-// coresOf is how many processors a process takes meanwhile.
+// coresOf returns how many processors a process uses during meanwhile.
 func coresOf(pid int, meanwhile func() error) (float64, error) {
 	before, err := usageOf(pid)
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *besideStrangers) changes(ctx context.Context) ([]time.Duration, error) 
 	return all, nil
 }
 
-// watch looks at how much memory a process has, and returns the most of it when it is asked, once.
+// watch samples a process's memory. The first call of most ends that and returns the maximum.
 func watch(ctx context.Context, pid int) (most func() int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan int64)

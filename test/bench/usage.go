@@ -39,7 +39,7 @@ func usageOf(pid int) (usage, error) {
 	return usage{time.Duration(numbers[0]+numbers[1]) * clockTick, numbers[2] * int64(os.Getpagesize())}, nil
 }
 
-// ownCPU is what this process has used.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -48,10 +48,10 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inUse is what a server's heap holds after two collections, and its stacks, in MiB: unlike what is resident, nothing of it is garbage
-// that was not collected yet, nor room for some.
+// inUse returns the size of a server's heap after two collections, plus its stacks, in MiB. Unlike resident memory, it
+// contains no uncollected garbage and no spare room.
 func inUse(ctx context.Context, s *cluster.Server) (float64, error) {
-	for range 2 { // what is in a pool outlives one
+	for range 2 { // the content of a pool survives one collection
 		if _, err := s.Diagnostics(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 			return 0, err
 		}
@@ -66,8 +66,8 @@ func inUse(ctx context.Context, s *cluster.Server) (float64, error) {
 
 const mebibyte = 1 << 20
 
-// machineNoise runs a fixed piece of work and returns how long it took and how much CPU of it was ours: what other
-// processes on the machine take shows as the difference.
+// machineNoise runs a fixed piece of work and returns its wall time and its CPU time. The difference is the share of
+// other processes on the machine.
 func machineNoise() (wall, cpu time.Duration) {
 	start, used := time.Now(), ownCPU()
 	sum := uint64(1)
@@ -76,7 +76,7 @@ func machineNoise() (wall, cpu time.Duration) {
 	}
 	wall, cpu = time.Since(start), ownCPU()-used
 	if sum == 0 {
-		return 0, 0 // keeps the loop
+		return 0, 0 // keeps the compiler from removing the loop
 	}
 	return wall, cpu
 }

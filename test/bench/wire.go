@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// frames is a codec that hands messages over as they are: *[]byte both ways. Decoding what hundreds of peers receive
-// would cost more than what is measured.
+// frames is a codec that passes messages through unchanged: *[]byte both ways. Decoding the messages of hundreds of
+// peers would cost more than the measured servers.
 type frames struct{}
 
 func (frames) Name() string { return "proto" }
@@ -30,7 +30,8 @@ func (frames) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// response is what a simulated peer reads of a DeltaDiscoveryResponse. Resources are their values, inside the Any.
+// response is the part of a DeltaDiscoveryResponse that a simulated peer reads. Resources are the values inside the
+// Any.
 type response struct {
 	typeURL, nonce string
 	resources      [][]byte
@@ -57,7 +58,7 @@ func readResponse(frame []byte) response {
 	return r
 }
 
-// eachField visits the fields of a message that hold bytes.
+// eachField visits the fields of a message that contain bytes.
 func eachField(b []byte, visit func(protowire.Number, []byte)) {
 	for len(b) > 0 {
 		n, t, l := protowire.ConsumeTag(b)
@@ -81,7 +82,7 @@ func eachField(b []byte, visit func(protowire.Number, []byte)) {
 	}
 }
 
-// field is the last field n of a message, nil when there is none.
+// field returns the last field n of a message, or nil if there is none.
 func field(b []byte, n protowire.Number) []byte {
 	var found []byte
 	eachField(b, func(got protowire.Number, v []byte) {
@@ -92,15 +93,15 @@ func field(b []byte, n protowire.Number) []byte {
 	return found
 }
 
-// A Listener's chains, a chain's filters, and in a filter: its name, its configuration, and where to discover one. The HTTP
-// filters of a connection manager have the same three fields.
+// The fields of a Listener's chains, a chain's filters, and of a filter: its name, its configuration, and its
+// discovery. The HTTP filters of a connection manager have the same three fields.
 const (
 	listenerChains, listenerDefaultChain           = 3, 25
 	chainFilters, managerFilters                   = 3, 5
 	filterName, filterConfig, filterConfigDiscovey = 1, 4, 5
 )
 
-// discovered are the names of the filters that a listener leaves to extension discovery.
+// discovered returns the names of the filters that a listener leaves to extension discovery.
 func discovered(listener []byte) []string {
 	var names []string
 	look := func(filter []byte) []byte {

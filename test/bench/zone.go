@@ -9,15 +9,15 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// zoneLoad is what a zone is given.
+// zoneLoad is the load on a zone.
 type zoneLoad struct {
 	proxies, policies int
-	// narrow writes concern one proxy, wide ones all.
+	// narrow is the number of writes that concern one proxy, wide of those that concern all.
 	narrow, wide int
 	idle         time.Duration
 }
 
-// zoneResult is what it took.
+// zoneResult is the measured cost.
 type zoneResult struct {
 	start, startCPU time.Duration
 	perProxy        float64 // MiB
@@ -25,9 +25,9 @@ type zoneResult struct {
 	narrow, wide    proxyChange
 }
 
-// proxyChange is what changes of one kind took.
+// proxyChange is the measured cost of changes of one kind.
 type proxyChange struct {
-	p50, p99         float64 // milliseconds to the last proxy concerned
+	p50, p99         float64 // milliseconds to the last affected proxy
 	cpuPerWrite      time.Duration
 	messagesPerWrite float64
 }
@@ -85,7 +85,7 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	if err != nil {
 		return fmt.Errorf("a change of one: %w", err)
 	}
-	wide := load.policies // one policy that comes and changes
+	wide := load.policies // one policy, added and changed
 	r.wide, err = p.change(s, load.wide, load.proxies, func(_, mark int) (string, map[string]any) {
 		return permission(wide, mark, nil)
 	})
@@ -95,7 +95,7 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	return nil
 }
 
-// change writes n documents one after the other, each of which reaches so many proxies.
+// change writes n documents one after the other. Each reaches the given number of proxies.
 func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) (string, map[string]any)) (proxyChange, error) {
 	if err := sleep(p.ctx, settle); err != nil {
 		return proxyChange{}, err

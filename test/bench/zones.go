@@ -21,28 +21,28 @@ import (
 // countedType is the type of the policies that bench writes.
 const countedType = "MeshTrafficPermission"
 
-// zones are simulated zones of another maker, each with a connection of its own and one stream.
+// zones are simulated zones of another vendor, each with its own connection and one stream.
 type zones struct {
 	*crowd
 	marks  *marks
-	synced []atomic.Int64 // policies that have come, by zone
+	synced []atomic.Int64 // received policies, by zone
 	bytes  atomic.Int64
-	// messages that came, of all zones.
+	// messages counts the messages received by all zones.
 	messages atomic.Int64
-	ended    atomic.Int64 // sessions that did not last
+	ended    atomic.Int64 // sessions that ended early
 }
 
-// connectZones opens all of them at once. They run until close.
+// connectZones opens all connections at once. They run until close.
 func connectZones(ctx context.Context, kds string, n int, m *marks) *zones {
 	z := &zones{marks: m, synced: make([]atomic.Int64, n)}
 	z.crowd = newCrowd(ctx, "zone", n, func(ctx context.Context, i int) error { return z.stay(ctx, kds, i) })
 	return z
 }
 
-// mostSessions is how often one zone connects before that is a failure.
+// mostSessions is the number of sessions of one zone that counts as a failure.
 const mostSessions = 5
 
-// stay keeps a zone connected: one whose stream was ended comes back, as real ones do.
+// stay keeps a zone connected. It reconnects after its stream ends, as real zones do.
 func (z *zones) stay(ctx context.Context, kds string, i int) error {
 	for session := 1; ; session++ {
 		err := z.run(ctx, kds, i)
@@ -60,7 +60,7 @@ func (z *zones) stay(ctx context.Context, kds string, i int) error {
 	}
 }
 
-// waitSynced returns once every zone has so many policies.
+// waitSynced returns once every zone has the given number of policies.
 func (z *zones) waitSynced(within time.Duration, policies int) error {
 	return z.await(within, func(i int) bool { return z.synced[i].Load() >= int64(policies) })
 }
@@ -113,8 +113,8 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 	}
 }
 
-// manyZones is from when on zones announce that they join parts, as Causeway's do: without, each gets its first list in one
-// message, and this process would hold all of them at once.
+// manyZones is the number of zones from which they announce support for parts, as Causeway's do. Without it, each zone
+// gets its first list in one message, and this process would hold all of these messages at once.
 const manyZones = 200
 
 func zoneNode(name string, many bool) (*corev3.Node, error) {
@@ -136,7 +136,7 @@ func sendRequest(stream grpc.ClientStream, r *discovery.DeltaDiscoveryRequest) e
 		return err
 	}
 	err = stream.SendMsg(&raw)
-	for errors.Is(err, io.EOF) { // the stream is over, and why is said to the receiver, behind what it has not read
+	for errors.Is(err, io.EOF) { // the stream is over; the receiver gets the reason after the unread messages
 		var frame []byte
 		if ended := stream.RecvMsg(&frame); ended != nil {
 			return ended

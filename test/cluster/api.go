@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// API is a client of a control plane's HTTP API that knows nothing but JSON, so that tests see what users see.
+// API is a client of a control plane's HTTP API. It depends on nothing but JSON, so that tests see what users see.
 type API struct {
 	url  string
 	http *http.Client
@@ -30,7 +30,7 @@ type Item struct {
 	Spec             json.RawMessage   `json:"spec"`
 }
 
-// StatusError is an answer that is not a success.
+// StatusError reports an answer whose status is not a success.
 type StatusError struct {
 	Method, URL string
 	Status      int
@@ -50,10 +50,10 @@ func newAPI(url string, in *Namespace) *API {
 	return &API{url: url, http: in.client()}
 }
 
-// URL is the base address.
+// URL returns the base address.
 func (a *API) URL() string { return a.url }
 
-// Do makes one request; body and into are JSON, both optional. An answer that is not 2xx is a *StatusError.
+// Do sends one request. body and into are JSON, both optional. An answer that is not 2xx is a *StatusError.
 func (a *API) Do(ctx context.Context, method, path string, body, into any) error {
 	var reader io.Reader
 	if body != nil {
@@ -101,7 +101,7 @@ func (a *API) Delete(ctx context.Context, path string) error {
 	return a.Do(ctx, http.MethodDelete, path, nil, nil)
 }
 
-// List returns all items of a list, through all its pages. Path may have a query.
+// List returns all items of a list, from all its pages. path may have a query.
 func (a *API) List(ctx context.Context, path string) ([]Item, error) {
 	u, err := url.Parse(path)
 	if err != nil {

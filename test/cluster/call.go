@@ -13,20 +13,20 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffetls/tlsconfig"
 )
 
-// ErrRefused: the connection was made and then ended by the other side without an answer.
+// ErrRefused reports that the other side accepted the connection and ended it without an answer.
 var ErrRefused = errors.New("the connection was refused")
 
 const callTimeout = 5 * time.Second
 
-// Client calls inbounds with one identity, from as many goroutines as it is used in. Close it after use.
+// Client calls inbounds with one identity. It is safe for concurrent use. Close it after use.
 type Client struct {
 	id     *Identity
 	http   *http.Client
 	config *tls.Config
 }
 
-// NewClient speaks HTTP/2 where http2 is set, HTTP/1.1 otherwise. It accepts a server only with a certificate of one of
-// the mesh's trust domains.
+// NewClient returns a client that speaks HTTP/2 if http2 is set, and HTTP/1.1 otherwise. It accepts a server only with
+// a certificate of one of the mesh's trust domains.
 func NewClient(id *Identity, http2 bool) *Client {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	tlsconfig.HookTLSClientConfig(config, id.Bundles, tlsconfig.AuthorizeAny())
@@ -38,13 +38,13 @@ func NewClient(id *Identity, http2 bool) *Client {
 	return &Client{id: id, config: config, http: &http.Client{Transport: transport, Timeout: callTimeout}}
 }
 
-// ID is the client's SPIFFE ID.
+// ID returns the client's SPIFFE ID.
 func (c *Client) ID() string { return c.id.SpiffeID }
 
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get calls an HTTP inbound on a loopback port and returns the status of the answer and its body.
+// Get calls an HTTP inbound on a loopback port and returns the status and the body of the answer.
 func (c *Client) Get(ctx context.Context, port int, path string) (int, string, error) {
 	return c.Do(ctx, http.MethodGet, port, path)
 }
@@ -64,7 +64,7 @@ func (c *Client) Do(ctx context.Context, method string, port int, path string) (
 	return resp.StatusCode, string(body), err
 }
 
-// Echo opens a TLS connection to a TCP inbound, sends a line and wants it back: nil when it comes, ErrRefused when the
+// Echo opens a TLS connection to a TCP inbound, sends a line and expects it back. It returns ErrRefused if the
 // connection ends instead.
 func (c *Client) Echo(ctx context.Context, port int) error {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: callTimeout}, Config: c.config.Clone()}
@@ -84,7 +84,7 @@ func PlainEcho(ctx context.Context, port int) error {
 	return echo(conn)
 }
 
-// PlainGet calls an inbound by HTTP/1.1 without TLS.
+// PlainGet calls an inbound with HTTP/1.1 without TLS.
 func PlainGet(ctx context.Context, port int) (int, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", port), nil)

@@ -16,10 +16,11 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 )
 
-// NewRoot makes a root as an operator has it, of no trust domain.
+// NewRoot creates a root CA like an operator's, without a trust domain.
 func NewRoot() (*Authority, error) { return newAuthority("root", nil) }
 
-// Intermediate makes an authority below this one, which may sign for the trust domains; without any, for all.
+// Intermediate creates an authority below this one. It may sign for the given trust domains, or for all if none are
+// given.
 func (a *Authority) Intermediate(name string, domains ...string) (*Authority, error) {
 	return newAuthority(name, a, domains...)
 }
@@ -48,14 +49,14 @@ func newAuthority(name string, above *Authority, domains ...string) (*Authority,
 	return out, err
 }
 
-// Trusting returns the authority with what clients that it forges trust.
+// Trusting returns a copy of the authority whose forged clients trust bundles.
 func (a *Authority) Trusting(bundles *x509bundle.Set) *Authority {
 	c := *a
 	c.bundles = bundles
 	return &c
 }
 
-// WriteFiles writes its certificates up to the root, and its key, as PEM.
+// WriteFiles writes the authority's certificates up to the root, and its key, as PEM.
 func (a *Authority) WriteFiles(dir string) (certificates, key string, err error) {
 	var chain bytes.Buffer
 	for _, c := range append([]*x509.Certificate{a.cert}, a.above...) {

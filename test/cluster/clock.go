@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Clock is the wall clock of servers that BuildWithClocks compiled: the machine's, and so much ahead or behind as a test says. What a
-// process measures by its monotonic clock (timeouts, timers) goes on as ever, as when the clock of a machine is set.
+// Clock is the wall clock of servers that BuildWithClocks compiled: the machine's clock plus an offset that the test
+// sets. Measurements by the monotonic clock (timeouts, timers) are not affected, as when a machine's clock is set.
 type Clock struct {
 	path string
 	set  *os.File
 }
 
-// NewClock makes a clock that agrees with the machine's. Close it after use.
+// NewClock creates a clock that agrees with the machine's. Close it after use.
 func NewClock(path string) (*Clock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -31,16 +31,17 @@ func NewClock(path string) (*Clock, error) {
 	return c, c.Set(0)
 }
 
-// Set has the clock differ from the machine's by ahead, in whole seconds, at once in all processes that go by it; negative is behind.
+// Set sets the clock's offset from the machine's, in whole seconds, at once in all processes that use it. A negative
+// offset is behind.
 func (c *Clock) Set(ahead time.Duration) error {
 	_, err := c.set.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead/time.Second)), 0)
 	return err
 }
 
-// Close lets the processes that go by it be: they keep what it was set to last.
+// Close releases the clock. The processes that use it keep the last offset.
 func (c *Clock) Close() error { return c.set.Close() }
 
-// environment is what a process that goes by the clock is started with; nil for none.
+// environment returns the variable that makes a process use the clock; nil for a nil clock.
 func (c *Clock) environment() []string {
 	if c == nil {
 		return nil
@@ -50,14 +51,14 @@ func (c *Clock) environment() []string {
 
 const (
 	clockVariable = "CAUSEWAY_TEST_CLOCK"
-	// readsClock is how package time asks the runtime for the wall clock; asksClock comes in its place.
+	// readsClock is how package time reads the wall clock from the runtime; asksClock replaces it.
 	readsClock = "sec, nsec, mono := runtimeNow()"
 	asksClock  = "sec, nsec, mono := shiftedNow()"
 )
 
-// BuildWithClocks is Build with an overlay over package time, in which time.Now looks into the file of a Clock, if the environment names
-// one. What it lays over is made from the installed sources of Go. All of the standard library, and all that imports it, is compiled for it: some
-// 100 s of one core the first time, after which the go command has it in its cache.
+// BuildWithClocks is Build with an overlay for package time, in which time.Now reads the file of a Clock if the
+// environment names one. The overlay is made from the installed sources of Go. It recompiles the standard library and
+// all its importers: some 100 s of one core the first time, after which the result is in the cache of the go command.
 func BuildWithClocks(ctx context.Context, bin string) error {
 	dir, err := os.MkdirTemp("", "causeway-clock-")
 	if err != nil {
@@ -71,7 +72,7 @@ func BuildWithClocks(ctx context.Context, bin string) error {
 	return build(ctx, bin, "-overlay", overlay)
 }
 
-// clockOverlay writes the overlay's files into dir and returns the name of the one that lists them.
+// clockOverlay writes the overlay's files into dir and returns the name of the file that lists them.
 func clockOverlay(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "time").Output()
 	if err != nil {
@@ -101,7 +102,7 @@ func clockOverlay(ctx context.Context, dir string) (string, error) {
 	)
 }
 
-// shiftedSource is laid beside time.go. The file of the clock is mapped, so that a reading costs one load and never fails.
+// shiftedSource is added beside time.go. It maps the clock's file, so that a reading costs one load and never fails.
 const shiftedSource = `package time
 
 import (

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Config says where things are.
+// Config holds the paths of a cluster.
 type Config struct {
 	// Bin is the folder of causeway-global, causeway-zone and causewayctl: see Build.
 	Bin string
-	// Envoy is the program; needed only where proxies are started: see FindEnvoy.
+	// Envoy is the program. Only proxies need it: see FindEnvoy.
 	Envoy string
-	// Dir takes data, logs and configurations. It is made when it is missing, and not removed.
+	// Dir holds data, logs and configurations. New creates it if it is missing. Nothing removes it.
 	Dir string
 }
 
@@ -29,13 +29,13 @@ type Cluster struct {
 	cfg Config
 
 	mu        sync.Mutex
-	processes []*Process // all that were made, in order; guarded by mu
+	processes []*Process // all processes, in order of creation; guarded by mu
 }
 
 // stopTimeout is how long Close lets a process drain.
 const stopTimeout = 5 * time.Second
 
-// New makes the directory. It starts nothing.
+// New creates the directory. It starts nothing.
 func New(cfg Config) (*Cluster, error) {
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "logs"), 0o700); err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func New(cfg Config) (*Cluster, error) {
 	return &Cluster{cfg: cfg}, nil
 }
 
-// Dir is where data and logs are.
+// Dir returns the folder of data and logs.
 func (c *Cluster) Dir() string { return c.cfg.Dir }
 
-// Close ends every process, the last started first, by SIGTERM and then by SIGKILL, and waits for all. It fails when one of them has
-// panicked, also where the panic was caught.
+// Close ends every process, the last started first, by SIGTERM and then by SIGKILL, and waits for all. It fails if one
+// of them has panicked, even if the panic was recovered.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	processes := c.processes
@@ -69,7 +69,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(failed...)
 }
 
-// Tails writes the last lines of each process's log, for a failure.
+// Tails writes the last lines of each process's log, for a failed test.
 func (c *Cluster) Tails(w io.Writer, lines int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Cluster) Tails(w io.Writer, lines int) {
 	}
 }
 
-// process makes one that Close will end. Name is also the name of the log's file.
+// process creates a process that Close ends. name is also the name of its log file.
 func (c *Cluster) process(name, program string, args []string) (*Process, error) {
 	path := program
 	if !strings.ContainsRune(program, filepath.Separator) {
@@ -94,8 +94,8 @@ func (c *Cluster) process(name, program string, args []string) (*Process, error)
 	return p, nil
 }
 
-// Output runs one of the cluster's programs to its end. The error carries what it printed on stderr, and is an
-// *exec.ExitError underneath when the status was not 0.
+// Output runs one of the cluster's programs to its end. An error includes the program's stderr, and wraps an
+// *exec.ExitError if the status was not 0.
 func (c *Cluster) Output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
 	return output(ctx, stdin, filepath.Join(c.cfg.Bin, program), args...)
 }

@@ -23,17 +23,17 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// Authority signs certificates that no zone would: with its own key, or with a zone's, stolen from its data directory.
+// Authority signs certificates that no zone would, with its own key or with a zone's, stolen from its data directory.
 type Authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
 	bundles *x509bundle.Set
-	// above are the authorities up to its root; none for a root.
+	// above are the authorities up to the root; empty for a root.
 	above []*x509.Certificate
 }
 
-// StealAuthority takes the CA of a mesh from a copy of the zone's store and from its key for secrets, as somebody could who has
-// got both. Bundles are those that the client is to trust.
+// StealAuthority reads the CA of a mesh from a copy of the zone's store and the zone's key for secrets, like an
+// attacker who has both. The clients trust bundles.
 func (s *Server) StealAuthority(ctx context.Context, mesh string, bundles *x509bundle.Set) (*Authority, error) {
 	loot, err := os.MkdirTemp("", "causeway-stolen-")
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) StealAuthority(ctx context.Context, mesh string, bundles *x509b
 	}
 	defer os.RemoveAll(loot)
 	var out *Authority
-	// The server may write while its file is copied: then the copy is torn, and another one is taken.
+	// The server may write while its file is copied. The copy is then torn, and the next attempt takes another one.
 	err = Until(ctx, readyTimeout, "a copy of the store of "+s.Name(), func(ctx context.Context) error {
 		out, err = s.steal(ctx, loot, mesh)
 		return err
@@ -96,7 +96,7 @@ func (s *Server) steal(ctx context.Context, loot, mesh string) (*Authority, erro
 	return &Authority{cert: cert, key: key.(*ecdsa.PrivateKey)}, nil
 }
 
-// ForeignAuthority makes a CA that calls itself that of a trust domain, and that nobody trusts.
+// ForeignAuthority creates a CA with the name of a trust domain's, which no one trusts.
 func ForeignAuthority(trustDomain string, bundles *x509bundle.Set) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func ForeignAuthority(trustDomain string, bundles *x509bundle.Set) (*Authority, 
 	return &Authority{cert: cert, key: key, bundles: bundles}, nil
 }
 
-// Forge signs a client certificate with any URI SANs, in this order; none is possible too.
+// Forge signs a client certificate with any URI SANs, in this order. There may be none.
 func (a *Authority) Forge(spiffeIDs ...string) (*Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

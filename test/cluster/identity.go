@@ -15,16 +15,16 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Identity is what a client shows, and whom it trusts.
+// Identity is a client's certificate and trust.
 type Identity struct {
-	// SpiffeID is what the certificate says; the first one, where it says two.
+	// SpiffeID is the certificate's SPIFFE ID, or the first of several.
 	SpiffeID    string
 	Certificate tls.Certificate
 	// Bundles are the CAs of the mesh's trust domains.
 	Bundles *x509bundle.Set
 }
 
-// SVID gets a certificate for a Dataplane from the zone that it is in, as `causewayctl svid` does.
+// SVID gets a certificate for a Dataplane from its zone, as `causewayctl svid` does.
 func (s *Server) SVID(ctx context.Context, mesh, namespace, dataplane string) (*Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Server) SVID(ctx context.Context, mesh, namespace, dataplane string) (*
 	return id, nil
 }
 
-// WaitTrust gets certificates for a Dataplane until its bundles cover the trust domains of all zones, which takes until
-// the zones' MeshTrusts have been exchanged.
+// WaitTrust gets certificates for a Dataplane until its bundles cover the trust domains of all zones, that is, until
+// the zones' MeshTrusts are exchanged.
 func (s *Server) WaitTrust(ctx context.Context, mesh, namespace, dataplane string, zones ...string) (*Identity, error) {
 	var id *Identity
 	err := Until(ctx, readyTimeout, s.Name()+" to trust the zones", func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (s *Server) WaitTrust(ctx context.Context, mesh, namespace, dataplane strin
 	return id, err
 }
 
-// TrustDomain is that of a zone's identities.
+// TrustDomain returns the trust domain of a zone's identities.
 func TrustDomain(mesh, zone string) string { return mesh + "." + zone + ".mesh.local" }
 
 func certificates(text []byte) ([]*x509.Certificate, error) {

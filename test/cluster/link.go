@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
-// Weather is what a Link does to the bytes that cross it, in each direction. The zero value passes all at once.
+// Weather is what a Link does to the bytes that cross it, in each direction. The zero value passes everything at once.
 type Weather struct {
 	// Cut ends every connection and refuses new ones.
 	Cut bool
-	// Frozen passes nothing on and tells nobody, as when packets are dropped without a reset: also the end of a connection
-	// stays unknown to the other side.
+	// Frozen passes nothing on and reports nothing, as when packets are dropped without a reset. The other side does
+	// not even learn that a connection has ended.
 	Frozen bool
-	// FrozenUp and FrozenDown are Frozen in one direction: from who connects to the target, and from the target back.
+	// FrozenUp and FrozenDown are Frozen in one direction: to the target, and from the target.
 	FrozenUp, FrozenDown bool
-	// Delay is how much later everything arrives. It does not slow down what follows.
+	// Delay is how much later everything arrives. It does not reduce the throughput.
 	Delay time.Duration
-	// BytesPerSecond is the most that passes; zero for no limit. Little of what does not is taken from the sender.
+	// BytesPerSecond limits the throughput; zero for no limit. Little of the excess is accepted from the sender.
 	BytesPerSecond int
-	// Largest is the size of the largest piece that passes, zero for any: a larger one is lost, and with it all behind it, as on a path that
-	// drops what is too large for it and tells nobody.
+	// Largest is the size of the largest piece that passes; zero for any. A larger piece is lost together with
+	// everything behind it, as on a path that silently drops large packets.
 	Largest int
-	// Loss is the part of pieces, 0 to 1, that is held up for lossPause, and with it all behind it: how the loss of a packet
-	// looks from above TCP.
+	// Loss is the share of pieces, 0 to 1, that is held up for lossPause together with everything behind it. That is
+	// how the loss of a packet appears above TCP.
 	Loss float64
 }
 
 const (
-	lossPause = 200 * time.Millisecond // the shortest after which TCP sends again
+	lossPause = 200 * time.Millisecond // the shortest time after which TCP sends again
 	pieceSize = 4 << 10
-	// narrow is how much the system takes from the sender on behalf of a slow link, in bytes.
+	// narrow is how much the system buffers from the sender for a slow link, in bytes.
 	narrow = 4 << 10
-	// underWay bounds what a Link holds in one direction of one connection.
+	// underWay limits the pieces that a Link holds in one direction of one connection.
 	underWay = 256
 )
 
-// Link is a TCP connection's way through a network whose weather a test controls.
+// Link forwards TCP connections through a network whose weather a test controls.
 type Link struct {
 	listener net.Listener
 	wait     sync.WaitGroup
@@ -64,10 +64,10 @@ func NewLink(ctx context.Context, target string) (*Link, error) {
 	return l, nil
 }
 
-// Address is where it listens.
+// Address returns the address that the link listens on.
 func (l *Link) Address() string { return l.listener.Addr().String() }
 
-// Set changes the weather, for open connections too.
+// Set changes the weather, also for open connections.
 func (l *Link) Set(w Weather) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *Link) Set(w Weather) {
 	}
 }
 
-// Lead ends every connection and leads new ones to another target.
+// Lead ends every connection and forwards new ones to another target.
 func (l *Link) Lead(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *Link) Lead(target string) {
 	l.closeAll()
 }
 
-// Close ends all connections and waits.
+// Close ends all connections and waits for that.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -103,7 +103,7 @@ func (l *Link) Close() error {
 	return err
 }
 
-// closeAll needs mu.
+// closeAll closes all connections. The caller holds mu.
 func (l *Link) closeAll() {
 	for c := range l.open {
 		_ = c.Close()
@@ -145,7 +145,7 @@ func (l *Link) connect(near net.Conn) {
 	both.Wait()
 }
 
-// keep notes an open end, unless the link is cut.
+// keep registers an open end, unless the link is cut.
 func (l *Link) keep(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,14 +157,15 @@ func (l *Link) keep(c net.Conn) bool {
 	return true
 }
 
-// narrow lets the system take less from a sender when the link is slow, for as long as the connection lasts; it needs mu.
+// narrow makes the system buffer less from a sender if the link is slow, for the life of the connection. The caller
+// holds mu.
 func (l *Link) narrow(c net.Conn) {
 	if half, ok := c.(*net.TCPConn); ok && l.weather.BytesPerSecond > 0 && l.weather.BytesPerSecond < pieceSize {
-		_ = half.SetReadBuffer(narrow) // it may have ended
+		_ = half.SetReadBuffer(narrow) // the connection may have ended
 	}
 }
 
-// pieceSize is how much is read at once: what passes in a fifth of a second.
+// pieceSize is the size of one read: what passes in a fifth of a second.
 func (l *Link) pieceSize() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,14 +181,14 @@ func (l *Link) forget(c net.Conn) {
 	delete(l.open, c)
 }
 
-// piece is some bytes that have been read, or how the reading ended.
+// piece is some bytes that were read, or the error that ended the reading.
 type piece struct {
 	bytes []byte
 	read  time.Time
 	err   error
 }
 
-// pass copies one direction until either end is closed, and tells the other end, when the weather lets it.
+// pass copies one direction until either end is closed, and then closes the other end when the weather allows it.
 func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
 	pieces := make(chan piece, underWay)
 	gone := make(chan struct{})
@@ -248,7 +249,7 @@ func (l *Link) travel(p piece, frozen func(Weather) bool) {
 	}
 }
 
-// pause waits, at most until the weather changes.
+// pause waits for d, or until the weather changes.
 func (l *Link) pause(d time.Duration) {
 	_, changed := l.now()
 	select {
@@ -257,7 +258,8 @@ func (l *Link) pause(d time.Duration) {
 	}
 }
 
-// now is the weather, and what is closed when it changes. A closed link passes all, so that its goroutines end.
+// now returns the weather, and a channel that closes when it changes. A closed link passes everything, so that its
+// goroutines end.
 func (l *Link) now() (Weather, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

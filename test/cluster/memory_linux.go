@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// ErrNoMemoryLimits: this machine lets us limit no process's memory.
+// ErrNoMemoryLimits reports that this machine does not allow limits on a process's memory.
 var ErrNoMemoryLimits = errors.New("this machine lets us make no memory cgroup")
 
-// MemoryLimit is a cgroup that holds a process to so much memory, as a pod's or a unit's does: above it, the kernel kills.
+// MemoryLimit is a cgroup that limits a process's memory, like a pod's or a unit's: above the limit, the kernel kills.
 type MemoryLimit struct{ folder string }
 
-// NewMemoryLimit makes one of so many bytes, of the second or the first version of cgroups. Close takes it away.
+// NewMemoryLimit creates a limit in bytes, in version 2 or 1 of cgroups. Close removes it.
 func NewMemoryLimit(bytes int64) (*MemoryLimit, error) {
 	name := fmt.Sprintf("causeway-%08x", rand.Uint32())
 	var failed error
@@ -26,7 +26,7 @@ func NewMemoryLimit(bytes int64) (*MemoryLimit, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		// Not WriteFile, which would make one where it is no cgroup.
+		// Not WriteFile, which would create the file if the folder is not a cgroup.
 		if err = write(filepath.Join(m.folder, kind.file), strconv.FormatInt(bytes, 10)); err == nil {
 			return m, nil
 		}
@@ -35,12 +35,12 @@ func NewMemoryLimit(bytes int64) (*MemoryLimit, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNoMemoryLimits, failed)
 }
 
-// Hold puts a process into it, with what it takes from now on.
+// Hold puts a process under the limit. It counts what the process allocates from now on.
 func (m *MemoryLimit) Hold(p *Process) error {
 	return write(filepath.Join(m.folder, "cgroup.procs"), strconv.Itoa(p.PID()))
 }
 
-// Close takes it away, once no process is in it.
+// Close removes the limit. No process may be in it.
 func (m *MemoryLimit) Close() error { return os.Remove(m.folder) }
 
 func write(file, text string) error {

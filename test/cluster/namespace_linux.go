@@ -15,23 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoNamespaces: this machine lets us make no networks.
+// ErrNoNamespaces reports that this machine does not allow network namespaces.
 var ErrNoNamespaces = errors.New("this machine lets us make no network namespaces")
 
-// Namespace is a network of its own, as another machine's. Between it and this one is a router, a third network, which loses packets when it
-// is told to, as the kernel does: to one side or of one size, without a word to anybody. It needs root, and ip of iproute2.
+// Namespace is a separate network, like another machine's. Between it and this one is a router, a third network, which
+// drops packets on demand, as the kernel does: in one direction or above one size, without notice to anyone. It needs
+// root, and ip of iproute2.
 type Namespace struct {
 	name, router, device string
-	// Here are two addresses of this machine, as the namespace sees it, and There is its own.
+	// Here are two addresses of this machine, as the namespace sees it. There is the namespace's own.
 	Here  [2]string
 	There string
 	fd    *os.File
 }
 
-// NewNamespace makes one, which Close takes away. The error wraps ErrNoNamespaces where that cannot be.
+// NewNamespace creates a namespace. Close removes it. The error wraps ErrNoNamespaces if the machine does not allow it.
 func NewNamespace(ctx context.Context) (*Namespace, error) {
 	tag := fmt.Sprintf("cw%06x", rand.IntN(1<<24))
-	net := fmt.Sprintf("198.%d.%d.", 18+rand.IntN(2), rand.IntN(256)) // RFC 2544: of nobody
+	net := fmt.Sprintf("198.%d.%d.", 18+rand.IntN(2), rand.IntN(256)) // RFC 2544: reserved for tests
 	n := &Namespace{name: tag + "n", router: tag + "r", device: tag + "h", Here: [2]string{net + "1", net + "9"}, There: net + "6"}
 	for _, command := range []string{
 		"netns add " + n.router, "netns add " + n.name,
@@ -71,7 +72,7 @@ func ip(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Lose has the router drop all packets from one address to another, until mend is called.
+// Lose makes the router drop all packets from one address to another, until mend is called.
 func (n *Namespace) Lose(ctx context.Context, from, to string) (mend func() error, err error) {
 	rule := func(verb string) []string {
 		return []string{"-n", n.router, "rule", verb, "from", from, "to", to, "blackhole"}
@@ -82,7 +83,8 @@ func (n *Namespace) Lose(ctx context.Context, from, to string) (mend func() erro
 	return func() error { return ip(context.WithoutCancel(ctx), rule("del")...) }, nil
 }
 
-// Narrow has the router drop packets of more than so many bytes, in both directions and without telling who sent them, until mend is called.
+// Narrow makes the router drop packets of more than the given bytes, in both directions and without notice to the
+// sender, until mend is called.
 func (n *Namespace) Narrow(ctx context.Context, bytes int) (mend func() error, err error) {
 	set := func(ctx context.Context, bytes int) error {
 		return errors.Join(ip(ctx, "-n", n.router, "link", "set", "here", "mtu", fmt.Sprint(bytes)),
@@ -91,7 +93,8 @@ func (n *Namespace) Narrow(ctx context.Context, bytes int) (mend func() error, e
 	return func() error { return set(context.WithoutCancel(ctx), 1500) }, set(ctx, bytes)
 }
 
-// Do runs fn in the namespace: sockets that it opens and processes that it starts are there. Nil runs it here.
+// Do runs fn in the namespace: sockets that fn opens and processes that it starts belong to it. A nil namespace runs fn
+// here.
 func (n *Namespace) Do(fn func() error) error {
 	if n == nil {
 		return fn()
@@ -109,13 +112,13 @@ func (n *Namespace) Do(fn func() error) error {
 	}
 	err = fn()
 	if back := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET); back != nil {
-		return errors.Join(err, back) // the thread stays locked, so that nobody else gets it
+		return errors.Join(err, back) // the thread stays locked, so that no other goroutine uses it
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// client is an HTTP client of who is in the namespace.
+// client returns an HTTP client inside the namespace.
 func (n *Namespace) client() *http.Client {
 	if n == nil {
 		return &http.Client{Timeout: requestTimeout}
@@ -131,13 +134,13 @@ func (n *Namespace) client() *http.Client {
 	}}
 }
 
-// Close takes the networks away. Processes that are in it lose their way out.
+// Close removes the networks. Processes in them lose their connections.
 func (n *Namespace) Close() {
 	ctx := context.Background()
 	if n.fd != nil {
 		_ = n.fd.Close()
 	}
-	_ = ip(ctx, "link", "del", n.device) // which may not be there yet
+	_ = ip(ctx, "link", "del", n.device) // it may not exist yet
 	_ = ip(ctx, "netns", "del", n.name)
 	_ = ip(ctx, "netns", "del", n.router)
 }

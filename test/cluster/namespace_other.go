@@ -4,7 +4,7 @@ package cluster
 
 import "net/http"
 
-// Namespace is not there on this system.
+// Namespace is not available on this system.
 type Namespace struct{}
 
 // Do runs fn.

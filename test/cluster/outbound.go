@@ -23,7 +23,8 @@ func (w *Workload) outbounds() ([]any, error) {
 	return fields, nil
 }
 
-// Outbound is the loopback port of the outbound of that name; it panics when there is none, which is a mistake in the caller.
+// Outbound returns the loopback port of the outbound with that name. It panics if there is none, which is a mistake of
+// the caller.
 func (w *Workload) Outbound(name string) int {
 	port, ok := w.outbound[name]
 	if !ok {
@@ -32,7 +33,7 @@ func (w *Workload) Outbound(name string) int {
 	return port
 }
 
-// Call is what an application of the workload does to reach another: a plain request to its own outbound.
+// Call reaches another workload as an application does: by a plain request to its own outbound.
 func (w *Workload) Call(ctx context.Context, outbound, path string) (status int, body string, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", loopback, w.Outbound(outbound), path), nil)

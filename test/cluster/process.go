@@ -14,17 +14,17 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// ErrNotRunning: the process has not been started, or has ended.
+// ErrNotRunning reports that the process has not been started, or has ended.
 var ErrNotRunning = errors.New("the process does not run")
 
-// Process is a program that may be started, killed and started again with the same arguments. Its output is appended
-// to one file.
+// Process is a program that may be started, killed and started again with the same arguments. All runs append their
+// output to one file.
 type Process struct {
 	name, path string
 	args       []string
-	env        []string // besides the environment of the test
+	env        []string // in addition to the environment of the test
 	logFile    string
-	in         *Namespace // where it runs; nil is here
+	in         *Namespace // the network it runs in; nil for this one
 
 	mu  sync.Mutex
 	run *running // the last run, guarded by mu
@@ -37,10 +37,10 @@ type running struct {
 	err  error // set before done is closed
 }
 
-// Name is what errors and logs call it.
+// Name returns the name of the process in errors and logs.
 func (p *Process) Name() string { return p.name }
 
-// Start runs the program. It fails when it already runs.
+// Start runs the program. It fails if the program already runs.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// PID is the number of the running process, or of the last one; zero before Start.
+// PID returns the number of the running process, or of the last one; zero before Start.
 func (p *Process) PID() int {
 	if r := p.current(); r != nil {
 		return r.cmd.Process.Pid
@@ -79,7 +79,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Alive returns nil while the process runs, and how it ended otherwise; the error ends Until.
+// Alive returns nil while the process runs, and otherwise an error that describes how it ended. The error ends Until.
 func (p *Process) Alive() error {
 	r := p.current()
 	if r == nil {
@@ -91,7 +91,7 @@ func (p *Process) Alive() error {
 	return nil
 }
 
-// Kill ends the process and its children as kill -9 does, and waits. It is no error when it has ended already.
+// Kill ends the process and its children as kill -9 does, and waits. It does nothing if the process has ended.
 func (p *Process) Kill() {
 	if r := p.current(); r != nil {
 		r.signal(syscall.SIGKILL)
@@ -99,7 +99,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Pause stops the process where it is, as a machine that hangs would be; Resume lets it go on.
+// Pause stops the process where it is, like a machine that hangs. Resume continues it.
 func (p *Process) Pause() { p.send(syscall.SIGSTOP) }
 
 // Resume ends Pause.
@@ -111,8 +111,8 @@ func (p *Process) send(s syscall.Signal) {
 	}
 }
 
-// Stop sends SIGTERM and waits. It fails when the process ends otherwise than with status 0, and when ctx ends first, in
-// which case the process is killed.
+// Stop sends SIGTERM and waits. It fails if the process ends with a status other than 0, or if ctx ends first. In that
+// case it kills the process.
 func (p *Process) Stop(ctx context.Context) error {
 	r := p.current()
 	if r == nil || r.ended() {
@@ -131,7 +131,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Log is everything that it has printed, in all its runs.
+// Log returns the output of all runs.
 func (p *Process) Log() string {
 	raw, err := os.ReadFile(p.logFile)
 	if err != nil {
@@ -140,13 +140,13 @@ func (p *Process) Log() string {
 	return string(raw)
 }
 
-// Tail is the last lines of Log.
+// Tail returns the last lines of Log.
 func (p *Process) Tail(lines int) string {
 	all := strings.Split(strings.TrimRight(p.Log(), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// panicked returns the first panic that its log has: one that was caught, or that ended a run.
+// panicked returns the first panic in the log: one that was recovered, or one that ended a run.
 func (p *Process) panicked() error {
 	log := p.Log()
 	for _, sign := range []string{panics.Message, "\npanic: ", "\nfatal error: "} {
@@ -172,7 +172,7 @@ func (r *running) ended() bool {
 	}
 }
 
-// signal reaches the whole group.
+// signal sends s to the whole process group.
 func (r *running) signal(s syscall.Signal) {
 	if !r.ended() {
 		_ = syscall.Kill(-r.cmd.Process.Pid, s)

@@ -2,7 +2,7 @@ package cluster
 
 import "syscall"
 
-// processAttributes put a child in a process group of its own, and end it when this program dies, however it dies.
+// processAttributes puts a child in its own process group, and ends it when this program dies, for whatever reason.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

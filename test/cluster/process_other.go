@@ -4,5 +4,5 @@ package cluster
 
 import "syscall"
 
-// processAttributes put a child in a process group of its own.
+// processAttributes puts a child in its own process group.
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

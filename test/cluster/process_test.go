@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// shell makes a process that runs a script which says "up" once it is ready for signals.
+// shell creates a process that runs a script. The script prints "up" once it is ready for signals.
 func shell(t *testing.T, script string) (*Cluster, *Process) {
 	t.Helper()
 	c, err := New(Config{Dir: t.TempDir()})
@@ -87,7 +87,7 @@ func TestCloseEndsChildrenOfChildren(t *testing.T) {
 	waitFor(t, "the child of the child to be gone", func() bool { return !alive(pid) })
 }
 
-// alive reports whether a process runs; one that has ended and was not waited for by its parent does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

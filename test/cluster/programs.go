@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Root is the folder of the repository, found from the working directory upwards.
+// Root returns the folder of the repository, searched from the working directory upwards.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -27,7 +27,8 @@ func Root() (string, error) {
 	}
 }
 
-// Build compiles the three programs from the repository's sources into the folder bin, static, as they are released.
+// Build compiles the three programs from the repository's sources into the folder bin, statically linked like a
+// release.
 func Build(ctx context.Context, bin string) error { return build(ctx, bin) }
 
 func build(ctx context.Context, bin string, flags ...string) error {
@@ -47,8 +48,8 @@ func build(ctx context.Context, bin string, flags ...string) error {
 	return nil
 }
 
-// FindEnvoy returns the Envoy to use: the argument, the environment's ENVOY, the one that `make tools-envoy` installed in
-// the repository, or one on the path. There is no mesh without it, so that none is an error.
+// FindEnvoy returns the Envoy to use: the argument, the environment's ENVOY, the one that `make tools-envoy` installed
+// in the repository, or one on the path. It fails if there is none, because a mesh needs one.
 func FindEnvoy(path string) (string, error) {
 	if path == "" {
 		path = os.Getenv("ENVOY")

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/server/porttest"
 )
 
-// proxyTimeout is how long an Envoy may take until it has its listeners.
+// proxyTimeout is how long an Envoy may take until it listens.
 const proxyTimeout = 20 * time.Second
 
 // Proxy is an Envoy in front of an application.
@@ -24,23 +24,23 @@ type Proxy struct {
 	url string // of the admin interface
 }
 
-// ProxyConfig says which Dataplane the proxy is of.
+// ProxyConfig selects the Dataplane or ingress of a proxy.
 type ProxyConfig struct {
 	Zone *Server
 	Mesh string
 	// Namespace of the Dataplane; may be empty.
 	Namespace, Dataplane string
-	// ZoneIngress, instead of a Dataplane and its mesh, is the ingress that the proxy is.
+	// ZoneIngress is the ingress that the proxy is, instead of a Dataplane and its mesh.
 	ZoneIngress string
-	// TokenFile is of the proxy's token, where the zone's port for proxies has left loopback.
+	// TokenFile is the file of the proxy's token, if the zone's port for proxies is not on loopback.
 	TokenFile string
-	// SpireSocket is of the SPIRE agent that the proxy may ask, and Envoy the program, by whose path SPIRE tells it from others; both
-	// may be empty.
+	// SpireSocket is the socket of the SPIRE agent for the proxy. Envoy is the program, which SPIRE recognises by its
+	// path. Both may be empty.
 	SpireSocket, Envoy string
 }
 
-// StartProxy bootstraps an Envoy as a user would, by `causeway-zone bootstrap`, and waits until its admin interface
-// answers. It need not have a listener then: see WaitListeners.
+// StartProxy bootstraps an Envoy as a user would, with `causeway-zone bootstrap`, and waits until its admin interface
+// answers. The Envoy may not listen yet: see WaitListeners.
 func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, error) {
 	port, err := porttest.Free()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 	return p, p.Start(ctx)
 }
 
-// Start runs the Envoy, again after Kill or Stop, and waits for its admin interface.
+// Start runs the Envoy, also after Kill or Stop, and waits for its admin interface.
 func (p *Proxy) Start(ctx context.Context) error {
 	if err := p.Process.Start(); err != nil {
 		return err
@@ -96,10 +96,10 @@ func (p *Proxy) Start(ctx context.Context) error {
 	})
 }
 
-// AdminURL is the base address of Envoy's admin interface.
+// AdminURL returns the base address of Envoy's admin interface.
 func (p *Proxy) AdminURL() string { return p.url }
 
-// WaitListeners waits until the Envoy listens on all the loopback ports.
+// WaitListeners waits until the Envoy listens on all the given loopback ports.
 func (p *Proxy) WaitListeners(ctx context.Context, ports ...int) error {
 	return Until(ctx, proxyTimeout, fmt.Sprintf("the listeners of %s on %v", p.Name(), ports), func(ctx context.Context) error {
 		if err := p.Alive(); err != nil {
@@ -143,12 +143,12 @@ func (p *Proxy) Stats(ctx context.Context, filter string) (map[string]uint64, er
 	return stats, nil
 }
 
-// ListenerStats are the statistics that move when Envoy is told something new about its listeners.
+// ListenerStats returns the statistics that change when Envoy receives an update of its listeners.
 func (p *Proxy) ListenerStats(ctx context.Context) (map[string]uint64, error) {
 	return p.Stats(ctx, `^listener_manager\.(listener_(added|modified|in_place_updated|removed|create_failure|create_success)|lds\.(update_success|update_rejected))$`)
 }
 
-// ConfigDump is all that the Envoy was told, as JSON.
+// ConfigDump returns the Envoy's whole configuration, as JSON.
 func (p *Proxy) ConfigDump(ctx context.Context) (string, error) {
 	raw, err := p.ask(ctx, "/config_dump")
 	return string(raw), err

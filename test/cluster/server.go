@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// readyTimeout is how long a server may take until it serves.
+// readyTimeout is how long a server may take until it is ready.
 const readyTimeout = 20 * time.Second
 
 // Server is a control plane: the global or a zone.
@@ -28,7 +28,7 @@ type Server struct {
 
 	program   string
 	settings  []string // flags other than addresses
-	ports     []string // keys of the ready file, which are the names of the address flags too
+	ports     []string // keys of the ready file, also the names of the address flags
 	hosts     map[string]string
 	clock     *Clock
 	in        *Namespace
@@ -36,34 +36,34 @@ type Server struct {
 	addresses map[string]string
 }
 
-// GlobalConfig is what may differ between globals.
+// GlobalConfig holds the options of a global.
 type GlobalConfig struct {
-	// Name tells replicas apart; "global" by default.
+	// Name distinguishes replicas; "global" by default.
 	Name string
-	// Anonymous lets zones in that have not joined: foreign ones, and those that tests speak as.
+	// Anonymous admits zones that have not joined: foreign ones, and those that tests impersonate.
 	Anonymous bool
 	// Hosts are addresses to listen on instead of loopback, by the name of the port.
 	Hosts map[string]string
-	// Clock, when set, is what it goes by; Config.Bin is of BuildWithClocks then.
+	// Clock, if set, is the server's clock. Config.Bin must then come from BuildWithClocks.
 	Clock *Clock
-	// In, when set, is where it runs: what it listens on by loopback is there too.
+	// In, if set, is the network that the server runs in. Its loopback is the one of that network.
 	In *Namespace
-	// Args are more flags.
+	// Args are further flags.
 	Args []string
 }
 
-// ZoneConfig is what may differ between zones.
+// ZoneConfig holds the options of a zone.
 type ZoneConfig struct {
 	Name string
-	// Global is what the zone connects to; without one it runs alone.
+	// Global is the global that the zone connects to. Without one, the zone runs alone.
 	Global *Server
-	// Link, when set, is the way to Global.
+	// Link, if set, is the path to Global.
 	Link *Link
 	// Hosts are addresses to listen on instead of loopback, by the name of the port.
 	Hosts map[string]string
-	// Clock, when set, is what it goes by; Config.Bin is of BuildWithClocks then.
+	// Clock, if set, is the server's clock. Config.Bin must then come from BuildWithClocks.
 	Clock *Clock
-	// Args are more flags.
+	// Args are further flags.
 	Args []string
 }
 
@@ -76,7 +76,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, in: cfg.In, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
-// JoinString lets a zone join the global.
+// JoinString returns a join string with which a zone can join the global.
 func (c *Cluster) JoinString(ctx context.Context, global *Server, zone string) (string, error) {
 	var offer struct{ Join string }
 	if err := global.API.Do(ctx, http.MethodPost, "/zones/"+zone+"/_join", map[string]bool{"rejoin": true}, &offer); err != nil {
@@ -85,8 +85,8 @@ func (c *Cluster) JoinString(ctx context.Context, global *Server, zone string) (
 	return offer.Join, nil
 }
 
-// StartZone starts a zone that joins its global, and waits until it is ready: the first time that needs the global, and later
-// it does not.
+// StartZone starts a zone that joins its global, and waits until it is ready. The first start needs the global; later
+// ones do not.
 func (c *Cluster) StartZone(ctx context.Context, cfg ZoneConfig) (*Server, error) {
 	settings := append([]string{"--zone", cfg.Name}, cfg.Args...)
 	if cfg.Global != nil {
@@ -114,7 +114,8 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 	return s, s.Start(ctx)
 }
 
-// Start runs the server, again after Kill or Stop, on the same data and the same addresses, and waits until it is ready.
+// Start runs the server, also after Kill or Stop, with the same data and the same addresses, and waits until it is
+// ready.
 func (s *Server) Start(ctx context.Context) error {
 	s.args = append([]string{"run", "--data-dir", s.DataDir, "--ready-file", s.readyFile}, s.settings...)
 	for _, port := range s.ports {
@@ -159,10 +160,10 @@ func (s *Server) readReadyFile() error {
 	return nil
 }
 
-// Address is where the server listens: of api, diagnostics, kds (global) or xds (zone).
+// Address returns the address that the server listens on, for the port api, diagnostics, kds (global) or xds (zone).
 func (s *Server) Address(port string) string { return s.addresses[port] }
 
-// CAFile is the CA of the certificate that a global shows to zones.
+// CAFile returns the file of the CA behind the certificate that a global presents to zones.
 func (s *Server) CAFile() (string, error) {
 	found, err := filepath.Glob(filepath.Join(s.DataDir, "*", "ca.crt"))
 	if err != nil || len(found) != 1 {
@@ -171,7 +172,7 @@ func (s *Server) CAFile() (string, error) {
 	return found[0], nil
 }
 
-// Diagnostics reads a page of the diagnostics port; an answer that is not 200 is an error.
+// Diagnostics reads a page of the diagnostics port. An answer that is not 200 is an error.
 func (s *Server) Diagnostics(ctx context.Context, path string) ([]byte, error) {
 	return fetchBy(ctx, s.API.http, "http://"+s.Address("diagnostics")+path)
 }
@@ -190,12 +191,12 @@ func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
 	return 0, fmt.Errorf("%s has no metric %s", s.Name(), name)
 }
 
-// Revision is that of the last change in the server's store.
+// Revision returns the revision of the server's store.
 func (s *Server) Revision(ctx context.Context) (float64, error) {
 	return s.Metric(ctx, "causeway_store_revision")
 }
 
-// StartClone starts a zone with another's credentials, as a machine that was copied has them, on a store of its own. Args are its flags.
+// StartClone starts a zone with another's credentials, like a copied machine, on its own store. args are its flags.
 func (c *Cluster) StartClone(ctx context.Context, of *Server, name string, args ...string) (*Server, error) {
 	dir := filepath.Join(c.cfg.Dir, name)
 	if err := os.CopyFS(filepath.Join(dir, "membership"), os.DirFS(filepath.Join(of.DataDir, "membership"))); err != nil {
@@ -211,8 +212,8 @@ func (c *Cluster) StartClone(ctx context.Context, of *Server, name string, args 
 	return c.startServer(ctx, &Server{program: of.program, settings: args, ports: of.ports}, name)
 }
 
-// SetArgs replaces the flags, other than those of addresses and folders, that the server is started with from now on.
+// SetArgs replaces the flags for the next start, except for those of addresses and folders.
 func (s *Server) SetArgs(args ...string) { s.settings = args }
 
-// SetPrograms has the server run the program of another folder from its next start on, as an upgrade does.
+// SetPrograms makes the server run the program of another folder from its next start on, like an upgrade.
 func (s *Server) SetPrograms(bin string) { s.path = filepath.Join(bin, s.program) }

@@ -21,7 +21,7 @@ import (
 // spireTimeout is how long a SPIRE server or agent may take until it is ready.
 const spireTimeout = 60 * time.Second
 
-// Spire is a SPIRE server and one agent of it, which tells programs apart by the paths of their files.
+// Spire is a SPIRE server and one agent, which recognises programs by the paths of their files.
 type Spire struct {
 	c                 *Cluster
 	bin, dir          string
@@ -31,8 +31,8 @@ type Spire struct {
 	serverAPI, socket string
 }
 
-// FindSpire returns the folder of spire-server and spire-agent that `make test-spire` installed in the repository. It wraps
-// fs.ErrNotExist where they are not there.
+// FindSpire returns the folder of spire-server and spire-agent that `make test-spire` installed in the repository. Its
+// error wraps fs.ErrNotExist if they are missing.
 func FindSpire() (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -62,7 +62,8 @@ func (c *Cluster) StartSpireServer(ctx context.Context, bin, domain string) (*Sp
 	return s, err
 }
 
-// StartAgent lets an agent join by a token and waits until it serves. Without the trust bundle of the server it would believe none.
+// StartAgent starts an agent that joins with a token, and waits until it serves. The agent needs the server's trust
+// bundle to trust the server.
 func (s *Spire) StartAgent(ctx context.Context) error {
 	bundle, err := s.ask(ctx, "bundle", "show")
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Spire) StartAgent(ctx context.Context) error {
 	return err
 }
 
-// start runs one of the two programs from a configuration and waits until it calls itself healthy.
+// start runs one of the two programs with a configuration and waits until it reports that it is healthy.
 func (s *Spire) start(ctx context.Context, program, config, socket string, args ...string) (*Process, error) {
 	data := filepath.Join(s.dir, program)
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -113,12 +114,12 @@ func (s *Spire) start(ctx context.Context, program, config, socket string, args 
 	})
 }
 
-// Register has the server give the SPIFFE ID with the path to whatever runs the program.
+// Register makes the server issue the SPIFFE ID with the path to every process that runs the program.
 func (s *Spire) Register(ctx context.Context, path, program string) error {
 	return s.entry(ctx, "create", path, program, time.Hour)
 }
 
-// Reissue changes how long the identities of an entry last, upon which the agent gets another certificate at its next look.
+// Reissue changes the lifetime of an entry's identities. The agent then fetches another certificate at its next sync.
 func (s *Spire) Reissue(ctx context.Context, path, program string, lifetime time.Duration) error {
 	return s.entry(ctx, "update", path, program, lifetime)
 }
@@ -129,7 +130,7 @@ func (s *Spire) entry(ctx context.Context, verb, path, program string, lifetime 
 	return err
 }
 
-// Bundle is what the server signs with now.
+// Bundle returns the CAs that the server signs with now.
 func (s *Spire) Bundle(ctx context.Context) (*x509bundle.Bundle, error) {
 	out, err := s.ask(ctx, "bundle", "show")
 	if err != nil {
@@ -138,12 +139,12 @@ func (s *Spire) Bundle(ctx context.Context) (*x509bundle.Bundle, error) {
 	return x509bundle.Parse(s.domain, out)
 }
 
-// ID is the SPIFFE ID with a path in the trust domain.
+// ID returns the SPIFFE ID with a path in the trust domain.
 func (s *Spire) ID(path string) string { return s.domain.IDString() + path }
 
 func (s *Spire) agentID() string { return s.ID("/agent") }
 
-// Socket is where the agent serves secrets to proxies.
+// Socket returns the socket on which the agent serves secrets to proxies.
 func (s *Spire) Socket() string { return s.socket }
 
 // ask runs a command of the server.
@@ -151,7 +152,8 @@ func (s *Spire) ask(ctx context.Context, args ...string) ([]byte, error) {
 	return output(ctx, nil, filepath.Join(s.bin, "spire-server"), append(args, "-socketPath", s.serverAPI)...)
 }
 
-// The intervals are how long a change of an entry takes to reach a proxy; SPIRE's own are 5 s. Programs are not hashed, since an Envoy is large.
+// The intervals determine how long a change of an entry takes to reach a proxy. SPIRE's defaults are 5 s. Programs are
+// not hashed, because an Envoy is large.
 const (
 	spireServerConfig = `server {
   bind_address = "127.0.0.1"

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// pollInterval is how often a condition is asked.
+// pollInterval is how often Until checks a condition.
 const pollInterval = 10 * time.Millisecond
 
-// Until asks condition until it returns nil, and fails when ctx or within, whichever is first, ends. The error says
-// what was awaited and what condition said last.
+// Until calls condition until it returns nil. It fails when ctx or within ends, whichever is first. The error names
+// what was awaited and the last error of condition.
 func Until(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -25,7 +25,7 @@ func Until(ctx context.Context, within time.Duration, what string, condition fun
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // what is said after the deadline is only about the deadline
+			last = err // an error after the deadline is only about the deadline
 		}
 		select {
 		case <-ctx.Done():
@@ -39,11 +39,11 @@ func Until(ctx context.Context, within time.Duration, what string, condition fun
 	}
 }
 
-// finalError ends Until at once.
+// finalError makes Until return at once.
 type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
 func (e *finalError) Unwrap() error { return e.err }
 
-// Final marks an error of a condition that no waiting will heal.
+// Final marks an error of a condition that waiting cannot resolve.
 func Final(err error) error { return &finalError{err} }

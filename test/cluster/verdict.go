@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// Verdict is what an Envoy decided about one request.
+// Verdict is an Envoy's decision about one request.
 type Verdict struct {
-	// Status is the HTTP status that the client got.
+	// Status is the HTTP status that the client received.
 	Status int
-	// DecidedBy is the KRI of the policy that decided, or "default", as the Envoy counts it; empty when nothing was judged.
+	// DecidedBy is the KRI of the policy that decided, or "default", from the Envoy's counters. It is empty if nothing
+	// was judged.
 	DecidedBy string
 }
 
 // Allowed reports whether the request reached the application.
 func (v Verdict) Allowed() bool { return v.Status == http.StatusOK }
 
-// String is `allowed by kri_...`.
+// String returns the verdict as text: `allowed by kri_...`.
 func (v Verdict) String() string {
 	word := "denied"
 	switch {
@@ -34,11 +35,11 @@ func (v Verdict) String() string {
 	return word + " by " + v.DecidedBy
 }
 
-// policyStat is how Envoy counts the enforced decisions of each policy of an HTTP inbound.
+// policyStat matches Envoy's counters of enforced decisions, by policy of an HTTP inbound.
 var policyStat = regexp.MustCompile(`^http\.self_inbound_dp_(.+)\.rbac\.policy\.(.+)\.(?:allowed|denied)$`)
 
-// Judge lets the client call an HTTP inbound and finds out, from the counters of the Envoy, which policy decided. No other
-// request may come to that inbound at the same time.
+// Judge lets the client call an HTTP inbound and determines from the Envoy's counters which policy decided. No other
+// request may reach that inbound at the same time.
 func (w *Workload) Judge(ctx context.Context, client *Client, inbound, path string) (Verdict, error) {
 	before, err := w.policyCounts(ctx, inbound)
 	if err != nil {

@@ -17,21 +17,21 @@ const (
 	ProtocolTCP   = "tcp"
 )
 
-// loopback is where everything listens.
+// loopback is the address that everything listens on.
 const loopback = "127.0.0.1"
 
-// WorkloadConfig describes a Dataplane and what stands behind it.
+// WorkloadConfig describes a Dataplane and its applications.
 type WorkloadConfig struct {
 	Zone                  *Server
 	Mesh, Namespace, Name string
-	// ServiceAccount goes into the SPIFFE ID.
+	// ServiceAccount becomes part of the SPIFFE ID.
 	ServiceAccount string
 	Labels         map[string]string
-	// Inbounds are names, each with the protocol. Each gets an application and a port of its own.
+	// Inbounds are names and protocols. Each inbound gets its own application and port.
 	Inbounds []InboundConfig
-	// Outbounds are what the applications may call on ports of their own. A client without a proxy has none.
+	// Outbounds are what the applications may call, each on its own port. A client without a proxy has none.
 	Outbounds []OutboundConfig
-	// SpireSocket and Envoy are as in ProxyConfig.
+	// SpireSocket and Envoy are those of ProxyConfig.
 	SpireSocket, Envoy string
 }
 
@@ -52,7 +52,7 @@ type Workload struct {
 	outbound map[string]int
 }
 
-// Inbound is a port of a workload. Of HTTP and TCP, one is set.
+// Inbound is a port of a workload. Either HTTP or TCP is set.
 type Inbound struct {
 	Name string
 	Port int
@@ -60,7 +60,7 @@ type Inbound struct {
 	TCP  *app.TCP
 }
 
-// Count is how many requests, or connections, have reached the application.
+// Count returns how many requests or connections have reached the application.
 func (in *Inbound) Count() int64 {
 	if in.HTTP != nil {
 		return in.HTTP.Count()
@@ -68,8 +68,8 @@ func (in *Inbound) Count() int64 {
 	return in.TCP.Count()
 }
 
-// StartWorkload starts the applications, writes the Dataplane, starts its Envoy and waits until it listens. Close ends the
-// applications; the cluster ends the Envoy.
+// StartWorkload starts the applications, writes the Dataplane, starts its Envoy and waits until it listens. Close ends
+// the applications; the cluster ends the Envoy.
 func (c *Cluster) StartWorkload(ctx context.Context, cfg WorkloadConfig) (*Workload, error) {
 	w := &Workload{WorkloadConfig: cfg, inbounds: map[string]*Inbound{}, outbound: map[string]int{}}
 	err := w.start(ctx, c)
@@ -140,11 +140,11 @@ func (w *Workload) Close() {
 		case in.TCP != nil:
 			err = in.TCP.Close()
 		}
-		_ = err // there is nobody left to tell
+		_ = err // there is no one left to report it to
 	}
 }
 
-// Inbound returns the inbound of that name; it panics when there is none, which is a mistake in the caller.
+// Inbound returns the inbound with that name. It panics if there is none, which is a mistake of the caller.
 func (w *Workload) Inbound(name string) *Inbound {
 	in, ok := w.inbounds[name]
 	if !ok {
@@ -153,12 +153,12 @@ func (w *Workload) Inbound(name string) *Inbound {
 	return in
 }
 
-// Path is the Dataplane's place in the HTTP API, without a query.
+// Path returns the Dataplane's path in the HTTP API, without a query.
 func (w *WorkloadConfig) Path() string {
 	return "/meshes/" + w.Mesh + "/dataplanes/" + w.Name
 }
 
-// Query names the namespace, where there is one: "?namespace=NS".
+// Query returns the query for the namespace, if there is one: "?namespace=NS".
 func (w *WorkloadConfig) Query() string {
 	if w.Namespace == "" {
 		return ""
@@ -166,8 +166,8 @@ func (w *WorkloadConfig) Query() string {
 	return "?namespace=" + url.QueryEscape(w.Namespace)
 }
 
-// RegisterClient writes a Dataplane that has an identity and no proxy, and returns the identity once it covers the
-// trust domains of the zones.
+// RegisterClient writes a Dataplane that has an identity and no proxy. It returns the identity once its bundles cover
+// the trust domains of the zones.
 func RegisterClient(ctx context.Context, cfg WorkloadConfig, zones ...string) (*Identity, error) {
 	unused := []any{map[string]any{"name": "unused", "port": 1}}
 	if err := writeDataplane(ctx, cfg, map[string]any{"address": loopback, "inbound": unused}); err != nil {
@@ -176,7 +176,7 @@ func RegisterClient(ctx context.Context, cfg WorkloadConfig, zones ...string) (*
 	return cfg.Zone.WaitTrust(ctx, cfg.Mesh, cfg.Namespace, cfg.Name, zones...)
 }
 
-// writeDataplane writes it as soon as its mesh has come to the zone.
+// writeDataplane writes the Dataplane as soon as its mesh has reached the zone.
 func writeDataplane(ctx context.Context, cfg WorkloadConfig, networking map[string]any) error {
 	labels := map[string]string{"k8s.kuma.io/service-account": cfg.ServiceAccount}
 	if cfg.ServiceAccount == "" {
@@ -198,7 +198,7 @@ func writeDataplane(ctx context.Context, cfg WorkloadConfig, networking map[stri
 	return cfg.Zone.API.Put(ctx, cfg.Path()+cfg.Query(), doc)
 }
 
-// WaitMesh waits until the mesh is there: in a zone, until it has come from the global.
+// WaitMesh waits until the server has the mesh. A zone gets it from the global.
 func (s *Server) WaitMesh(ctx context.Context, mesh string) error {
 	return Until(ctx, readyTimeout, fmt.Sprintf("the mesh %s in %s", mesh, s.Name()), func(ctx context.Context) error {
 		if err := s.Alive(); err != nil {
@@ -208,7 +208,7 @@ func (s *Server) WaitMesh(ctx context.Context, mesh string) error {
 	})
 }
 
-// StatusOf is the HTTP status in an error of API, or zero.
+// StatusOf returns the HTTP status in an error of API, or zero.
 func StatusOf(err error) int {
 	var status *StatusError
 	if errors.As(err, &status) {

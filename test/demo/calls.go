@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// Workloads of zone-2 that call backend in zone-1, each on a port of its own on localhost.
+// Workloads of zone-2 that call backend in zone-1, each on its own port on localhost.
 const (
 	shop    = zone2 + "/shop"
 	browser = zone2 + "/browser"
@@ -18,13 +18,13 @@ const (
 // toBackend is the name of their outbound.
 const toBackend = "backend"
 
-// crossCall is a request over an outbound and what should become of it.
+// crossCall is a request over an outbound and its expected result.
 type crossCall struct {
 	why, from, path string
 	status          int
-	// between are the bounds on the time that it takes.
+	// between are the limits for its duration.
 	between [2]time.Duration
-	// applied is done before it, and stays.
+	// applied is applied before the request, and stays.
 	applied *applied
 
 	got  int
@@ -79,7 +79,8 @@ func (m *mesh) startCallers(ctx context.Context) error {
 	return nil
 }
 
-// showCalls makes the calls, one after the other, each until it is as expected or the time is over.
+// showCalls makes the calls one after the other. It repeats each until its result is the expected one or the time is
+// over.
 func (m *mesh) showCalls(ctx context.Context) ([]crossCall, error) {
 	calls := crossCalls()
 	for i := range calls {

@@ -11,13 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// change is how long one change on the global took until each zone's Envoy enforced it.
+// change is how long a change on the global took until each zone's Envoy enforced it.
 type change struct {
 	what  string
 	after map[string]time.Duration // by zone
 }
 
-// operatorDenies is the operator's policy with one client denied; the demo writes it while requests run.
+// operatorDenies is the operator's policy with one client denied. The demo writes it while requests run.
 var operatorDenies = map[string]any{
 	"type": "MeshTrafficPermission", "mesh": meshName, "name": "by-mesh-operator",
 	"spec": map[string]any{"default": map[string]any{"deny": []any{
@@ -29,8 +29,8 @@ var operatorDenies = map[string]any{
 
 const operatorPath = "/meshes/" + meshName + "/meshtrafficpermissions/by-mesh-operator"
 
-// measureChanges lets one client call both zones without a pause, and changes the operator's policy under it: to a denial,
-// and back.
+// measureChanges lets one client call both zones without a pause, changes the operator's policy to a denial meanwhile,
+// and changes it back.
 func (m *mesh) measureChanges(ctx context.Context) ([]change, error) {
 	allowed := applied{operatorAllows, globalServer}
 	if err := m.apply(ctx, allowed); err != nil {
@@ -58,11 +58,11 @@ func (m *mesh) measureChanges(ctx context.Context) ([]change, error) {
 	}, m.remove(ctx, allowed)
 }
 
-// measure returns, for each zone, the time from the start of write to the first request whose outcome is the new one.
+// measure returns, for each zone, the time from the start of write to the first request with the new outcome.
 func (m *mesh) measure(ctx context.Context, allowed bool, write func() error) (map[string]time.Duration, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	zones := []string{zone1, zone2}
-	running := make(chan struct{}, len(zones)) // each zone's requests have begun
+	running := make(chan struct{}, len(zones)) // receives once per zone when its requests have begun
 	seen := make([]time.Time, len(zones))
 	for i, key := range []string{backend1, backend2} {
 		g.Go(func() error {
@@ -90,7 +90,8 @@ func (m *mesh) measure(ctx context.Context, allowed bool, write func() error) (m
 	return took, nil
 }
 
-// callUntil calls without a pause until the outcome changes, and returns when that was. The first answer must be the old one.
+// callUntil calls without a pause until the outcome changes, and returns the time of that. The first answer must be the
+// old one.
 func (m *mesh) callUntil(ctx context.Context, key string, allowed bool, running chan<- struct{}) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -7,13 +7,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// crossing is where a policy that was written in zone-1 is to be found.
+// crossing lists where a policy written in zone-1 is expected.
 type crossing struct {
 	policy, role string
 	where        []sighting
 }
 
-// sighting is one server, whether the policy should be there, and the name under which it is; empty when it is not.
+// sighting is a server, whether the policy should be there, and its name there; empty if it is not there.
 type sighting struct {
 	server string
 	want   bool
@@ -22,8 +22,8 @@ type sighting struct {
 
 func (s sighting) ok() bool { return s.want == (s.name != "") }
 
-// showCrossing applies the consumer's policy and then the producer's in zone-1. They travel on the same stream in the
-// order in which they were written, so that the consumer's is not coming any more once the producer's is there.
+// showCrossing applies the consumer's policy and then the producer's in zone-1. Both travel on the same stream, in the
+// order in which they were written. So when the producer's has arrived, the consumer's will not arrive any more.
 func (m *mesh) showCrossing(ctx context.Context) ([]crossing, error) {
 	files := []applied{{"consumer-timeout.yaml", zone1}, {"producer-timeout.yaml", zone1}}
 	for _, a := range files {
@@ -67,7 +67,7 @@ func (m *mesh) sightings(ctx context.Context) ([]crossing, error) {
 	return expected, nil
 }
 
-// find returns the MeshTimeout of that display name on a server, or nil.
+// find returns the MeshTimeout with that display name on a server, or nil.
 func (m *mesh) find(ctx context.Context, server, displayName string) (*cluster.Item, error) {
 	items, err := m.servers[server].API.List(ctx, "/meshes/"+meshName+"/meshtimeouts")
 	if err != nil {

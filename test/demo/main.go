@@ -22,13 +22,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// errUnexpected: something in the tables was not as expected.
+// errUnexpected reports that a row of the tables was not as expected.
 var errUnexpected = errors.New("not everything was as expected")
 
-// errInterrupted: Ctrl-C came before everything was told.
+// errInterrupted reports that Ctrl-C ended the demo early.
 var errInterrupted = errors.New("interrupted")
 
-// tailLines is how much of each log is shown after a failure.
+// tailLines is the number of lines of each log that are shown after a failure.
 const tailLines = 15
 
 type options struct {
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// demo starts everything, tells everything and takes everything down.
+// demo starts everything, shows everything and stops everything.
 func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	envoy, err := cluster.FindEnvoy(o.envoy)
 	if err != nil {
@@ -87,7 +87,7 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	return nil
 }
 
-// end takes everything down. After a failure it shows the ends of the logs and leaves them where they are.
+// end stops everything. After a failure, it shows the ends of the logs and keeps them.
 func (m *mesh) end(ctx context.Context, failed error) error {
 	if ctx.Err() != nil {
 		failed = nil
@@ -103,7 +103,7 @@ func (m *mesh) end(ctx context.Context, failed error) error {
 	return errors.Join(failed, m.close(), os.RemoveAll(m.Dir()))
 }
 
-// play shows everything. It returns errUnexpected after the last table when a row of any was not as expected.
+// play shows everything. It returns errUnexpected after the last table if a row was not as expected.
 func (m *mesh) play(ctx context.Context) error {
 	if err := m.start(ctx); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (m *mesh) play(ctx context.Context) error {
 	return nil
 }
 
-// programs returns the folder of the three programs: the given one, the demo's own when they are there, or a new one
-// into which they are built.
+// programs returns the folder of the three programs: the given one, the demo's own if they are there, or a new one into
+// which it builds them.
 func programs(ctx context.Context, given, dir string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)

@@ -31,7 +31,7 @@ type mesh struct {
 	told      bool // everything was shown, and was as expected
 }
 
-// step says what is done, before it is, and how long it took if that was long.
+// step prints what is about to happen, and afterwards how long it took if that was long.
 func (m *mesh) step(what string, do func() error) error {
 	start := time.Now()
 	fmt.Fprintf(m.out, "· %s", what)
@@ -63,7 +63,7 @@ func (m *mesh) start(ctx context.Context) error {
 	)
 }
 
-// run calls each until one fails.
+// run calls each step until one fails.
 func run(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -128,7 +128,7 @@ func (m *mesh) startWorkloads(ctx context.Context) error {
 	return nil
 }
 
-// startClients gets each client an identity of its zone, as causewayctl svid does.
+// startClients gets an identity for each client from its zone, as causewayctl svid does.
 func (m *mesh) startClients(ctx context.Context) error {
 	namespaces := map[string]string{
 		frontend: "default", gateway: "default", malicious: "default",
@@ -147,7 +147,7 @@ func (m *mesh) startClients(ctx context.Context) error {
 	return nil
 }
 
-// split takes "zone/name" apart.
+// split splits "zone/name".
 func (m *mesh) split(key string) (*cluster.Server, string) {
 	zone, name, _ := strings.Cut(key, "/")
 	return m.servers[zone], name

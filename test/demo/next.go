@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// printNext says what to try, with the addresses of this run filled in.
+// printNext suggests what to try next, with the addresses of this run.
 func (m *mesh) printNext(w io.Writer, bin string) {
 	ctl := filepath.Join(bin, "causewayctl")
 	backend := m.workloads[backend1]

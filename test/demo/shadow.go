@@ -9,18 +9,18 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// byShadow is the policy that lets clients of zone-2 in and counts them.
+// byShadow is the policy that admits clients of zone-2 and counts them.
 const byShadow = "kri_mtp_default_zone-1_backend-ns_without-zone-2_"
 
-// shadowed are the calls that the report is about: two that would be denied, and one that would not.
+// shadowed are the calls in the report: two that would be denied, and one that would not.
 var shadowed = []call{
 	{client: gateway, to: backend1, inbound: httpPort, want: allow(byShadow)},
 	{client: prometheus2, to: backend1, inbound: adminPort, want: allow(byShadow)},
 	{client: frontend, to: backend1, inbound: httpPort, want: allow(byShadow)},
 }
 
-// wouldDeny plays an owner who wants to take access away: it applies the denial in the shadow, lets clients call, and asks
-// zone-1 who would be denied. It reports whether the answer names those clients and nobody else.
+// wouldDeny plays an owner who wants to remove access: it applies the denial in the shadow, lets clients call, and asks
+// zone-1 which would be denied. It reports whether the answer names exactly those clients.
 func (m *mesh) wouldDeny(ctx context.Context) (ok bool, err error) {
 	policy := applied{"owner-6-take-access-away.yaml", zone1}
 	if err := m.apply(ctx, policy); err != nil {

@@ -10,21 +10,21 @@ type story struct {
 // applied is a file and the server that it is applied on: "global" or a zone.
 type applied struct{ file, on string }
 
-// call is a request by a client and what should become of it.
+// call is a request by a client and its expected outcome.
 type call struct {
 	client, to string // keys of mesh.clients and mesh.workloads
 	inbound    string
 	want       outcome
 }
 
-// outcome is a decision and who made it.
+// outcome is a decision and the policy that made it.
 type outcome struct {
 	allowed bool
 	// by is a KRI, or "default".
 	by string
 }
 
-// Names of what the demo runs. Clients and workloads are known by zone and name.
+// Names of what the demo runs. The keys of clients and workloads are zone and name.
 const (
 	zone1, zone2 = "zone-1", "zone-2"
 	globalServer = "global"
@@ -55,7 +55,7 @@ const operatorAllows = "operator-3-allow-observability.yaml"
 func allow(by string) outcome { return outcome{allowed: true, by: by} }
 func deny(by string) outcome  { return outcome{by: by} }
 
-// stories are the user stories of the permission's design that need neither path nor method.
+// stories returns the user stories for permissions that need neither path nor method.
 func stories() []story {
 	return []story{
 		{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// mark is how a row ends.
+// mark returns the end of a row.
 func mark(ok bool) string {
 	if ok {
 		return "ok"

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// settleTimeout is how long a decision may take to become the expected one after a change.
+// settleTimeout is how long the expected decision may take after a change.
 const settleTimeout = 10 * time.Second
 
 // row is a line of the table.
@@ -31,8 +31,8 @@ func (o outcome) word() string {
 	return "denied"
 }
 
-// tell plays one story and returns its rows. A row shows the decision that the Envoy had arrived at when it was the
-// expected one, or the last decision before the time was over.
+// tell plays one story and returns its rows. A row shows the expected decision if the Envoy reached it, or the last one
+// before the time was over.
 func (m *mesh) tell(ctx context.Context, s story) ([]row, error) {
 	for _, a := range s.applied {
 		if err := m.apply(ctx, a); err != nil {
@@ -55,7 +55,7 @@ func (m *mesh) tell(ctx context.Context, s story) ([]row, error) {
 	return rows, m.forget(ctx, s)
 }
 
-// settle calls until the outcome is the wanted one.
+// settle calls until the outcome is the expected one.
 func (m *mesh) settle(ctx context.Context, c call) (cluster.Verdict, bool) {
 	var got cluster.Verdict
 	err := cluster.Until(ctx, settleTimeout, c.client+" calling "+c.to, func(ctx context.Context) error {
@@ -70,12 +70,12 @@ func (m *mesh) settle(ctx context.Context, c call) (cluster.Verdict, bool) {
 		return nil
 	})
 	if err != nil && got == (cluster.Verdict{}) {
-		got.DecidedBy = err.Error() // it was never judged: the reason is all that there is to show
+		got.DecidedBy = err.Error() // it was never judged: only the reason can be shown
 	}
 	return got, err == nil
 }
 
-// forget waits until the story's policies decide nothing any more, so that the next story does not see them.
+// forget waits until the story's policies have no effect any more, so that the next story does not see them.
 func (m *mesh) forget(ctx context.Context, s story) error {
 	for _, c := range s.calls {
 		c.want = deny(nobody)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// denied is the request that the demo asks about at its end.
+// denied is the request that the demo explains at its end.
 var denied = call{client: gateway, to: backend1, inbound: httpPort, want: deny(byOperator)}
 
-// exitDenied is how explain says that a request is denied.
+// exitDenied is the exit status of explain for a denied request.
 const exitDenied = 1
 
-// why has the operator deny a client, and asks the global who denied it, as one would who got a 403. It reports whether
-// the answer names the policy that the Envoy decided by.
+// why makes the operator deny a client, and asks the global who denied it, as a client with a 403 would. It reports
+// whether the answer names the policy that the Envoy decided by.
 func (m *mesh) why(ctx context.Context) (ok bool, err error) {
 	policy := applied{"operator-2-explicitly-denied.yaml", globalServer}
 	if err := m.apply(ctx, policy); err != nil {

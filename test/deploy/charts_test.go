@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// kubernetes is the version that charts are rendered for: helm, built without one, takes an old one.
+// kubernetes is the version that charts are rendered for: a helm built without one assumes an old version.
 const kubernetes = "1.30.0"
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// cases are the files of values, each with the chart that it is for.
+// cases returns the files of values, each with its chart.
 func cases(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "charts", "*.yaml"))
@@ -44,7 +44,7 @@ func cases(t *testing.T) map[string]string {
 
 func golden(values string) string { return strings.TrimSuffix(values, ".yaml") + ".golden.yaml" }
 
-// TestHelmRenders: helm finds nothing wrong with the charts, and what they give for each file of values is what it was.
+// TestHelmRenders checks that helm accepts the charts, and that their output for each file of values is unchanged.
 func TestHelmRenders(t *testing.T) {
 	for values, chart := range cases(t) {
 		folder := filepath.Join(root, "deploy", "charts", chart)
@@ -62,7 +62,7 @@ func TestHelmRenders(t *testing.T) {
 	}
 }
 
-// TestHelmRefuses: values that cannot work are refused with their place.
+// TestHelmRefuses checks that invalid values are refused with their path.
 func TestHelmRefuses(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "charts", "refused.txt"))
 	must(t, err)
@@ -88,7 +88,7 @@ func TestHelmRefuses(t *testing.T) {
 	}
 }
 
-// manifest is what of a rendered document is looked at.
+// manifest is the part of a rendered document that the tests read.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -131,8 +131,8 @@ type probe struct {
 	HTTPGet struct{ Path, Port, Scheme string } `yaml:"httpGet"`
 }
 
-// TestCharts reads what the charts give, from the golden files: the flags are the programs', the probes ask pages that are there on
-// ports that are there, and the pods may do nothing that they need not.
+// TestCharts checks the golden files of the charts: the programs have the flags, the probes use existing pages on
+// existing ports, and the pods have no unnecessary rights.
 func TestCharts(t *testing.T) {
 	for values, chart := range cases(t) {
 		raw, err := os.ReadFile(golden(values))

@@ -14,15 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// unprivileged is who runs in containers.
+// unprivileged is the user in containers.
 const unprivileged = "65532:65532"
 
-// instruction is one of a Containerfile, with its stage.
+// instruction is an instruction of a Containerfile, with its stage.
 type instruction struct {
 	stage, name, args string
 }
 
-// instructions reads a Containerfile: continued lines are one.
+// instructions reads a Containerfile. It joins continued lines.
 func instructions(t *testing.T) []instruction {
 	t.Helper()
 	text := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(read(t, "deploy", "containers", "Containerfile"), " ")
@@ -49,8 +49,8 @@ func instructions(t *testing.T) []instruction {
 	return all
 }
 
-// TestContainerfile holds the images to what they promise: from scratch, nobody in particular, a static program that is asked how
-// it is by itself.
+// TestContainerfile checks the images: from scratch, an unprivileged user, a static program that is its own health
+// check.
 func TestContainerfile(t *testing.T) {
 	from, said := map[string]string{}, map[string]map[string]string{}
 	for _, i := range instructions(t) {
@@ -102,7 +102,7 @@ func words(t *testing.T, list string) []string {
 	return all
 }
 
-// composed is what of the Compose specification the file may use.
+// composed is the part of the Compose specification that the file may use.
 type composed struct {
 	Name     string
 	Services map[string]composedService
@@ -131,7 +131,7 @@ func compose(t *testing.T) *composed {
 	must(t, yaml.Unmarshal([]byte(read(t, "deploy", "containers", "compose.yaml")), &whole))
 	for key := range whole {
 		if strings.HasPrefix(key, "x-") {
-			delete(whole, key) // only to be merged into others, which they are now
+			delete(whole, key) // only for merging into others, which is done
 		}
 	}
 	plain, err := yaml.Marshal(whole)
@@ -143,8 +143,8 @@ func compose(t *testing.T) *composed {
 	return c
 }
 
-// TestCompose: every service is as restricted as can be, and what it refers to is there: stages, files, volumes, other services,
-// commands and flags.
+// TestCompose checks that every service is as restricted as possible, and that what it refers to exists: stages, files,
+// volumes, other services, commands and flags.
 func TestCompose(t *testing.T) {
 	c := compose(t)
 	stages := map[string]bool{}
@@ -200,7 +200,7 @@ func checkVolume(t *testing.T, service, volume string, named map[string]struct{}
 	}
 }
 
-// checkCommand is checkFlags for a command that may stand below others, as zone create.
+// checkCommand is checkFlags for a command that may be a subcommand, such as zone create.
 func checkCommand(t *testing.T, where, program string, args []string) {
 	t.Helper()
 	commands := 1

@@ -1,3 +1,3 @@
-// Package deploy tests what is in the folder deploy: that units, container files, charts, rules and packages are well formed,
-// say what they promise, and fit the programs as they are built. It must not reach into a server otherwise than a user can.
+// Package deploy tests the contents of the folder deploy: units, container files, charts, rules and packages are well
+// formed, do what they promise, and fit the programs as built. It must not access a server except as a user can.
 package deploy

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestHealthcheck asks both servers as the containers do: by settings from the environment and from a file.
+// TestHealthcheck checks both servers as the containers do: with settings from the environment and from a file.
 func TestHealthcheck(t *testing.T) {
 	c := newCluster(t)
 	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})

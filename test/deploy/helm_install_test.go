@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// TestHelmInstall runs the commands of docs/install/kubernetes.md, for the global and the zone in clusters of their own. Where there is no
-// Kubernetes, helm renders what it would install, and each pod's program is run as the pod says.
+// TestHelmInstall runs the commands of docs/install/kubernetes.md, for the global and the zone in separate clusters.
+// Without Kubernetes, helm renders what it would install, and the test runs each pod's program according to the pod.
 func TestHelmInstall(t *testing.T) {
 	const page = "docs/install/kubernetes.md"
 	all, err := pages.Read(root, page, "")
@@ -39,7 +39,7 @@ func TestHelmInstall(t *testing.T) {
 	}
 }
 
-// follow does what one command of the page does, with files in dir.
+// follow runs one command of the page, with files in dir.
 func (k *kube) follow(dir string, c pages.Command) {
 	k.t.Helper()
 	words := strings.Fields(c.Text)
@@ -60,7 +60,7 @@ func (k *kube) follow(dir string, c pages.Command) {
 	}
 }
 
-// install is helm install: the same words, but that it tells what it would install.
+// install runs helm install with the same arguments, except that it renders instead of installing.
 func (k *kube) install(words []string) {
 	k.t.Helper()
 	chart := filepath.Join(root, words[1])
@@ -75,7 +75,7 @@ func (k *kube) install(words []string) {
 	k.run(output(k.t, tool(k.t, "helm"), args...))
 }
 
-// exec runs a command in a pod, until it shows what the page shows; > takes what it says into a file.
+// exec runs a command in a pod until its output is the page's; > redirects the output into a file.
 func (k *kube) exec(dir string, c pages.Command, words []string) {
 	k.t.Helper()
 	p := k.pods[words[2]+"/"+words[4]]

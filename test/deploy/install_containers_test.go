@@ -10,11 +10,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// needEngine are the commands of the page that are not run, because no container engine runs where the tests do. What they name is looked
-// at instead: TestCompose and TestContainerfile hold the files to the rest, and TestInAnEmptyRoot runs a program as its image would.
+// needEngine are the commands of the page that do not run, because the test machine has no container engine.
+// TestInstallInContainers checks what they refer to, TestCompose and TestContainerfile check the files, and
+// TestInAnEmptyRoot runs a program as its image would.
 var needEngine = []string{"docker compose ", "docker build "}
 
-// TestInstallInContainers: what the commands of docs/install/containers.md name is there: files, stages, services, programs and flags.
+// TestInstallInContainers checks that what the commands of docs/install/containers.md refer to exists: files, stages,
+// services, programs and flags.
 func TestInstallInContainers(t *testing.T) {
 	commands, err := pages.Read(root, "docs/install/containers.md", "")
 	must(t, err)
@@ -56,7 +58,7 @@ func TestInstallInContainers(t *testing.T) {
 	}
 }
 
-// after is the word that follows a flag.
+// after returns the word after a flag.
 func after(words []string, flag string) string {
 	if i := slices.Index(words, flag); i >= 0 && i+1 < len(words) {
 		return words[i+1]

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// variables has a server listen where the machine's ports are, by the file of variables that its unit reads.
+// variables makes a server listen on the machine's ports, with the file of variables that its unit reads.
 func (m *machine) variables(server string, names map[string]string) {
 	m.t.Helper()
 	var lines strings.Builder
@@ -32,7 +32,7 @@ func (m *machine) zoneVariables() {
 	m.variables("zone", map[string]string{"CAUSEWAY_API_ADDRESS": "5681", "CAUSEWAY_XDS_ADDRESS": "5678", "CAUSEWAY_DIAGNOSTICS_ADDRESS": "5680"})
 }
 
-// systemctl does what a page has systemctl do.
+// systemctl emulates the systemctl commands of a page.
 func (m *machine) systemctl(args []string) {
 	m.t.Helper()
 	switch {
@@ -59,8 +59,8 @@ func (m *machine) systemctl(args []string) {
 	}
 }
 
-// TestInstallWithSystemd runs the commands of docs/install/systemd.md, on two machines, and starts what they install as systemd would.
-// Nothing of the page is left out.
+// TestInstallWithSystemd runs all commands of docs/install/systemd.md, on two machines, and starts what they install as
+// systemd would.
 func TestInstallWithSystemd(t *testing.T) {
 	const page = "docs/install/systemd.md"
 	all, err := pages.Read(root, page, "")
@@ -94,7 +94,7 @@ func TestInstallWithSystemd(t *testing.T) {
 		t.Errorf("%d of %d commands were run: is one in another section?", ran, len(all))
 	}
 
-	// The join string may be removed then, as the page says, and what is enabled comes back with the machine.
+	// The join string may then be removed, as the page says, and enabled units start again with the machine.
 	must(t, os.Remove(zone.path("etc/credstore/causeway-zone.join")))
 	zone.stop("causeway-zone")
 	zone.start("causeway-zone")
@@ -103,7 +103,7 @@ func TestInstallWithSystemd(t *testing.T) {
 	global.stop("causeway-global")
 }
 
-// bring carries a file from one machine to another.
+// bring copies a file from one machine to another.
 func bring(t *testing.T, from, to *machine, name string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(from.dir, name))
@@ -111,11 +111,11 @@ func bring(t *testing.T, from, to *machine, name string) {
 	must(t, os.WriteFile(filepath.Join(to.dir, name), raw, 0o600))
 }
 
-// onlyIts wants a server to have written nowhere but in its own folder.
+// onlyIts checks that a server has written only in its own folder.
 func (m *machine) onlyIts(name string) {
 	m.t.Helper()
 	if os.Geteuid() != 0 {
-		return // all files are the one user's
+		return // all files belong to the same user
 	}
 	own := 0
 	must(m.t, filepath.WalkDir(m.root, func(path string, entry fs.DirEntry, err error) error {

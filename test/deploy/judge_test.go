@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestJudgeCharts reads what the charts give, for each file of values, by the types of Kubernetes and of the Prometheus operator: every field is
-// one that they have, and of its type.
+// TestJudgeCharts checks the output of the charts, for each file of values, against the types of Kubernetes and of the
+// Prometheus operator: every field exists and has its type.
 func TestJudgeCharts(t *testing.T) {
 	for values := range cases(t) {
 		raw, err := os.ReadFile(golden(values))
@@ -29,7 +29,7 @@ func TestJudgeCompose(t *testing.T) {
 	}
 }
 
-// TestJudgeIsStrict, so that the tests above mean something: what is wrong in one place is refused.
+// TestJudgeIsStrict checks that a single error is refused, on which the tests above rely.
 func TestJudgeIsStrict(t *testing.T) {
 	bolt, etcd := golden(filepath.Join("testdata", "charts", "global-bolt.yaml")), golden(filepath.Join("testdata", "charts", "global-etcd.yaml"))
 	for _, tt := range []struct{ file, old, new, want string }{

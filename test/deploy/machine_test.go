@@ -16,18 +16,19 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// machine is a root folder of its own, where the commands of a page put what they install, and where programs run that see nothing else.
+// machine is a separate root folder in which the commands of a page install files, and in which programs run that see
+// nothing else.
 type machine struct {
 	t    *testing.T
 	root string
-	// dir is where commands are run: it looks like the repository after make build.
+	// dir is the working folder of commands: it looks like the repository after make build.
 	dir string
-	// ports replaces each port of the pages by a free one.
+	// ports replaces each port of the pages with a free one.
 	ports    *strings.Replacer
 	services map[string]*service
 }
 
-// pagePorts are those that servers listen on where nobody says otherwise.
+// pagePorts are the default ports of the servers.
 var pagePorts = []string{"5681", "5685", "5680", "5678"}
 
 func newMachine(t *testing.T) *machine {
@@ -49,23 +50,23 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// path is where a file of the machine is outside of it.
+// path returns the path of a machine's file outside the machine.
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// folder makes one that everybody may look into.
+// folder creates a folder that all users can read.
 func (m *machine) folder(name string) {
 	m.t.Helper()
 	must(m.t, os.MkdirAll(m.path(name), 0o755)) //nolint:gosec // as on any machine
 }
 
-// write makes a file that all may read and run.
+// write creates a file that all users can read and execute.
 func (m *machine) write(name, content string) {
 	m.t.Helper()
 	m.folder(filepath.Dir(name))
 	must(m.t, os.WriteFile(m.path(name), []byte(content), 0o755)) //nolint:gosec // as on any machine
 }
 
-// give makes a file somebody's.
+// give changes the owner and mode of a file.
 func (m *machine) give(name string, uid, gid int, mode os.FileMode) {
 	m.t.Helper()
 	if os.Geteuid() == 0 {
@@ -74,7 +75,8 @@ func (m *machine) give(name string, uid, gid int, mode os.FileMode) {
 	must(m.t, os.Chmod(m.path(name), mode))
 }
 
-// inside has a program see nothing but a root folder, as a user; where the tests are not root's, it is their own user, in a name space.
+// inside restricts a program to a root folder, as a user. If the tests do not run as root, it is their own user, in a
+// namespace.
 func inside(root string, uid, gid int) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Chroot: root, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() == 0 {
@@ -87,7 +89,7 @@ func inside(root string, uid, gid int) *syscall.SysProcAttr {
 	return attributes
 }
 
-// place replaces the places that a command of a page names by those of the machine.
+// place replaces the paths in a command of a page with those of the machine.
 func (m *machine) place(text string) string {
 	var pairs []string
 	for _, folder := range []string{"/etc/", "/usr/bin/", "/var/lib/"} {
@@ -108,7 +110,7 @@ func (m *machine) shell(ctx context.Context, command string) (string, error) {
 	return string(out), nil
 }
 
-// follow runs a command until it shows what the page shows.
+// follow runs a command until its output is the page's.
 func (m *machine) follow(c pages.Command, run func(context.Context, string) (string, error)) {
 	m.t.Helper()
 	err := cluster.Until(m.t.Context(), patience, "what the page shows", func(ctx context.Context) error {
@@ -127,7 +129,7 @@ func (m *machine) follow(c pages.Command, run func(context.Context, string) (str
 	}
 }
 
-// owner is the user that a file is of.
+// owner returns the user id of a file's owner.
 func owner(info os.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)

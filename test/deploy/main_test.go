@@ -15,10 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long anything may take that is to happen by itself.
+// patience is how long anything that happens by itself may take.
 const patience = 60 * time.Second
 
-// programs are what all tests run, and root is the repository; set once, before the first test.
+// programs is the folder of the programs under test, and root is the repository. They are set once, before the first
+// test.
 var programs, root string
 
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
@@ -47,7 +48,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// newCluster is the processes of one test; on a failure it shows the ends of their logs.
+// newCluster returns the cluster of one test. On a failure it shows the ends of the logs.
 func newCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.New(cluster.Config{Bin: programs, Dir: t.TempDir()})
@@ -80,7 +81,7 @@ func read(t *testing.T, path ...string) string {
 	return string(raw)
 }
 
-// output runs a program to its end, and wants it to succeed.
+// output runs a program to its end, and expects it to succeed.
 func output(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
@@ -92,7 +93,7 @@ func output(t *testing.T, program string, args ...string) string {
 
 var flagName = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z0-9-]+)`)
 
-// flagsOf are the flags that a command of a program knows, by its help.
+// flagsOf returns the flags of a program's command, according to its help.
 func flagsOf(t *testing.T, program string, command ...string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

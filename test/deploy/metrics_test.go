@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// inTrouble are metrics that are only there while something is wrong, which TestMetricsAreThere does not bring about; the
-// packages that make them have tests that do.
+// inTrouble are metrics that exist only while something is wrong, which TestMetricsAreThere does not cause. The tests
+// of the packages that export them do.
 var inTrouble = map[string]bool{
 	"causeway_kds_refused": true, "causeway_kds_held_deletions": true, "causeway_zone_cloned": true, "causeway_xds_nacks_total": true,
 }
@@ -27,10 +27,10 @@ var (
 	ofSeries   = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// expression is what a rule or a panel asks, and where it stands.
+// expression is the query of a rule or a panel, and its place.
 type expression struct{ where, text string }
 
-// rules are the expressions of the alerts.
+// rules returns the expressions of the alerts.
 func rules(t *testing.T) []expression {
 	t.Helper()
 	var file struct {
@@ -48,7 +48,7 @@ func rules(t *testing.T) []expression {
 	return all
 }
 
-// panels are the expressions of the dashboard, after a look at its form.
+// panels returns the expressions of the dashboard, after a check of its form.
 func panels(t *testing.T) []expression {
 	t.Helper()
 	var board struct {
@@ -92,7 +92,8 @@ func panels(t *testing.T) []expression {
 	return all
 }
 
-// TestMetricsAreThere: what alerts and dashboard ask about, real servers say, with a proxy that has denied somebody.
+// TestMetricsAreThere checks that real servers, with a proxy that has denied a request, export every metric in alerts
+// and dashboard.
 func TestMetricsAreThere(t *testing.T) {
 	said := scrape(t)
 	source := sources(t)
@@ -169,7 +170,7 @@ func scrape(t *testing.T) map[string]bool {
 	return said
 }
 
-// sources is all Go code of the servers.
+// sources returns all Go code of the servers.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// stateful is what of a StatefulSet a kubelet looks at to run a pod of it.
+// stateful is the part of a StatefulSet that a kubelet reads to run a pod.
 type stateful struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -59,7 +59,7 @@ type stateful struct {
 	}
 }
 
-// rendered finds the StatefulSet in what a chart gave.
+// rendered finds the StatefulSet in the output of a chart.
 func rendered(t *testing.T, manifests string) *stateful {
 	t.Helper()
 	decoder := yaml.NewDecoder(strings.NewReader(manifests))
@@ -74,7 +74,7 @@ func rendered(t *testing.T, manifests string) *stateful {
 	}
 }
 
-// kube stands for a cluster, as far as the page goes: namespaces, Secrets, and one pod of each StatefulSet.
+// kube emulates a cluster, as far as the page needs it: namespaces, Secrets, and one pod of each StatefulSet.
 type kube struct {
 	t          *testing.T
 	namespaces map[string]bool
@@ -82,7 +82,7 @@ type kube struct {
 	pods       map[string]*pod              // by namespace/name
 }
 
-// pod is a server in a root folder that has what its image has, and what the pod mounts.
+// pod is a server in a root folder with the contents of its image, and with the pod's mounts.
 type pod struct {
 	*machine
 
@@ -91,8 +91,9 @@ type pod struct {
 	ended chan error
 }
 
-// run does with a StatefulSet what a kubelet does for its first pod: a root folder of the image, volumes by their rules, the user and the
-// variables of the container and no others; and it waits until the readiness probe passes. Ports are others, as the machine is shared.
+// run does what a kubelet does for the first pod of a StatefulSet: a root folder from the image, volumes by their
+// rules, the container's user and variables and no others. It waits until the readiness probe passes. The ports differ,
+// because the machine is shared.
 func (k *kube) run(manifests string) {
 	k.t.Helper()
 	m := newMachine(k.t)
@@ -104,7 +105,7 @@ func (k *kube) run(manifests string) {
 	for _, name := range []string{program, "causewayctl"} {
 		m.write("usr/bin/"+name, readFile(k.t, programs, name))
 	}
-	m.write("etc/hosts", "127.0.0.1 localhost global.example\n") // the page's name, which is somebody else's
+	m.write("etc/hosts", "127.0.0.1 localhost global.example\n") // the name in the page
 	for _, v := range c.VolumeMounts {
 		k.mount(p, v.Name, v.MountPath)
 	}
@@ -130,7 +131,7 @@ func (k *kube) run(manifests string) {
 	must(k.t, cluster.Until(k.t.Context(), patience, s.Metadata.Name+" to be ready", p.ready))
 }
 
-// command is one in the pod, as its user.
+// command returns a command in the pod, as its user.
 func (p *pod) command(ctx context.Context, args []string) *exec.Cmd {
 	security := &p.set.Spec.Template.Spec.SecurityContext
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -138,7 +139,8 @@ func (p *pod) command(ctx context.Context, args []string) *exec.Cmd {
 	return cmd
 }
 
-// mount makes a volume: of a Secret its keys as files, which fsGroup may read; otherwise an empty folder that fsGroup may write to.
+// mount creates a volume: for a Secret, its keys as files that fsGroup can read; otherwise an empty folder that fsGroup
+// can write to.
 func (k *kube) mount(p *pod, volume, path string) {
 	k.t.Helper()
 	p.folder(path)
@@ -160,7 +162,7 @@ func (k *kube) mount(p *pod, volume, path string) {
 	p.give(path, 0, group, 0o775|os.ModeSetgid)
 }
 
-// ready asks as the readiness probe does.
+// ready sends the request of the readiness probe.
 func (p *pod) ready(ctx context.Context) error {
 	c := &p.set.Spec.Template.Spec.Containers[0]
 	probe, port := c.ReadinessProbe.HTTPGet, 0

@@ -11,14 +11,14 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestPromtoolRules has Prometheus read the alerts and play them through: each fires when it should, and not before.
+// TestPromtoolRules makes Prometheus load and test the alerts: each fires when it should, and not before.
 func TestPromtoolRules(t *testing.T) {
 	folder := filepath.Join(root, "deploy", "prometheus")
 	output(t, tool(t, "promtool"), "check", "rules", filepath.Join(folder, "causeway.rules.yaml"))
 	output(t, tool(t, "promtool"), "test", "rules", filepath.Join(folder, "causeway.rules.test.yaml"))
 }
 
-// TestAlertsArePlayed: the file of the test above has each alert, firing and not.
+// TestAlertsArePlayed checks that the file of the test above has each alert, firing and not firing.
 func TestAlertsArePlayed(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -43,7 +43,7 @@ func TestAlertsArePlayed(t *testing.T) {
 	}
 }
 
-// TestPromtoolMetrics has Prometheus judge the names and kinds of what real servers say.
+// TestPromtoolMetrics makes Prometheus check the names and kinds of real servers' metrics.
 func TestPromtoolMetrics(t *testing.T) {
 	c := newCluster(t)
 	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})
@@ -60,7 +60,7 @@ func TestPromtoolMetrics(t *testing.T) {
 	}
 }
 
-// TestScrapeConfig: the ports and the files of authorities in the example are those of the servers.
+// TestScrapeConfig checks that the ports and CA files in the example are those of the servers.
 func TestScrapeConfig(t *testing.T) {
 	text := read(t, "deploy", "prometheus", "scrape.yaml")
 	var parsed any

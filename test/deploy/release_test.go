@@ -21,12 +21,12 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// machines are the architectures of a release, as their programs say.
+// machines are the architectures of a release, as named in the programs' headers.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 const releasedVersion = "v9.8.7-rc.1"
 
-// makeRelease makes one of the sources in a folder.
+// makeRelease makes a release of the sources in a folder.
 func makeRelease(t *testing.T, folder string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
@@ -38,8 +38,8 @@ func makeRelease(t *testing.T, folder string) string {
 	return out
 }
 
-// TestReleaseSnapshot makes a release twice, the second time of a copy of the sources elsewhere: all files are the same, byte by byte,
-// are what the checksums say, and have in them what they should.
+// TestReleaseSnapshot makes a release twice, the second time from a copy of the sources in another folder. All files
+// are identical, byte by byte, match the checksums, and have the right contents.
 func TestReleaseSnapshot(t *testing.T) {
 	first := makeRelease(t, root)
 	second := makeRelease(t, copySources(t))
@@ -70,8 +70,8 @@ func TestReleaseSnapshot(t *testing.T) {
 	startFromPackages(t, first)
 }
 
-// startFromPackages unpacks the packages for Debian on two machines, and starts the units that are in them as systemd would: nothing else is
-// needed for a zone to come to a global.
+// startFromPackages unpacks the Debian packages on two machines, and starts their units as systemd would. A zone needs
+// nothing else to join a global.
 func startFromPackages(t *testing.T, folder string) {
 	t.Helper()
 	dpkg, err := exec.LookPath("dpkg-deb")
@@ -81,7 +81,7 @@ func startFromPackages(t *testing.T, folder string) {
 	}
 	install := func(programs ...string) *machine {
 		m := newMachine(t)
-		must(t, os.Remove(filepath.Join(m.dir, "bin"))) // what was built here is not what is installed
+		must(t, os.Remove(filepath.Join(m.dir, "bin"))) // tests the installed programs, not those built here
 		for _, program := range programs {
 			output(t, dpkg, "--extract", filepath.Join(folder, fmt.Sprintf("%s_%s_%s.deb", program, releasedVersion, runtime.GOARCH)), m.root)
 		}
@@ -109,7 +109,7 @@ func readFile(t *testing.T, path ...string) string {
 	return string(raw)
 }
 
-// copySources copies what git knows, or would, and nothing of git.
+// copySources copies the files that git tracks or would track, without git's own.
 func copySources(t *testing.T) string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-co", "--exclude-standard", "-z")
@@ -189,12 +189,13 @@ func checkInventory(t *testing.T, folder, arch string) {
 			found++
 		}
 	}
-	if found < 30 || found != len(bom.Components)-1 { // Go itself is not among what go.mod requires
+	if found < 30 || found != len(bom.Components)-1 { // go.mod does not require Go itself
 		t.Errorf("%s: %d of %d components are in go.mod", arch, found, len(bom.Components))
 	}
 }
 
-// checkPackages has dpkg read those for Debian, where it is; of the others, the first bytes are looked at.
+// checkPackages makes dpkg, if it is installed, read the Debian packages. Of the other packages, it checks the first
+// bytes.
 func checkPackages(t *testing.T, folder, arch string) {
 	t.Helper()
 	for program, wanted := range map[string][]string{

@@ -17,10 +17,10 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 )
 
-// dynamicUser is the first of those that systemd gives to services with DynamicUser.
+// dynamicUser is the first user id that systemd assigns to services with DynamicUser.
 const dynamicUser = 61184
 
-// loaded is a unit: its settings of [Service], in their order.
+// loaded holds the settings of a unit's [Service] section, in order.
 type loaded map[string][]string
 
 func (m *machine) unit(name string) loaded {
@@ -45,7 +45,7 @@ func (m *machine) unit(name string) loaded {
 	return nil
 }
 
-// one is a setting that there is one of.
+// one returns a setting that occurs once.
 func (u loaded) one(t *testing.T, name string) string {
 	t.Helper()
 	if len(u[name]) != 1 {
@@ -54,7 +54,7 @@ func (u loaded) one(t *testing.T, name string) string {
 	return u[name][0]
 }
 
-// service is a unit that runs.
+// service is a running unit.
 type service struct {
 	*serviceManager
 
@@ -64,9 +64,9 @@ type service struct {
 	log   string
 }
 
-// start does with a unit what systemd does: a user of its own, a folder for its state that others reach by a link, the credentials that
-// there are, the variables of EnvironmentFile and no others but systemd's own, and a socket to be told on. What the kernel does for a
-// unit's walls is not here: systemd-analyze judges those. The program sees only the machine's root folder.
+// start does what systemd does for a unit: a separate user, a state folder behind a link, the existing credentials, the
+// variables of EnvironmentFile and no others except systemd's own, and a notification socket. The kernel's sandboxing
+// is not emulated: systemd-analyze judges it. The program sees only the machine's root folder.
 func (m *machine) start(name string) *service {
 	m.t.Helper()
 	u := m.unit(name)
@@ -108,7 +108,7 @@ func (m *machine) start(name string) *service {
 	return s
 }
 
-// stop is systemctl stop: within the time that the unit gives, with status 0.
+// stop emulates systemctl stop: the unit ends within its time limit, with status 0.
 func (m *machine) stop(name string) {
 	m.t.Helper()
 	s := m.services[name]
@@ -128,9 +128,9 @@ func (m *machine) stop(name string) {
 	delete(m.services, name)
 }
 
-// stateFolder is what StateDirectory makes for a user that is there only while the service runs. What is in it is made that user's only when
-// the folder itself is not: systemd looks no deeper. The folder above is systemd's own, which it
-// lets the service see; here nobody else is kept out of it.
+// stateFolder creates the folder of StateDirectory for a user that exists only while the service runs. systemd changes
+// the owner of the contents only if the folder itself has another owner. The folder above belongs to systemd, which
+// lets the service see it; here it is open to all users.
 func (m *machine) stateFolder(name, mode string, user int) string {
 	m.t.Helper()
 	permissions, err := strconv.ParseUint(mode, 8, 32)
@@ -153,7 +153,7 @@ func (m *machine) stateFolder(name, mode string, user int) string {
 	return "/" + private
 }
 
-// credentials is the folder of those that are kept in /etc/credstore; one that is not there is left out.
+// credentials creates the folder of the credentials in /etc/credstore. It omits missing ones.
 func (m *machine) credentials(name string, load []string, user int) string {
 	m.t.Helper()
 	folder := "run/credentials/" + name + ".service"
@@ -180,7 +180,7 @@ func (m *machine) credentials(name string, load []string, user int) string {
 	return "/" + folder
 }
 
-// environment is what is in a file of variables, where it is there.
+// environment returns the contents of a file of variables, if it exists.
 func (m *machine) environment(file string) []string {
 	m.t.Helper()
 	name, optional := strings.CutPrefix(file, "-/")

@@ -15,10 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// nobody is the user of the containers.
+// nobody is the user id in the containers.
 const nobody = 65532
 
-// TestStatic: the programs need no interpreter and no library.
+// TestStatic checks that the programs need no interpreter and no library.
 func TestStatic(t *testing.T) {
 	for _, program := range []string{"causeway-global", "causeway-zone", "causewayctl"} {
 		f, err := elf.Open(filepath.Join(programs, program))
@@ -36,8 +36,8 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestInAnEmptyRoot runs a server as its container would: in a root folder with nothing but the program and a folder for its state,
-// as a user without a name. Another process in the same root asks it how it is.
+// TestInAnEmptyRoot runs a server as its container would: in a root folder with only the program and a state folder, as
+// a user without a name. Another process in the same root runs the health check.
 func TestInAnEmptyRoot(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // another user runs in it
@@ -45,7 +45,7 @@ func TestInAnEmptyRoot(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "causeway-global"), program, 0o755)) //nolint:gosec // another user runs it
 	must(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
-	// A key that root lets the server read, as systemd's credentials and Kubernetes' Secrets are.
+	// A key that belongs to root and that the server can read, like systemd's credentials and Kubernetes' Secrets.
 	key := filepath.Join(dir, "key")
 	must(t, os.WriteFile(key, []byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n"), 0o400))
 	if os.Geteuid() == 0 {

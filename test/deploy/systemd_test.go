@@ -16,11 +16,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// maxExposure is the most that systemd's own rating of a unit may be, in tenths; 100 is worst. What is left is that the
-// servers speak TCP.
+// maxExposure limits systemd's exposure rating of a unit, in tenths; 100 is worst. The rest is due to the servers' use
+// of TCP.
 const maxExposure = "12"
 
-// hardening is what each unit must say; an empty value is a list without members.
+// hardening are the required settings of each unit. An empty value is an empty list.
 var hardening = map[string]string{
 	"Type": "notify", "WatchdogSec": "30", "DynamicUser": "yes", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
 	"AmbientCapabilities": "", "PrivateUsers": "yes", "PrivateDevices": "yes", "PrivateTmp": "yes", "ProtectHome": "yes", "RestrictNamespaces": "yes",
@@ -37,7 +37,7 @@ func units(t *testing.T) []string {
 	return found
 }
 
-// TestUnits reads the units: what they promise is there, and what they start is a program of ours with flags that it has.
+// TestUnits checks that the units have the required settings, and start one of our programs with flags that it has.
 func TestUnits(t *testing.T) {
 	for _, file := range units(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".service")
@@ -68,7 +68,7 @@ func TestUnits(t *testing.T) {
 
 var settingKey = regexp.MustCompile(`(?m)^(?:# )?([a-z-]+): `)
 
-// checkSettings wants every key of the settings beside a unit, also of those that are commented out, to be a flag.
+// checkSettings checks that every key of the settings file beside a unit is a flag, also those that are commented out.
 func checkSettings(t *testing.T, program string) {
 	t.Helper()
 	file := strings.TrimPrefix(program, "causeway-") + ".yaml"
@@ -83,7 +83,7 @@ func checkSettings(t *testing.T, program string) {
 	}
 }
 
-// checkFlags wants every flag of a command line of a program to be one that it has.
+// checkFlags checks that a program has every flag of a command line.
 func checkFlags(t *testing.T, where, program string, args []string) {
 	t.Helper()
 	known := flagsOf(t, program, args[0])
@@ -96,8 +96,7 @@ func checkFlags(t *testing.T, where, program string, args []string) {
 	}
 }
 
-// TestUnitsBySystemd has systemd judge the units, where it is installed: whether it understands them, and how exposed the
-// servers are.
+// TestUnitsBySystemd makes systemd, if it is installed, check the units and rate the exposure of the servers.
 func TestUnitsBySystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -105,7 +104,7 @@ func TestUnitsBySystemd(t *testing.T) {
 		return
 	}
 	for _, file := range units(t) {
-		// The program has to be where the unit says, and is elsewhere.
+		// The program must exist at the unit's path, but is in another folder.
 		content := strings.ReplaceAll(read(t, "deploy", "systemd", filepath.Base(file)), "/usr/bin/", programs+"/")
 		placed := filepath.Join(t.TempDir(), filepath.Base(file))
 		must(t, os.WriteFile(placed, []byte(content), 0o600))
@@ -116,13 +115,13 @@ func TestUnitsBySystemd(t *testing.T) {
 	}
 }
 
-// serviceManager is systemd's end of the socket that a service is told of.
+// serviceManager is systemd's end of the notification socket.
 type serviceManager struct {
 	t    *testing.T
 	conn *net.UnixConn
 }
 
-// newServiceManager has the programs that are started from here on tell it how they are.
+// newServiceManager makes programs that start afterwards notify it.
 func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -131,17 +130,17 @@ func newServiceManager(t *testing.T) *serviceManager {
 	return newSocket(t, path)
 }
 
-// newSocket listens for what a service says.
+// newSocket listens for a service's notifications.
 func newSocket(t *testing.T, path string) *serviceManager {
 	t.Helper()
-	_ = os.Remove(path) // of a run before
+	_ = os.Remove(path) // of a previous run
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &serviceManager{t, conn}
 }
 
-// until reads messages until one has the line.
+// until reads messages until one contains the line.
 func (m *serviceManager) until(line string) {
 	m.t.Helper()
 	must(m.t, m.conn.SetReadDeadline(time.Now().Add(patience)))
@@ -157,8 +156,9 @@ func (m *serviceManager) until(line string) {
 	}
 }
 
-// TestServersTellSystemd starts both servers as the units do: they say when they are ready, that they live, and that they end.
-// The zone joins by a credential, seals with a key that is one, and needs only the key later.
+// TestServersTellSystemd starts both servers as the units do. They notify that they are ready, that they are alive, and
+// that they stop. The zone joins with a credential, seals with a key that is a credential, and later needs only the
+// key.
 func TestServersTellSystemd(t *testing.T) {
 	c := newCluster(t)
 	manager := newServiceManager(t)

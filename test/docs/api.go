@@ -116,7 +116,7 @@ func describeOperation(b *strings.Builder, title string, op *operation) {
 	}
 }
 
-// rows writes the properties of an object, and of objects inside it that have no name of their own.
+// rows writes the properties of an object, and of unnamed objects inside it.
 func (s *schema) rows(b *strings.Builder, path string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
@@ -133,7 +133,7 @@ func (s *schema) rows(b *strings.Builder, path string) {
 	}
 }
 
-// text says in words what a value is.
+// text describes a value in words.
 func (s *schema) text() string {
 	switch {
 	case s == nil:

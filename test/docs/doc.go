@@ -1,4 +1,4 @@
-// Command docs writes docs/reference from the code: `make docs`. The pages about programs are what the programs say of
-// themselves, those about types and the HTTP API what documents are held against, the one about metrics is read from the
-// sources. The same code makes the same pages. It must not be imported.
+// Command docs writes docs/reference from the code: `make docs`. The pages about programs come from the programs
+// themselves, those about types and the HTTP API from the schemas that validate documents, the one about metrics from
+// the sources. The same code always produces the same pages. It must not be imported.
 package main

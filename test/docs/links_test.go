@@ -21,8 +21,8 @@ var (
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchorsOf are the anchors that a page has, as code hosts make them of its headings: small letters, no punctuation, a number behind the
-// second of two.
+// anchorsOf returns the anchors that code hosts derive from a page's headings: lower case, no punctuation, a number
+// after the second of two equal ones.
 func anchorsOf(page string) map[string]bool {
 	out, seen := map[string]bool{}, map[string]int{}
 	for _, m := range headings.FindAllStringSubmatch(fences.ReplaceAllString(page, ""), -1) {
@@ -38,8 +38,8 @@ func anchorsOf(page string) map[string]bool {
 	return out
 }
 
-// TestLinks: every relative link of every Markdown file leads to a file or a folder of the repository, and to a heading in it where it
-// names one.
+// TestLinks checks that every relative link of every Markdown file leads to an existing file or folder of the
+// repository, and, if the link names a heading, to an existing heading.
 func TestLinks(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -96,7 +96,7 @@ func brokenLinks(root, name, page string, checked *int) (problems []string) {
 	return problems
 }
 
-// TestBrokenLinksAreFound, so that TestLinks means something.
+// TestBrokenLinksAreFound checks that TestLinks finds broken links.
 func TestBrokenLinksAreFound(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

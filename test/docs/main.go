@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// folder is where the pages are, below the root of the repository.
+// folder is the folder of the pages, relative to the root of the repository.
 const folder = "docs/reference"
 
 func main() {
@@ -41,7 +41,7 @@ func write(ctx context.Context) error {
 	return nil
 }
 
-// pages are all pages of the reference, by the names of their files.
+// pages returns all pages of the reference, by file name.
 func pages(ctx context.Context, root string) (map[string]string, error) {
 	bin, err := os.MkdirTemp("", "causeway-docs-")
 	if err != nil {
@@ -70,5 +70,5 @@ func pages(ctx context.Context, root string) (map[string]string, error) {
 	return out, nil
 }
 
-// written stands under the title of each page.
+// written follows the title of each page.
 const written = "This page is written by `make docs` from the code: change the code, not the page.\n"

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// metric is one metric of the servers, as the sources say it.
+// metric is one metric of the servers, read from the sources.
 type metric struct {
 	name, kind, help string
 	labels           []string
-	// servers are global, zone or both.
+	// servers is global, zone or both.
 	servers string
 }
 
@@ -81,8 +81,8 @@ func metricsOf(root string) ([]metric, error) {
 	return out, nil
 }
 
-// metricsIn finds the three ways in which the sources write a metric: options, a description, and a call of a local function
-// that makes counters.
+// metricsIn finds the three forms of a metric in the sources: options, a description, and a call of a local function
+// that creates counters.
 func metricsIn(file *ast.File) []metric {
 	var out []metric
 	makers := makersIn(file)
@@ -110,7 +110,7 @@ func metricsIn(file *ast.File) []metric {
 	return slices.DeleteFunc(out, func(m metric) bool { return !strings.HasPrefix(m.name, metricPrefix) })
 }
 
-// kindOfConst is the type of a metric that is written by its description: the last word of its name tells counters.
+// kindOfConst returns the kind of a metric that has only a description: the suffix _total marks a counter.
 func kindOfConst(name string) string {
 	if strings.HasSuffix(name, "_total") {
 		return "counter"
@@ -118,7 +118,7 @@ func kindOfConst(name string) string {
 	return "gauge"
 }
 
-// makersIn are local functions like counter := func(name, help string) prometheus.Counter {...}.
+// makersIn returns local functions like counter := func(name, help string) prometheus.Counter {...}.
 func makersIn(file *ast.File) map[string]metric {
 	makers := map[string]metric{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -143,7 +143,7 @@ func makersIn(file *ast.File) map[string]metric {
 	return makers
 }
 
-// namedOptions are options that stand in a variable: their metric has no labels.
+// namedOptions returns the metrics whose options are in a variable. They have no labels.
 func namedOptions(file *ast.File) []metric {
 	var out []metric
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -183,7 +183,7 @@ func fromOptions(args []ast.Expr) (metric, bool) {
 	return m, m.name != ""
 }
 
-// kindOfOptions is counter, gauge or histogram for a literal of that type's options, otherwise empty.
+// kindOfOptions returns counter, gauge or histogram for a literal of that type's options, otherwise an empty string.
 func kindOfOptions(e ast.Expr) string {
 	lit, ok := e.(*ast.CompositeLit)
 	if !ok {
@@ -196,7 +196,7 @@ func kindOfOptions(e ast.Expr) string {
 	return strings.ToLower(strings.TrimSuffix(t.Sel.Name, "Opts"))
 }
 
-// labelsOf is the list of names among the arguments.
+// labelsOf returns the list of names among the arguments.
 func labelsOf(args []ast.Expr) []string {
 	for _, a := range args {
 		if lit, ok := a.(*ast.CompositeLit); ok {
@@ -218,7 +218,7 @@ func literals(exprs []ast.Expr) []string {
 	return out
 }
 
-// text is the value of a string that stands in the source, empty for all else.
+// text returns the value of a string literal, or an empty string for any other expression.
 func text(e ast.Expr) string {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {

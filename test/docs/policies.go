@@ -7,17 +7,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// policyField says of one field of the confs for what inbounds receive what Envoy makes of it, and what it does that can be seen.
+// policyField describes one field of a conf for inbound traffic: its form in Envoy, and its visible effect.
 type policyField struct {
 	field, envoy, seen string
 }
 
-// policyTypes are the types of policies whose fields the page lists; a test holds them against resources.ReceivedFields.
+// policyTypes are the types of policies whose fields the page lists. A test compares them with
+// resources.ReceivedFields.
 var policyTypes = []struct {
 	resources.Type
 	intro  string
 	fields []policyField
-	// other are fields that are stored, told of by `apply`, and not enforced.
+	// other are fields that are stored but not enforced. `apply` reports them.
 	other string
 }{
 	{resources.TypeMeshTimeout,
@@ -56,7 +57,7 @@ var policyTypes = []struct {
 		"local.tcp"},
 }
 
-// policiesPage is written from the table above.
+// policiesPage returns the page with the table above.
 func policiesPage() string {
 	var b strings.Builder
 	b.WriteString(`# Policies on what a workload receives

@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestPolicyFieldsAreThose: the page about policies has a row for each field that is enforced on inbounds, and for no other.
+// TestPolicyFieldsAreThose checks that the page about policies has a row for exactly the fields that are enforced on
+// inbounds.
 func TestPolicyFieldsAreThose(t *testing.T) {
 	listed := map[resources.Type]bool{}
 	for _, p := range policyTypes {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// settingsRule is what holds for the settings of both servers.
+// settingsRule is the rule for the settings of both servers.
 const settingsRule = `Flags of ` + "`run`" + ` are also keys of the YAML file that ` + "`--config`" + ` names, and environment variables. A flag wins over the
 environment, the environment over the file. A key that is no setting is an error that names it.
 `
 
-// ctlRule is what holds for all commands of causewayctl.
+// ctlRule is the rule for all commands of causewayctl.
 const ctlRule = `The flags of the first section hold for all commands. What exit statuses mean stands in the first section, too.
 `
 
-// programPage is what a program says of its commands and flags. The environment of whoever writes the page has no part in it.
+// programPage returns the page of a program's commands and flags. It does not depend on the caller's environment.
 func programPage(ctx context.Context, bin, program string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, program), "reference")
 	for _, v := range os.Environ() {

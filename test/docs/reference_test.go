@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestReferenceIsUpToDate: docs/reference says what the code says, and holds nothing else.
+// TestReferenceIsUpToDate checks that docs/reference matches the code and contains nothing else.
 func TestReferenceIsUpToDate(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

@@ -18,23 +18,23 @@ import (
 )
 
 var (
-	// saysTable is the head of a table whose first column quotes what a program says.
+	// saysTable matches the head of a table whose first column quotes the output of a program.
 	saysTable = regexp.MustCompile(`^\| (it|the log) says \|`)
-	// saysInline is a quotation in a sentence.
+	// saysInline matches a quotation in a sentence.
 	saysInline = regexp.MustCompile("\\b(?:says|with) `([^`]+)`")
 	inCode     = regexp.MustCompile("`([^`]+)`")
 )
 
-// shortest is the fewest characters that may be looked up: fewer would be found anywhere.
+// shortest is the least number of characters that are looked up. Fewer would match anywhere.
 const shortest = 8
 
-// quotation is what a page says that a program says.
+// quotation is a page's quotation of a program.
 type quotation struct {
 	line int
 	text string
 }
 
-// quotations finds them: every row of a table of what is said has one, and nothing else in backquotes.
+// quotations finds the quotations: every row of a table of quotations has one, and nothing else in backquotes.
 func quotations(t *testing.T, page string) []quotation {
 	t.Helper()
 	var all []quotation
@@ -61,7 +61,7 @@ func quotations(t *testing.T, page string) []quotation {
 	return all
 }
 
-// ofOthers are texts of libraries, of the system and of Envoy that come through our programs as they are.
+// ofOthers returns texts of libraries, of the system and of Envoy that our programs pass on unchanged.
 func ofOthers() []string {
 	return []string{
 		syscall.EADDRINUSE.Error(), syscall.ECONNREFUSED.Error(), syscall.EHOSTUNREACH.Error(), x509.UnknownAuthorityError{}.Error(),
@@ -69,7 +69,7 @@ func ofOthers() []string {
 	}
 }
 
-// said reports whether a text is among the literals: each part between ... in one of them.
+// said reports whether a text is among the literals. Each part between ... must be in one of them.
 func said(text string, literals []string) bool {
 	looked := 0
 	for _, part := range strings.Split(text, "...") {
@@ -89,7 +89,8 @@ func said(text string, literals []string) bool {
 	return looked > 0
 }
 
-// TestTroubleshootingQuotes: what docs/operations/troubleshooting.md quotes is what the programs say, by the literals in their sources.
+// TestTroubleshootingQuotes checks that the quotations in docs/operations/troubleshooting.md are literals in the
+// sources of the programs.
 func TestTroubleshootingQuotes(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -116,7 +117,8 @@ func TestTroubleshootingQuotes(t *testing.T) {
 	}
 }
 
-// literalsOf are the texts in the sources of the programs, those that are put together by + as one, without the sources of tests.
+// literalsOf returns the string literals in the sources of the programs, without their tests. Literals joined by +
+// count as one.
 func literalsOf(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
@@ -147,7 +149,7 @@ func literalsOf(t *testing.T, root string) []string {
 	return all
 }
 
-// textOf is the text of a literal or of a sum of literals, in which a value that is none stands as a gap.
+// textOf returns the text of a literal or of a sum of literals. A value that is not a literal leaves a gap.
 func textOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -16,8 +16,8 @@ var (
 	promises  = regexp.MustCompile(`(?s)\n## Promises\n(.*?)\n## `)
 )
 
-// TestSpecHasTheNamesOfThePromises: what the specification checks is called as docs/reliability.md calls it, in the rows of its table
-// that name the specification, and no other rows name it.
+// TestSpecHasTheNamesOfThePromises checks that the names of what the specification checks match docs/reliability.md, in
+// exactly the rows of its table that name the specification.
 func TestSpecHasTheNamesOfThePromises(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -53,7 +53,8 @@ func TestSpecHasTheNamesOfThePromises(t *testing.T) {
 	}
 }
 
-// specifiedIn are the promises of a table that name the specification, in their first row or in those below it that name no promise.
+// specifiedIn returns the promises of a table that name the specification, in their first row or in the rows below it
+// without a promise.
 func specifiedIn(table string) map[string]bool {
 	out, promise := map[string]bool{}, ""
 	for line := range strings.Lines(table) {

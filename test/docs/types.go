@@ -104,10 +104,10 @@ func describeType(b *strings.Builder, d *resources.Descriptor, notes *notes) {
 	}
 }
 
-// upperFirst begins a sentence, unless it begins with a name or a number.
+// upperFirst capitalises the first letter of s.
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// lists says which lists a policy has.
+// lists describes the lists of a policy.
 func lists(p *resources.PolicyShape) string {
 	if p == nil {
 		return ""
@@ -128,15 +128,15 @@ func lists(p *resources.PolicyShape) string {
 	return text
 }
 
-// notes are what the sources say about types and fields, in their comments.
+// notes are the comments in the sources about types and fields.
 type notes struct {
 	types, fields map[string]string
 }
 
 var protoName = regexp.MustCompile(`\bname=(\w+)`)
 
-// fieldNotes reads the comments of the structs that specs are decoded into. A field without one is told about by that of
-// its type.
+// fieldNotes reads the comments of the structs that specs are decoded into. A field without a comment gets that of its
+// type.
 func fieldNotes(root string) (*notes, error) {
 	n := &notes{types: map[string]string{}, fields: map[string]string{}}
 	for _, dir := range []string{"resources", "resources/meshpb", "resources/systempb"} {
@@ -197,7 +197,7 @@ func (n *notes) readField(owner string, f *ast.Field) {
 	}
 }
 
-// source is the sentence of a comment that says where a rule comes from: readers of the reference do not have it.
+// source matches the sentence of a comment that names the source of a rule: readers of the reference do not have it.
 var source = regexp.MustCompile(`\s*(Source: |\(seed |\(design)[^.]*\.?\)?`)
 
 func oneLine(c *ast.CommentGroup) string {

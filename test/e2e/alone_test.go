@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestZoneStandsAlone: while the global is away, the zone takes writes, tells its Envoys of them, starts again from its disk,
-// and keeps what it got from the global. Afterwards both know everything.
+// TestZoneStandsAlone checks that while the global is away, the zone accepts writes, configures its Envoys, restarts
+// from its disk, and keeps what it got from the global. Afterwards both have everything.
 func TestZoneStandsAlone(t *testing.T) {
 	t.Parallel()
 	e := &enforcement{mesh: newMesh(t, "zone-1")}
@@ -35,7 +35,7 @@ func TestZoneStandsAlone(t *testing.T) {
 	e.apply(e.zone1, owner("", entry("allow", "Exact", spiffeID("zone-1", "other"))))
 	e.becomes(e.frontend, "http-port", false, undecided)
 
-	// A proxy that starts while the global is away is served too.
+	// A proxy that starts while the global is away is also served.
 	e.must(e.backend.Proxy.Stop(t.Context()))
 	e.must(e.backend.Proxy.Start(t.Context()))
 	e.must(e.backend.Proxy.WaitListeners(t.Context(), e.backend.Inbound("http-port").Port))
@@ -58,7 +58,7 @@ func TestZoneStandsAlone(t *testing.T) {
 	})
 }
 
-// TestTermination: SIGTERM ends each server with status 0, also with streams, proxies and requests open.
+// TestTermination checks that SIGTERM ends each server with status 0, even with open streams, proxies and requests.
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")

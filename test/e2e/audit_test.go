@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// blockLines makes that no further line about what was done can be written by a server whose lines have a file each.
+// blockLines prevents further outcome lines of a server whose lines have a file each.
 func blockLines(t *testing.T, s *cluster.Server) (unblock func()) {
 	t.Helper()
 	var made []string
@@ -31,8 +31,9 @@ func blockLines(t *testing.T, s *cluster.Server) (unblock func()) {
 	}
 }
 
-// TestAuditLogThatFailsInBetween: when the audit log cannot be written any more after a commit, the answer is what was stored. Then
-// nothing more is, and it is said so. What the log does not know the outcome of it calls unknown after a kill, by name.
+// TestAuditLogThatFailsInBetween checks that when the audit log fails after a commit, the answer reports what was
+// stored. After that, the server stores nothing more and says so. After a kill, the log names the intents without an
+// outcome as unknown.
 func TestAuditLogThatFailsInBetween(t *testing.T) {
 	t.Parallel()
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--audit-file-bytes", "1"}})
@@ -75,8 +76,8 @@ func TestAuditLogThatFailsInBetween(t *testing.T) {
 	}
 }
 
-// TestJoinThatIsNotTakenDown: a zone that joined while its line could not be written is not given its certificate, and after a kill the log
-// says that it is unknown whether it joined, not nothing.
+// TestJoinThatIsNotTakenDown checks that a zone whose join could not be written to the log does not get its
+// certificate. After a kill, the log reports that it is unknown whether the zone joined.
 func TestJoinThatIsNotTakenDown(t *testing.T) {
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--audit-file-bytes", "1"}})
 	join, err := m.JoinString(t.Context(), m.global, "zone-1")

@@ -28,8 +28,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestClientKeys: a real Envoy shows a client certificate whose key is in the resource, in a secret or in a file; nobody but who may
-// read secrets finds the key in what servers give out or keep; and what the key cannot be had for is not dialled.
+// TestClientKeys checks that a real Envoy presents a client certificate whose key is in the resource, in a secret or in
+// a file. Only callers who may read secrets find the key in what servers return or keep. A service without its key is
+// not dialled.
 func TestClientKeys(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -88,11 +89,11 @@ func TestClientKeys(t *testing.T) {
 	}
 }
 
-// clientKey is a certificate that a service asks for, and its key.
+// clientKey is a certificate that a service requires, and its key.
 type clientKey struct {
 	certificate, key string
 	pool             *x509.CertPool
-	// line is a part of the key that nothing else holds.
+	// line is a part of the key that occurs nowhere else.
 	line string
 }
 
@@ -123,7 +124,7 @@ func newClientKey(t *testing.T) *clientKey {
 	return k
 }
 
-// outbounds makes a Dataplane that calls the services, and returns its ports.
+// outbounds creates a Dataplane that calls the services, and returns its ports.
 func (k *clientKey) outbounds(m *mesh, zone *cluster.Server, names []string) []int {
 	m.t.Helper()
 	var outbounds []string
@@ -133,7 +134,7 @@ func (k *clientKey) outbounds(m *mesh, zone *cluster.Server, names []string) []i
 		ports[i], err = porttest.Free()
 		m.must(err)
 		ref := "name: " + name
-		if name == "by-text" { // of the global
+		if name == "by-text" { // on the global
 			ref = "labels: {kuma.io/display-name: by-text}"
 		}
 		outbounds = append(outbounds, fmt.Sprintf("{address: 127.0.0.1, port: %d, backendRef: {kind: MeshExternalService, %s, port: 443}}", ports[i], ref))
@@ -155,7 +156,7 @@ func answers(ctx context.Context, port int, want string) error {
 	return err
 }
 
-// lookedFor looks for the key in what servers and the proxy say; who may read secrets finds it.
+// lookedFor searches the answers of servers and of the proxy for the key. A caller who may read secrets finds it.
 func (k *clientKey) lookedFor(m *mesh, servers []*cluster.Server, proxy *cluster.Proxy) {
 	m.t.Helper()
 	for _, s := range servers {
@@ -199,7 +200,7 @@ func (k *clientKey) absent(t *testing.T, where string, given []byte) {
 	}
 }
 
-// edited applies what the server shows again: nothing changes.
+// edited applies what the server shows. Nothing changes.
 func (k *clientKey) edited(m *mesh, document string) {
 	m.t.Helper()
 	shown, err := m.CTL(m.t.Context(), m.global, nil, "get", "meshexternalservice", "by-text", "-o", "yaml")
@@ -216,7 +217,7 @@ func (k *clientKey) edited(m *mesh, document string) {
 	}
 }
 
-// files looks into all files of a data folder.
+// files searches all files of a data folder.
 func (k *clientKey) files(t *testing.T, s *cluster.Server) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(s.DataDir), ".", func(path string, d fs.DirEntry, err error) error {

@@ -20,7 +20,8 @@ var clockRounds = flag.Int("clock-rounds", 1, "how often TestClocksAreSet sets e
 
 const day = 24 * time.Hour
 
-// clocks is a mesh whose global has one clock, and whose zones have another. The test, the Envoys and the clients go by the machine's.
+// clocks is a mesh whose global has one clock, and whose zones share another. The test, the Envoys and the clients use
+// the machine's.
 type clocks struct {
 	*crash
 	ofGlobalServer, ofZones *cluster.Clock
@@ -29,9 +30,10 @@ type clocks struct {
 	round                   int
 }
 
-// TestClocksAreSet: the wall clock of the global, or of the zones, is set while they run: forward and back, also past the end of
-// certificates. Both sides go on writing, links break and servers start meanwhile. What is refused names the clock; nothing is deleted, no
-// listener moves, certificates are renewed a few times and not on and on; and with the clock set right, all is as it was, by itself.
+// TestClocksAreSet sets the wall clock of the global, or of the zones, while they run: forward and back, also past the
+// expiry of certificates. Both sides continue to write, links break and servers restart meanwhile. Refusals name the
+// clock, nothing is deleted, no listener changes, and certificates are renewed only a few times. Once the clock is
+// correct, everything recovers by itself.
 func TestClocksAreSet(t *testing.T) {
 	t.Parallel()
 	c := newClocks(t)
@@ -84,7 +86,8 @@ func newClocks(t *testing.T) *clocks {
 	return c
 }
 
-// setGlobal: past the end of the zones' certificates they are refused, and both sides go on alone.
+// setGlobal sets the global's clock. Past the expiry of their certificates, zones are refused, and both sides continue
+// alone.
 func (c *clocks) setGlobal(ahead time.Duration) {
 	before := c.certificates("zone-1")
 	c.must(c.ofGlobalServer.Set(ahead))
@@ -93,7 +96,7 @@ func (c *clocks) setGlobal(ahead time.Duration) {
 		for _, zone := range []*cluster.Server{c.zone1, c.zone2} {
 			c.says(zone, "the zone's certificate has expired at ", "unless the global's clock is wrong, which says ")
 		}
-		// What is written of a zone now must not cost it what it comes back by.
+		// A write about a zone now must not cost the zone the credential with which it reconnects.
 		_, err := c.JoinString(c.t.Context(), c.global, "zone-1")
 		c.must(err)
 	} else {
@@ -110,7 +113,8 @@ func (c *clocks) setGlobal(ahead time.Duration) {
 	}
 }
 
-// setZones: also their proxies are served, one that comes meanwhile too, once the clock is right.
+// setZones sets the zones' clock. Their proxies stay served, and so is one that starts meanwhile, once the clock is
+// correct.
 func (c *clocks) setZones(ahead time.Duration) {
 	before, issued := c.certificates("zone-2"), c.issued()
 	c.must(c.ofZones.Set(ahead))
@@ -134,7 +138,7 @@ func (c *clocks) setZones(ahead time.Duration) {
 	})
 	late.Proxy.Kill()
 	late.Close()
-	// Once for the leap, once for the way back, and the late one's two; at the end nothing is due.
+	// One for the leap, one for the way back, and two for the late proxy. At the end nothing is due.
 	if after := c.issued(); after > issued+4 {
 		c.t.Errorf("%v identities were issued for two proxies", after-issued)
 	}
@@ -143,7 +147,7 @@ func (c *clocks) setZones(ahead time.Duration) {
 	}
 }
 
-// write has both sides take writes for a while.
+// write writes on both sides for a while.
 func (c *clocks) write() {
 	c.t.Helper()
 	ctx, stop := context.WithTimeout(c.t.Context(), 200*time.Millisecond)
@@ -158,7 +162,7 @@ func (c *clocks) write() {
 	c.must(c.ofZone.check(c.t.Context()))
 }
 
-// reconnect breaks the links of both zones, and wants sessions that carry what was written meanwhile.
+// reconnect breaks the links of both zones, and expects new sessions to carry what was written meanwhile.
 func (c *clocks) reconnect() {
 	c.t.Helper()
 	c.link.Set(cluster.Weather{Cut: true})
@@ -167,7 +171,7 @@ func (c *clocks) reconnect() {
 	c.agree()
 }
 
-// heals: with all clocks right everything is as it was, and nobody does anything for it.
+// heals checks that everything recovers by itself once all clocks are correct.
 func (c *clocks) heals() {
 	c.t.Helper()
 	c.write()
@@ -183,7 +187,7 @@ func (c *clocks) heals() {
 	c.sane()
 }
 
-// says waits until a server has said something in one line of its log.
+// says waits until one line of a server's log contains all parts, in order.
 func (c *clocks) says(s *cluster.Server, parts ...string) {
 	c.t.Helper()
 	c.eventually(s.Name()+" to say "+strings.Join(parts, "..."), func(context.Context) error {
@@ -201,7 +205,7 @@ func (c *clocks) says(s *cluster.Server, parts ...string) {
 	})
 }
 
-// sane: no session ends before it begins, and nothing was changed before it was made.
+// sane checks that no session ends before it begins, and that nothing was modified before it was created.
 func (c *clocks) sane() {
 	c.t.Helper()
 	var page struct {
@@ -240,7 +244,7 @@ func (c *clocks) sane() {
 	}
 }
 
-// certificates is how many certificates the global has given to a zone, and the zone has not outlived.
+// certificates returns the number of unexpired certificates that the global has issued to a zone.
 func (c *clocks) certificates(zone string) int {
 	c.t.Helper()
 	var held struct{ Certificates []struct{ Serial string } }
@@ -248,7 +252,7 @@ func (c *clocks) certificates(zone string) int {
 	return len(held.Certificates)
 }
 
-// issued is how many identities zone-1 has signed for its proxies.
+// issued returns the number of identities that zone-1 has signed for its proxies.
 func (c *clocks) issued() float64 {
 	c.t.Helper()
 	n, err := c.zone1.Metric(c.t.Context(), "causeway_identity_issued_total")
@@ -256,7 +260,7 @@ func (c *clocks) issued() float64 {
 	return n
 }
 
-// renewed waits until the leap was noticed.
+// renewed waits until the server has noticed the leap.
 func (c *clocks) renewed(before float64) {
 	c.t.Helper()
 	c.eventually("the identity to be renewed", func(context.Context) error {

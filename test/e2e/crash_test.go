@@ -26,9 +26,9 @@ type crash struct {
 	rng              *rand.Rand
 }
 
-// TestCrashes kills the global or a zone without warning while both are written to, again and again. What was
-// acknowledged is there after the restart, both sides come to agree, and the Envoy's listeners never move. After that,
-// restarts without a change write nothing anywhere.
+// TestCrashes repeatedly kills the global or a zone without warning during writes to both. Acknowledged writes survive
+// the restart, both sides agree in the end, and the Envoy's listeners never change. After that, restarts without a
+// change write nothing.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t)
@@ -66,7 +66,7 @@ func newCrash(t *testing.T) *crash {
 	return crashOf(newMesh(t, "zone-1", "zone-2"))
 }
 
-// crashOf has the workload, its client and the writers in a mesh of zone-1 and zone-2.
+// crashOf adds the workload, its client and the writers to a mesh of zone-1 and zone-2.
 func crashOf(m *mesh) *crash {
 	m.t.Helper()
 	c := &crash{enforcement: &enforcement{mesh: m}}
@@ -106,7 +106,7 @@ func timeoutOf(name, value string) map[string]any {
 
 func timeoutValue(it cluster.Item) string { return valueAfter(`requestTimeout":"`, `ms"`, it) }
 
-// valueAfter finds the value in a spec, whatever its white space.
+// valueAfter finds the value in a spec, regardless of white space.
 func valueAfter(before, after string, it cluster.Item) string {
 	spec := strings.Join(strings.Fields(string(it.Spec)), "")
 	_, value, _ := strings.Cut(spec, before)
@@ -117,7 +117,7 @@ func valueAfter(before, after string, it cluster.Item) string {
 	return value
 }
 
-// crash writes for a while, kills, starts again, and checks.
+// crash writes for a while, kills the victim, restarts it, and checks.
 func (c *crash) crash(victim *cluster.Server, after time.Duration) {
 	c.t.Helper()
 	writing, stop := context.WithTimeout(c.t.Context(), after+20*time.Millisecond)
@@ -139,8 +139,8 @@ func (c *crash) crash(victim *cluster.Server, after time.Duration) {
 	c.agree()
 }
 
-// agree waits until what was written on each side is on the other. A zone waits longer before each attempt when the global
-// keeps going away, so this may take a while.
+// agree waits until each side has what was written on the other. A zone waits longer before each attempt if the global
+// keeps disconnecting, so this may take a while.
 func (c *crash) agree() {
 	c.t.Helper()
 	c.must(cluster.Until(c.t.Context(), reconnectPatience, "both sides to agree", func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func (c *crash) agree() {
 	}))
 }
 
-// bystander starts zone-2 again, which no crash has concerned but those of the global, and wants it to know everything.
+// bystander restarts zone-2, which only the global's crashes affect, and expects it to have everything.
 func (c *crash) bystander() {
 	c.t.Helper()
 	c.must(c.zone2.Stop(c.t.Context()))

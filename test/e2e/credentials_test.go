@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// rotatedZones are connected while the authority of their certificates is replaced.
+	// rotatedZones are connected during the replacement of the authority of their certificates.
 	rotatedZones = 20
-	// startedAtOnce keeps a small machine from starting all at the same moment.
+	// startedAtOnce limits concurrent starts, for small machines.
 	startedAtOnce = 4
 )
 
-// TestZoneCredentials: a new zone CA, for which all zones renew their certificates, a revocation and two servers with one credential, with
-// real servers. No certificate ends meanwhile; those at half of their life are TestRenewalAtHalfLife's.
+// TestZoneCredentials tests, with real servers, a new zone CA with the renewal of all zones' certificates, a
+// revocation, and two servers with one credential. No certificate expires meanwhile; TestRenewalAtHalfLife covers
+// renewal at half of the lifetime.
 func TestZoneCredentials(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -63,7 +64,7 @@ func TestZoneCredentials(t *testing.T) {
 	m.cloned(zones[2])
 }
 
-// sessions wants n zones online, each in its first session.
+// sessions checks that n zones are online, each in its first session.
 func (m *mesh) sessions(ctx context.Context, n int) error {
 	var page struct {
 		Items []struct {
@@ -90,7 +91,7 @@ func (m *mesh) sessions(ctx context.Context, n int) error {
 	return nil
 }
 
-// newestCertificate is the serial number of the one that a zone keeps.
+// newestCertificate returns the serial number of the certificate that a zone stores.
 func (m *mesh) newestCertificate(zone string) string {
 	m.t.Helper()
 	var held struct {
@@ -108,7 +109,7 @@ func (m *mesh) newestCertificate(zone string) string {
 	return ""
 }
 
-// revoked: a zone that is revoked is disconnected, goes on by itself, and comes back with a new join string.
+// revoked checks that a revoked zone is disconnected, continues alone, and rejoins with a new join string.
 func (m *mesh) revoked(zone *cluster.Server) {
 	m.t.Helper()
 	_, err := m.CTL(m.t.Context(), m.global, nil, "zone", "revoke", zone.Name(), "--yes")
@@ -137,7 +138,7 @@ func (m *mesh) revoked(zone *cluster.Server) {
 	})
 }
 
-// cloned: a second server with a copy of a zone's data directory is noticed.
+// cloned checks that the global detects a second server with a copy of a zone's data directory.
 func (m *mesh) cloned(zone *cluster.Server) {
 	m.t.Helper()
 	_, err := m.StartClone(m.t.Context(), zone, "clone")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestDemo runs the demo as `make demo ONCE=1` does: its status says whether all rows were as expected.
+// TestDemo runs the demo as `make demo ONCE=1` does. Its status reports whether all rows were as expected.
 func TestDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestDisasterGuide runs the commands of docs/operations/disaster-recovery.md: a global that lost its store, with a backup and
-// without one.
+// TestDisasterGuide runs the commands of docs/operations/disaster-recovery.md: a global that has lost its store, with
+// and without a backup.
 func TestDisasterGuide(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -28,7 +28,7 @@ const (
 	otherService = `{type: MeshService, mesh: default, name: shop, spec: {selector: {dataplaneLabels: {matchLabels: {app: shop}}}, ports: [{port: 80, targetPort: 8080, appProtocol: http}]}}`
 )
 
-// disaster is a mesh whose global loses its store: a restored one is older than the zones, an empty one knows nothing.
+// disaster is a mesh whose global loses its store. A restored store is older than the zones, a rebuilt one is empty.
 type disaster struct {
 	*mesh
 	zone1, zone2 *cluster.Server
@@ -36,7 +36,8 @@ type disaster struct {
 	backend      *cluster.Workload
 }
 
-// TestGlobalLosesItsStore: nothing is deleted in zones, no listener moves, and what zones know comes back up.
+// TestGlobalLosesItsStore checks that zones delete nothing, no listener changes, and the zones' resources reach the
+// global again.
 func TestGlobalLosesItsStore(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*disaster){"restored": (*disaster).restore, "rebuilt": (*disaster).rebuild} {
@@ -62,7 +63,7 @@ func TestGlobalLosesItsStore(t *testing.T) {
 	}
 }
 
-// startDisaster makes a backup after zone-1 is there; zone-2 and the policy late come later.
+// startDisaster makes a backup after zone-1 exists. zone-2 and the policy late follow after it.
 func startDisaster(t *testing.T) *disaster {
 	d := &disaster{mesh: newMesh(t, "zone-1"), backup: filepath.Join(t.TempDir(), "global.backup")}
 	d.zone1 = d.zones["zone-1"]
@@ -91,7 +92,8 @@ func (d *disaster) rebuild() {
 	d.must(os.Remove(filepath.Join(d.global.DataDir, "causeway.db")))
 }
 
-// adopted lets in the zones that the global does not know, as soon as they ask. A zone that it knows comes by itself.
+// adopted adopts the zones that the global does not know, as soon as they ask. A zone that the global knows reconnects
+// by itself.
 func (d *disaster) adopted(zones ...string) {
 	d.t.Helper()
 	for _, zone := range zones {
@@ -108,7 +110,7 @@ func (d *disaster) adopted(zones ...string) {
 	}
 }
 
-// comesBack: what zones know is on the global again, and what one of them has of another.
+// comesBack checks that the global has the zones' resources again, and one zone those of another.
 func (d *disaster) comesBack() {
 	d.t.Helper()
 	d.arrives(d.global, "of-the-zone")
@@ -149,7 +151,7 @@ func (d *disaster) serviceThere(s *cluster.Server) {
 	})
 }
 
-// keeps wants timeouts in a zone that has compared everything with the new store.
+// keeps checks that a zone that has compared everything with the new store still has the timeouts.
 func (d *disaster) keeps(zone *cluster.Server, names ...string) {
 	d.t.Helper()
 	d.eventually(zone.Name()+" to hold removals", func(ctx context.Context) error {
@@ -169,7 +171,8 @@ func (d *disaster) keeps(zone *cluster.Server, names ...string) {
 	}
 }
 
-// caughtUp: what is given back is no longer held, the rest goes when an operator says so, and the zones know the store.
+// caughtUp checks that restored resources are no longer held, that the rest goes once an operator accepts it, and that
+// the zones know the store.
 func (d *disaster) caughtUp() {
 	d.t.Helper()
 	d.apply(d.global, lateTimeout)

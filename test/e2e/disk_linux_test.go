@@ -28,14 +28,14 @@ func (d *disk) put(s *cluster.Server, name string) error {
 	return s.API.Put(d.t.Context(), "/meshes/default/meshtimeouts/"+name, timeoutOf(name, "1"))
 }
 
-// keeps writes to the global, which must take it.
+// keeps writes to the global, which must accept it.
 func (d *disk) keeps() {
 	d.t.Helper()
 	d.eventually("the global to take a write", func(context.Context) error { return d.put(d.global, d.name(d.acknowledged)) })
 	d.acknowledged++
 }
 
-// agrees waits until the global and the zone have what was acknowledged, and nothing else.
+// agrees waits until the global and the zone have exactly what was acknowledged.
 func (d *disk) agrees() {
 	d.t.Helper()
 	for _, s := range []*cluster.Server{d.global, d.zone} {
@@ -54,14 +54,14 @@ func (d *disk) agrees() {
 	}
 }
 
-// limit lets the files of a running server grow to so many bytes, as a full disk does.
+// limit limits the size of a running server's files, in bytes, like a full disk.
 func (d *disk) limit(s *cluster.Server, size uint64) {
 	d.t.Helper()
 	d.must(unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil))
 }
 
-// TestDiskThatFillsUp: a server whose disk is full says so to each writer, goes on answering readers, and takes writes again once
-// there is room. What it acknowledged is there after a kill, and nothing of what it refused.
+// TestDiskThatFillsUp checks that a server with a full disk reports that to each writer, still answers readers, and
+// accepts writes again once there is room. After a kill, it has what it acknowledged and nothing that it refused.
 func TestDiskThatFillsUp(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -91,8 +91,8 @@ func TestDiskThatFillsUp(t *testing.T) {
 	d.agrees()
 }
 
-// TestDamagedFileIsNotServed: a server whose store is not as it left it does not start, names the file, says what can be done, and
-// leaves it as it is. It never starts with less, or with nothing.
+// TestDamagedFileIsNotServed checks that a server with a damaged store does not start, names the file, advises what to
+// do, and leaves the file unchanged. It never starts with less, or with nothing.
 func TestDamagedFileIsNotServed(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}

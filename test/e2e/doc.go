@@ -1,3 +1,3 @@
-// Package e2e tests whole processes: the servers and the command line as they are built, real Envoys in front of small
-// applications, clients that call in. It must not reach into a server otherwise than a user can.
+// Package e2e tests whole processes: the servers and the command line as built, real Envoys in front of small
+// applications, and clients that call them. It must not access a server except as a user can.
 package e2e

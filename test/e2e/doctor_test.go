@@ -19,7 +19,7 @@ import (
 // found is one finding of doctor.
 type found struct{ Status, Check, About, What, Do string }
 
-// doctor asks what is at an address how it is; a problem is answered with status 1.
+// doctor runs causewayctl doctor against an address. A problem gives status 1.
 func (m *mesh) doctor(ctx context.Context, address string) ([]found, error) {
 	out, err := m.Output(ctx, nil, "causewayctl", "doctor", "--address", address, "-o", "json")
 	status := exitStatus(err)
@@ -42,7 +42,7 @@ func (m *mesh) doctor(ctx context.Context, address string) ([]found, error) {
 	return all.Findings, nil
 }
 
-// names waits until doctor finds a problem, and returns what it says to do.
+// names waits until doctor finds a problem, and returns its advice.
 func (m *mesh) names(address, check, about, what string) (do string) {
 	m.t.Helper()
 	m.eventually("doctor to find that "+what, func(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (m *mesh) names(address, check, about, what string) (do string) {
 	return do
 }
 
-// noProblems waits until doctor finds none.
+// noProblems waits until doctor finds no problem.
 func (m *mesh) noProblems(address string) {
 	m.t.Helper()
 	m.eventually("doctor to find no problem", func(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (m *mesh) noProblems(address string) {
 	})
 }
 
-// TestDoctorNamesClones: two servers that really take turns as one zone.
+// TestDoctorNamesClones tests two servers that really alternate as one zone.
 func TestDoctorNamesClones(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -90,7 +90,7 @@ func TestDoctorNamesClones(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesHeldRemovals: a global that really holds a mass deletion; what doctor says to do ends it.
+// TestDoctorNamesHeldRemovals tests a global that really holds a mass deletion. Following doctor's advice ends it.
 func TestDoctorNamesHeldRemovals(t *testing.T) {
 	t.Parallel()
 	m := newAnonymousMesh(t)
@@ -109,7 +109,7 @@ func TestDoctorNamesHeldRemovals(t *testing.T) {
 		return err
 	})
 	m.must(z.Close())
-	z = m.foreignZone("elsewhere", nil) // its first list is all that it has
+	z = m.foreignZone("elsewhere", nil) // its first list is complete
 	m.must(z.Offer(all[0]))
 	do := m.names(m.global.API.URL(), "zone", "elsewhere", fmt.Sprintf("the removal of %d MeshService is held", services-1))
 	_, command, _ := strings.Cut(do, "causewayctl ")
@@ -119,7 +119,7 @@ func TestDoctorNamesHeldRemovals(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
-// TestDoctorNamesClocks: a real global whose answers come with the date of a clock that is wrong, both ways.
+// TestDoctorNamesClocks tests a real global whose answers carry the date of a wrong clock, in both directions.
 func TestDoctorNamesClocks(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -127,7 +127,7 @@ func TestDoctorNamesClocks(t *testing.T) {
 	m.must(err)
 	for skew, want := range map[time.Duration]string{-10 * time.Minute: "behind this machine's", 10 * time.Minute: "ahead of this machine's"} {
 		proxy := &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, // without saying for whom: the server would ask for a credential
+			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, // without forwarding headers
 			ModifyResponse: func(r *http.Response) error {
 				date, err := http.ParseTime(r.Header.Get("Date"))
 				r.Header.Set("Date", date.Add(skew).UTC().Format(http.TimeFormat))

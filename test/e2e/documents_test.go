@@ -17,12 +17,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// problemField takes the field, and nothing else, from a problem: `document 1 (Mesh a): spec.default: ...`, or
-// `Mesh a: spec.default: ...`.
+// problemField extracts the field of a problem: `document 1 (Mesh a): spec.default: ...`, or `Mesh a: spec.default:
+// ...`.
 var problemField = regexp.MustCompile(`(?m)^(?:document \d+(?: \([^)]*\))?|[A-Z]\w+ \S+): ([^:]+):`)
 
-// TestBrokenDocuments sends each of the model's broken documents to a zone that runs alone, by the command line and as they
-// are: both name the field, and nothing is stored. What is wrong with each stands in the model's own test data.
+// TestBrokenDocuments sends each of the model's broken documents to a zone that runs alone, through the command line
+// and directly. Both answers name the field, and nothing is stored. The model's own test data says what is wrong with
+// each.
 func TestBrokenDocuments(t *testing.T) {
 	t.Parallel()
 	m := newCluster(t)
@@ -58,7 +59,7 @@ func TestBrokenDocuments(t *testing.T) {
 			refusedByServer(t, zone, text, fields[name])
 		})
 	}
-	// All of them as one directory, beside a good one: that is not stored either.
+	// All of them in one directory with a valid one, which is not stored either.
 	good := "{type: MeshTimeout, mesh: default, name: good, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 1s}}}]}}"
 	m.must(os.WriteFile(filepath.Join(dir, "0-good.yaml"), []byte(good), 0o600))
 	if _, err := m.CTL(t.Context(), zone, nil, "apply", "-f", dir); exitStatus(err) != 1 {
@@ -71,7 +72,8 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 }
 
-// TestUnreasonableRequests: what is wrong with a request as a whole, or with what it refers to, is a 4xx that says so.
+// TestUnreasonableRequests checks that an error in a request as a whole, or in what it refers to, is a 4xx that
+// describes it.
 func TestUnreasonableRequests(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -135,7 +137,7 @@ func refusedByServer(t *testing.T, zone *cluster.Server, text []byte, field stri
 	}
 }
 
-// exitStatus is that of a program that CTL ran, 0 for none.
+// exitStatus returns the exit status of a program that CTL ran, or 0.
 func exitStatus(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

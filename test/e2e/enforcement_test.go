@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// The policies of these tests, by where they are applied.
+// The policies of these tests, by the server that they are applied on.
 const (
 	operatorKRI = "kri_mtp_default___by-operator_"
 	ownerKRI    = "kri_mtp_default_zone-1_backend-ns_by-owner_"
@@ -29,7 +29,7 @@ func owner(section, conf string) string {
 	return "{type: MeshTrafficPermission, mesh: default, namespace: backend-ns, name: by-owner, spec: {targetRef: {" + target + "}, default: " + conf + "}}"
 }
 
-// entry is a conf with one list of one entry.
+// entry returns a conf with one list of one entry.
 func entry(list, kind, id string) string {
 	return fmt.Sprintf("{%s: [{spiffeId: {type: %s, value: %q}}]}", list, kind, id)
 }
@@ -78,7 +78,7 @@ func TestEnforcement(t *testing.T) {
 	}
 }
 
-// with applies policies for the rest of the test, and then waits until the Envoy has forgotten them.
+// with applies policies for the rest of the test. At its end, it waits until they are gone from the Envoy.
 func (e *enforcement) with(s *cluster.Server, documents string) {
 	e.t.Helper()
 	e.apply(s, documents)
@@ -94,7 +94,7 @@ func (e *enforcement) with(s *cluster.Server, documents string) {
 	})
 }
 
-// forgotten: neither policy of these tests is in the Envoy's configuration, except where both are applied.
+// forgotten checks that the Envoy's configuration contains no policy of these tests, unless both are applied.
 func (e *enforcement) forgotten(ctx context.Context) error {
 	config, err := e.backend.Proxy.ConfigDump(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (e *enforcement) forgotten(ctx context.Context) error {
 	return nil
 }
 
-// becomes waits until the Envoy judges a call so, named by the policy that decided.
+// becomes waits until the Envoy decides a call as expected, by the named policy.
 func (e *enforcement) becomes(c *cluster.Client, inbound string, allowed bool, by string) {
 	e.t.Helper()
 	e.eventually("the verdict on "+c.ID(), func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (e *enforcement) becomes(c *cluster.Client, inbound string, allowed bool, b
 	})
 }
 
-// untouched fails when an application is reached while do runs.
+// untouched fails if a request reaches an application while do runs.
 func (e *enforcement) untouched(inbound string, do func()) {
 	e.t.Helper()
 	before := e.backend.Inbound(inbound).Count()

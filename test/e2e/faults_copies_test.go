@@ -11,8 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsCopies: a zone goes from a global to another one that runs on a copy of its data folder, made before, and back. What the copy
-// lacks is held, and said: the zone loses nothing. Back with the one that it knows, it has what that one says.
+// TestFaultsCopies moves a zone from a global to another that runs on an earlier copy of its data folder, and back. The
+// removal of what the copy lacks is held and reported: the zone loses nothing. Back with the original global, the zone
+// has what that has.
 func TestFaultsCopies(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -51,7 +52,7 @@ func TestFaultsCopies(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
-// holds wants policies in a zone, and doctor to say on its global that the zone holds removals.
+// holds checks that a zone has the policies, and that doctor on its global reports that the zone holds removals.
 func (m *mesh) holds(global, zone *cluster.Server, names ...string) {
 	m.t.Helper()
 	m.eventually("doctor to say on "+global.Name()+" what is held", func(ctx context.Context) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsFileDescriptors: a server that may open no file and no connection any more acknowledges nothing that it does not keep, and goes
-// on by itself once it may: those that could not connect meanwhile come in, and what was acknowledged is there after a kill.
+// TestFaultsFileDescriptors checks that a server without free file descriptors acknowledges nothing that it does not
+// store, and recovers by itself once it has some: waiting clients connect, and acknowledged writes survive a kill.
 func TestFaultsFileDescriptors(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -29,7 +29,7 @@ func TestFaultsFileDescriptors(t *testing.T) {
 		if newcomer(t.Context(), s.API.URL()+"/") == nil {
 			t.Errorf("%s answers who has just come: it has file descriptors left", s.Name())
 		}
-		// Over a connection that is open it answers, and what it says is true.
+		// Over an open connection it still answers, and its answers are true.
 		for i := range 5 {
 			if d.put(d.global, d.name(d.acknowledged)) == nil {
 				d.acknowledged++
@@ -63,7 +63,7 @@ func TestFaultsFileDescriptors(t *testing.T) {
 	d.agrees()
 }
 
-// said waits until the log says that no connections are taken, and the metric with it.
+// said waits until the log and the metric report that connections are not accepted.
 func (d *disk) said(s *cluster.Server) {
 	d.t.Helper()
 	d.eventually(s.Name()+" to say that it takes no connections", func(context.Context) error {
@@ -74,7 +74,7 @@ func (d *disk) said(s *cluster.Server) {
 	})
 }
 
-// descriptors lets a server have as many as it has now, or so many when n is not 0. It returns how many it might have before.
+// descriptors limits a server's file descriptors to those in use, or to n if n is not 0. It returns the previous limit.
 func (d *disk) descriptors(s *cluster.Server, n uint64) (before uint64) {
 	d.t.Helper()
 	var old unix.Rlimit
@@ -105,7 +105,7 @@ func (d *disk) knock(s *cluster.Server) (open []net.Conn) {
 	return open
 }
 
-// newcomer asks over a connection of its own.
+// newcomer sends a request over a new connection.
 func newcomer(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsFirstSync: while a zone gets all policies for the first time, it and its global are killed in turn, again and again. It comes to
-// have all, each once, and what was written meanwhile.
+// TestFaultsFirstSync kills a zone and its global in turn, repeatedly, during the zone's first sync. In the end the
+// zone has every policy once, including those written meanwhile.
 func TestFaultsFirstSync(t *testing.T) {
 	t.Parallel()
-	policies, kills, weather := 5_000, 4, cluster.Weather{BytesPerSecond: 2 << 20} // so that so few take a while
+	policies, kills, weather := 5_000, 4, cluster.Weather{BytesPerSecond: 2 << 20} // a slow link
 	if *faultsLong {
 		policies, kills, weather = 100_000, 20, cluster.Weather{}
 	}
@@ -62,7 +62,7 @@ func TestFaultsFirstSync(t *testing.T) {
 	m.noProblems(zone.API.URL())
 }
 
-// countOf is how many policies a server has; -1 when it does not say.
+// countOf returns the number of a server's policies, or -1 if it does not answer.
 func countOf(ctx context.Context, s *cluster.Server) int {
 	var page struct{ Total int }
 	if s.API.Get(ctx, "/meshes/default/meshtimeouts?size=1", &page) != nil {

@@ -18,31 +18,33 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// What one request does to one policy, and what it was answered.
+// One request for one policy, and its answer.
 type (
 	asking struct {
 		key  int
 		kind string // put, batch, delete, read
 		put  int
-		// least is the revision that a read waits for: a write of this policy was answered with it. 0 when it waits for none.
+		// least is the revision that a read waits for, from the answer to a write of this policy. 0 if it waits for
+		// none.
 		least uint64
 	}
 	answer struct {
-		// unknown: nobody was told what happened, or whether.
+		// unknown reports that no answer said whether the request had an effect.
 		unknown bool
-		// said is created, updated, unchanged, stored (one of the three), deleted or absent; was is what a read saw, 0 for nothing.
+		// said is created, updated, unchanged, stored (one of the three), deleted or absent; was is the value that a
+		// read saw, 0 for none.
 		said     string
 		was      int
 		revision uint64
 	}
-	// policyState is a policy: its value, 0 for none, and the last revision that a write of it was answered with.
+	// policyState is a policy: its value, 0 for none, and the last revision in an answer to a write of it.
 	policyState struct {
 		value    int
 		revision uint64
 	}
 )
 
-// apiRegister is what the API promises of one policy. It knows nothing of stores and replicas.
+// apiRegister models what the API promises for one policy. It does not depend on stores and replicas.
 func apiRegister() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -96,25 +98,25 @@ func (p policyState) step(in asking, out answer) (bool, policyState) {
 	return out.revision > p.revision || !changes && out.revision == p.revision, next
 }
 
-// apiHistory is what clients of some servers did and heard.
+// apiHistory records the requests of clients of some servers, and the answers.
 type apiHistory struct {
 	servers []*cluster.Server
-	// alone: there is one server, and what it shows is what there is. Replicas show at least what they have shown before.
+	// alone reports that there is one server, whose reads are always current. Reads of a replica never go back.
 	alone bool
 	begin time.Time
 
 	mu         sync.Mutex
 	operations []porcupine.Operation // guarded by mu
-	floor      []int64               // by server, when at the earliest what it showed was so; guarded by mu
-	answered   map[int]uint64        // by policy, the last revision that a write was answered with; guarded by mu
-	counts     map[string]int        // of what was said; guarded by mu
-	age        int                   // how often others were taken instead of the policies; guarded by mu
+	floor      []int64               // by server, the earliest time at which what it showed was current; guarded by mu
+	answered   map[int]uint64        // by policy, the last revision in an answer to a write; guarded by mu
+	counts     map[string]int        // of the answers, by kind; guarded by mu
+	age        int                   // how often the policies were replaced; guarded by mu
 }
 
 const (
 	historyKeys   = 5
 	historyValues = 3
-	// askTimeout is after how long a client gives an operation up and calls its outcome unknown.
+	// askTimeout is how long a client waits for an answer before it counts the outcome as unknown.
 	askTimeout = 4 * time.Second
 )
 
@@ -122,14 +124,14 @@ func newHistory(servers ...*cluster.Server) *apiHistory {
 	return &apiHistory{servers: servers, alone: len(servers) == 1, begin: time.Now(), floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}}
 }
 
-// others has clients go on with other policies: what is unknown of one makes it harder to judge, each time twice as hard.
+// others makes clients continue with other policies. Each unknown outcome doubles the cost of judging a policy.
 func (h *apiHistory) others() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.age++
 }
 
-// key is one of the policies of now.
+// key returns one of the current policies.
 func (h *apiHistory) key(random *rand.Rand) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,8 +140,9 @@ func (h *apiHistory) key(random *rand.Rand) int {
 
 func (h *apiHistory) now() int64 { return int64(time.Since(h.begin)) }
 
-// client asks one of the servers, one thing after another, until ctx ends. An idle one asks for what, by what the server shows, changes
-// nothing: that is answered without a write, and true only if the server shows what there is.
+// client sends requests to one of the servers, one after another, until ctx ends. An idle client requests what,
+// according to the server, changes nothing: such a request is answered without a write, and correctly only if the
+// server's view is current.
 func (h *apiHistory) client(ctx context.Context, id, server int, idle bool) {
 	random := rand.New(rand.NewPCG(*crashSeed, uint64(id)))
 	for ctx.Err() == nil {
@@ -149,13 +152,13 @@ func (h *apiHistory) client(ctx context.Context, id, server int, idle bool) {
 		}
 		h.ask(id, server, in, random.IntN(2) == 0)
 		select {
-		case <-time.After(4 * time.Millisecond): // clients leave room for all else on a small machine
+		case <-time.After(4 * time.Millisecond): // leaves CPU for the rest on a small machine
 		case <-ctx.Done():
 		}
 	}
 }
 
-// nothing reads, and returns what then changes nothing.
+// nothing reads, and returns a request that changes nothing of what it read.
 func (h *apiHistory) nothing(id, server int, in asking) asking {
 	in.kind = "read"
 	out, _ := h.ask(id, server, in, false)
@@ -165,7 +168,7 @@ func (h *apiHistory) nothing(id, server int, in asking) asking {
 	return in
 }
 
-// ask does one thing and notes it, unless the server said that it was not done.
+// ask sends one request and records it, unless the server answers that it did nothing.
 func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
 	h.mu.Lock()
 	begun, floor := h.now(), h.floor[server]
@@ -183,7 +186,7 @@ func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
 		return out, false
 	case out.unknown:
 		h.counts["unknown"]++
-		end = int64(1 << 62) // it may happen at any time
+		end = int64(1 << 62) // it may take effect at any time
 	default:
 		h.counts[in.kind+" "+out.said]++
 		h.answered[in.key] = max(h.answered[in.key], out.revision)
@@ -196,7 +199,7 @@ func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
 	return out, true
 }
 
-// askOf returns what a server said; false when it said that nothing was done, or nothing was asked.
+// askOf returns a server's answer. It returns false if the server did nothing, or if the request was not sent.
 func askOf(api *cluster.API, in asking) (answer, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
@@ -236,7 +239,7 @@ func askOf(api *cluster.API, in asking) (answer, bool) {
 	return out, true
 }
 
-// unanswer reads an answer that is not a success. Whoever says that nothing was stored is taken at the word.
+// unanswer reads an answer that is not a success. It trusts the statement that nothing was stored.
 func unanswer(in asking, out answer, err error) (answer, bool) {
 	var status *cluster.StatusError
 	switch {
@@ -251,7 +254,7 @@ func unanswer(in asking, out answer, err error) (answer, bool) {
 	return answer{unknown: true}, true
 }
 
-// judge checks all that was said, and that it was enough to show something.
+// judge checks the history, and that it is long enough to be significant.
 func (h *apiHistory) judge(t *testing.T, least int) {
 	t.Helper()
 	h.mu.Lock()
@@ -269,12 +272,12 @@ func (h *apiHistory) judge(t *testing.T, least int) {
 	}
 }
 
-// narrow shows the policies whose histories do not fit.
+// narrow prints the policies whose histories are inconsistent.
 func (h *apiHistory) narrow(t *testing.T) {
 	t.Helper()
 	shown := 0
 	for _, part := range apiRegister().Partition(h.operations) {
-		// The shortest beginning that does not fit ends with what cannot be.
+		// The last operation of the shortest inconsistent prefix is the impossible one.
 		least := shortest(part)
 		if len(least) == 0 {
 			continue
@@ -288,7 +291,8 @@ func (h *apiHistory) narrow(t *testing.T) {
 	}
 }
 
-// shortest is the operations that had begun when the first of them ended that fits with none of before; nil when all fit.
+// shortest returns the operations begun before the end of the first operation that is inconsistent with the earlier
+// ones; nil if all are consistent.
 func shortest(part []porcupine.Operation) []porcupine.Operation {
 	fits := func(until int64) ([]porcupine.Operation, bool) {
 		var some []porcupine.Operation

@@ -20,7 +20,7 @@ var (
 	faultLong = flag.Duration("fault-pause", 2*time.Second, "the longest that a fault of a history lasts; longer than the lease of a replica, 5 s, shows more")
 )
 
-// linkedReplicas are replicas whose ways to etcd a test controls: each replica has one to each member.
+// linkedReplicas are replicas with links to etcd that a test controls: each replica has one to each member.
 type linkedReplicas struct {
 	*replicated
 	ways [][]*cluster.Link
@@ -61,18 +61,18 @@ func newLinked(t *testing.T, zones int) *linkedReplicas {
 	return l
 }
 
-// weather sets that of all ways of a replica to etcd.
+// weather sets the weather of all links from a replica to etcd.
 func (l *linkedReplicas) weather(replica int, w cluster.Weather) {
 	for _, way := range l.ways[replica] {
 		way.Set(w)
 	}
 }
 
-// idleReplica is the one whose clients ask for nothing that it takes for a change.
+// idleReplica is the replica whose clients request nothing that it considers a change.
 const idleReplica = 2
 
-// trouble does one thing to a replica, a member of etcd or the way between, for a while, and undoes it. The first time, the idle replica
-// hears nothing of etcd: then it shows what is no more.
+// trouble breaks a replica, a member of etcd or the link between them for a while, and repairs it. The first time, it
+// cuts the idle replica off etcd's messages: that replica then shows outdated state.
 func (l *linkedReplicas) trouble(ctx context.Context) {
 	l.t.Helper()
 	i, first := l.rng.IntN(3), len(l.done) == 0
@@ -103,7 +103,7 @@ func (l *linkedReplicas) trouble(ctx context.Context) {
 	during(ctx, time.Duration(l.rng.IntN(800))*time.Millisecond)
 }
 
-// during lets time go by: that is how long a fault lasts, and nothing is expected of it.
+// during waits: it is how long a fault lasts, and asserts nothing.
 func during(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -111,9 +111,10 @@ func during(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestFaultsHistoryOfReplicas: what clients of three globals on one etcd are told, of writes, of such as change nothing, of refusals and of
-// reads that wait for a revision, fits one order of events, while replicas and members are killed and stopped, and what one sends
-// to the other is lost one way. Reads that wait for nothing never go back on one replica. Afterwards all replicas and the zone have the same.
+// TestFaultsHistoryOfReplicas checks that the answers of three globals on one etcd fit one order of events: to writes,
+// to requests that change nothing, to refusals and to reads that wait for a revision. Meanwhile replicas and members
+// are killed and stopped, and messages are lost in one direction. Reads that wait for nothing never go back on one
+// replica. Afterwards all replicas and the zone have the same state.
 func TestFaultsHistoryOfReplicas(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t, 1)
@@ -135,7 +136,7 @@ func TestFaultsHistoryOfReplicas(t *testing.T) {
 	l.oneSessionOf("zone-0")
 }
 
-// alike waits until all replicas and zones have the same, and doctor finds no problem on any.
+// alike waits until all replicas and zones have the same state, and doctor finds no problem on any.
 func (l *linkedReplicas) alike() {
 	l.t.Helper()
 	servers := append([]*cluster.Server{}, l.globals[1:]...)
@@ -152,7 +153,7 @@ func (l *linkedReplicas) alike() {
 	}
 }
 
-// sameTimeouts compares what two servers have.
+// sameTimeouts compares the timeouts of two servers.
 func sameTimeouts(ctx context.Context, a, b *cluster.Server) error {
 	as, err := timeouts(ctx, a)
 	if err != nil {
@@ -173,7 +174,7 @@ func sameTimeouts(ctx context.Context, a, b *cluster.Server) error {
 	return nil
 }
 
-// oneSessionOf waits until all replicas say that a zone has one session, with one of those that run.
+// oneSessionOf waits until all replicas report that a zone has one session, with a running replica.
 func (l *linkedReplicas) oneSessionOf(zone string) {
 	l.t.Helper()
 	with := l.agree(l.globals...)
@@ -188,7 +189,8 @@ func (l *linkedReplicas) oneSessionOf(zone string) {
 	}
 }
 
-// TestFaultsHistoryOfAFile: the same of one global on a file that is killed and stopped: here every read shows what there is.
+// TestFaultsHistoryOfAFile is the same test for one global on a file that is killed and stopped: here every read is
+// current.
 func TestFaultsHistoryOfAFile(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-0")

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// badLinks is a global with a zone whose link is good, and one for each way in which a link may be bad.
+// badLinks is a global with a zone on a good link, and one zone for each kind of bad link.
 type badLinks struct {
 	*mesh
 	good   *cluster.Server
@@ -21,18 +21,18 @@ type badLinks struct {
 	writes int
 }
 
-// badWeathers are links that break the sessions that go over them, sooner or later.
+// badWeathers are links that sooner or later break their sessions.
 var badWeathers = map[string]cluster.Weather{
-	"byte": {BytesPerSecond: 1},   // reads a byte a second, and is read so
+	"byte": {BytesPerSecond: 1},   // reads and is read at a byte a second
 	"slow": {BytesPerSecond: 500}, // 4 kbit/s
 	"hole": {Largest: 1200},       // large packets are lost
 	"deaf": {FrozenDown: true},    // what the global sends is lost
 	"mute": {FrozenUp: true},      // what the zone sends is lost
 }
 
-// TestFaultsLinks: zones whose links carry a byte or 4 kbit a second, no large packets, or nothing one way, cost the zone beside them
-// nothing and the global little, while large policies are written. Sessions over links that carry nothing end, and the global says so; once
-// the links are mended all zones have the same.
+// TestFaultsLinks checks that zones on bad links (a byte or 4 kbit per second, no large packets, or one direction lost)
+// do not affect the zone beside them and cost the global little while large policies are written. Sessions over dead
+// links end, and the global reports it. After repair, all zones have the same state.
 func TestFaultsLinks(t *testing.T) {
 	b := &badLinks{mesh: newMesh(t, "good"), links: map[string]*cluster.Link{}}
 	b.good = b.zones["good"]
@@ -67,7 +67,7 @@ func TestFaultsLinks(t *testing.T) {
 	if middle(during) > 5*middle(before)+200*time.Millisecond {
 		t.Errorf("the good zone was served in %s beside bad links, and in %s before", middle(during), middle(before))
 	}
-	// The changelog keeps 16 MiB of what was replaced, which is some 48 MiB with what was decoded of it.
+	// The changelog keeps 16 MiB of replaced resources, some 48 MiB with their decoded form.
 	if grown > 96 {
 		t.Errorf("bad links cost the global %.1f MiB", grown)
 	}
@@ -85,7 +85,7 @@ func TestFaultsLinks(t *testing.T) {
 	}
 }
 
-// mend lets all pass again. Where it was slow the connections end: their buffers are too small for more.
+// mend repairs all links. Slow links end their connections, whose buffers are too small for more.
 func (b *badLinks) mend() {
 	for name, link := range b.links {
 		if badWeathers[name].BytesPerSecond > 0 {
@@ -108,7 +108,7 @@ func (b *badLinks) linkedZone(name string) {
 	b.must(zone.WaitMesh(b.t.Context(), "default"))
 }
 
-// propagation writes so many small policies, one at a time, and measures until each is in the good zone.
+// propagation writes n small policies, one at a time, and measures the time until each reaches the good zone.
 func (b *badLinks) propagation(n int) (took []time.Duration) {
 	b.t.Helper()
 	for range n {
@@ -128,7 +128,7 @@ func (b *badLinks) propagation(n int) (took []time.Duration) {
 	return took
 }
 
-// large writes a policy that is larger than what a connection carries unread, with nothing in it that compresses well.
+// large writes a policy that is larger than a connection's buffers, with content that compresses badly.
 func (b *badLinks) large() {
 	b.t.Helper()
 	b.writes++
@@ -150,8 +150,9 @@ func (b *badLinks) put(name string) error {
 	})
 }
 
-// TestFaultsFourKilobits: a zone on a link of 4 kbit a second gets what is small, and keeps its session. It comes back over such a link too:
-// certificates take a quarter of a minute, and while they move nobody gives up.
+// TestFaultsFourKilobits checks that a zone on a link of 4 kbit per second receives small changes and keeps its
+// session. It also reconnects over such a link: certificates take a quarter of a minute, and no side gives up while
+// they move.
 func TestFaultsFourKilobits(t *testing.T) {
 	t.Parallel()
 	b := &badLinks{mesh: newMesh(t), links: map[string]*cluster.Link{}}
@@ -178,7 +179,7 @@ func TestFaultsFourKilobits(t *testing.T) {
 	t.Logf("cut off, and back over 4 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
 }
 
-// cut waits until doctor says on the global that a zone is offline, or behind where something comes through all the time.
+// cut waits until doctor on the global reports that a zone is offline, or behind if some bytes still pass.
 func (b *badLinks) cut(zone string) {
 	b.t.Helper()
 	says := "offline since"
@@ -188,13 +189,13 @@ func (b *badLinks) cut(zone string) {
 	b.names(b.global.API.URL(), "zone", zone, says)
 }
 
-// heap is what the global has in use after a collection, in MiB.
+// heap returns the global's heap after a collection, in MiB.
 func (b *badLinks) heap() float64 {
 	b.t.Helper()
 	return heapOf(b.mesh, b.global)
 }
 
-// heapOf is what a server has in use after a collection, in MiB.
+// heapOf returns a server's heap after a collection, in MiB.
 func heapOf(m *mesh, s *cluster.Server) float64 {
 	m.t.Helper()
 	_, err := s.Diagnostics(m.t.Context(), "/debug/pprof/heap?gc=1")
@@ -204,7 +205,7 @@ func heapOf(m *mesh, s *cluster.Server) float64 {
 	return n / (1 << 20)
 }
 
-// middle is the median.
+// middle returns the median.
 func middle(all []time.Duration) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)/2]

@@ -12,8 +12,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsMemory: a global, and then a zone, outgrow the memory that their cgroup has, and the kernel kills them in the middle of writes.
-// What was acknowledged is there when they are started again, the zone has all of it, and of the requests from Envoy to Envoy none is lost.
+// TestFaultsMemory makes a global, and then a zone, exceed the memory of their cgroup, so that the kernel kills them
+// during writes. After a restart, acknowledged writes are there, the zone has all of them, and no request from Envoy to
+// Envoy is lost.
 func TestFaultsMemory(t *testing.T) {
 	limit, err := cluster.NewMemoryLimit(56 << 20)
 	if errors.Is(err, cluster.ErrNoMemoryLimits) {
@@ -75,7 +76,7 @@ func TestFaultsMemory(t *testing.T) {
 	b.must(more(envoys.calls.Load()))
 }
 
-// permissions counts them.
+// permissions returns their number.
 func permissions(ctx context.Context, s *cluster.Server) (int, error) {
 	var page struct{ Total int }
 	err := s.API.Get(ctx, "/meshes/default/meshtrafficpermissions?size=1", &page)

@@ -18,19 +18,19 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// networks is two replicas, of which one is in a network of its own, as is a machine elsewhere; the Envoys are in the zone that has its
-// session with that one.
+// networks is two replicas, one of them in a separate network, like another machine. The Envoys are in the zone whose
+// session is with that replica.
 type networks struct {
 	*killedInTurn
 	far      *cluster.Namespace
 	envoys   *restartEnvoys
-	stranger *cluster.Client // whom no policy allows
+	stranger *cluster.Client // no policy allows it
 	denied   atomic.Int64
 }
 
-// TestFaultsNetworks: a router loses packets in one direction between a replica, etcd and a zone, all of them, or large ones in both. What
-// goes elsewhere goes on; what was acknowledged is everywhere afterwards, by the ledger of what was, and nothing else is. Of the requests
-// from Envoy to Envoy none is lost, and none gets through that is denied.
+// TestFaultsNetworks makes a router lose packets between a replica, etcd and a zone: all in one direction, or large
+// ones in both. Other traffic continues. Afterwards, acknowledged writes, according to the ledger, are everywhere, and
+// nothing else is. No request from Envoy to Envoy is lost, and no denied one gets through.
 func TestFaultsNetworks(t *testing.T) {
 	n := newNetworks(t)
 	if n == nil {
@@ -120,8 +120,8 @@ func newNetworks(t *testing.T) *networks {
 	return n
 }
 
-// while breaks the network for some time under writers everywhere, wants the zone of the other replica to have what is written there, and
-// compares once it is mended.
+// while breaks the network for some time during writes on all servers, expects the other replica's zone to receive that
+// replica's writes, and compares after the repair.
 func (n *networks) while(name string, lasts time.Duration, breaks func() ([]func() error, error)) {
 	n.t.Helper()
 	writing, end := context.WithCancel(n.t.Context())
@@ -159,7 +159,7 @@ func (n *networks) while(name string, lasts time.Duration, breaks func() ([]func
 		beside.Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
 }
 
-// connects reports whether the replica gets a connection to etcd, or somebody here one to the replica.
+// connects reports whether the replica can connect to etcd, or this machine to the replica.
 func (n *networks) connects(etcd bool) bool {
 	address, from := n.globals[1].Address("kds"), (*cluster.Namespace)(nil)
 	if etcd {
@@ -176,7 +176,7 @@ func (n *networks) connects(etcd bool) bool {
 	}) == nil
 }
 
-// keepDenied asks for what no policy allows, and wants to be refused by the proxy each time.
+// keepDenied sends requests that no policy allows, and expects the proxy to refuse each.
 func (n *networks) keepDenied(ctx context.Context) error {
 	for ctx.Err() == nil {
 		status, body, err := n.stranger.Get(ctx, n.envoys.backend.Inbound("http-port").Port, "/")

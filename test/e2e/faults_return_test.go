@@ -28,7 +28,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// returning is a global with zones that come back whenever they are parted, each by its own certificate.
+// returning is a global with zones that reconnect after every disconnect, each with its own certificate.
 type returning struct {
 	*mesh
 	ca       *x509.CertPool
@@ -46,8 +46,9 @@ type returningZone struct {
 	now         atomic.Pointer[peer.Zone]
 }
 
-// TestFaultsAllZonesComeBack: a global is killed, and all of its zones come back at once, over mutual TLS, from one address. All are online
-// and in sync with what was written meanwhile, in time; when they have gone, nothing of them is left.
+// TestFaultsAllZonesComeBack kills a global, so that all of its zones reconnect at once, over mutual TLS, from one
+// address. All are online and in sync in time, with what was written meanwhile. After they leave, nothing of them
+// remains.
 func TestFaultsAllZonesComeBack(t *testing.T) {
 	r := &returning{mesh: newCluster(t), size: 30, policies: 100}
 	if *faultsLong {
@@ -91,7 +92,7 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 	}
 }
 
-// deleted deletes the zones, of which then only what the changelog keeps is left.
+// deleted deletes the zones. Only their changelog entries may remain.
 func (r *returning) deleted(empty float64) {
 	r.t.Helper()
 	for i := range r.zones {
@@ -107,10 +108,11 @@ func (r *returning) deleted(empty float64) {
 	})
 }
 
-// leftOfADeletedZone is what may be left of one, in KiB: its last changes, in the changelog.
+// leftOfADeletedZone is what may remain of a deleted zone, in KiB: its last changes, in the changelog.
 const leftOfADeletedZone = 12
 
-// leftOfAZone is what may be left of a zone that is offline, in KiB: its insight, its certificate, what it has and had refused. 18 were seen.
+// leftOfAZone is what may remain of an offline zone, in KiB: its insight, its certificate, its resources and refusals.
+// The measured value was 18.
 const leftOfAZone = 40
 
 func (r *returning) goroutines() float64 {
@@ -152,7 +154,7 @@ func (r *returning) start() {
 	r.must(g.Wait())
 }
 
-// join gets a certificate by a join string, as a zone does.
+// join gets a certificate with a join string, as a zone does.
 func (z *returningZone) join(ctx context.Context, r *returning) error {
 	text, err := r.JoinString(ctx, r.global, z.name)
 	if err != nil {
@@ -192,7 +194,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 	}
 }
 
-// stay keeps a zone connected until ctx ends: it comes back 100 ms after it was parted.
+// stay keeps a zone connected until ctx ends. It reconnects 100 ms after a disconnect.
 func (z *returningZone) stay(ctx context.Context, r *returning) {
 	for ctx.Err() == nil {
 		r.sessions.Add(1)
@@ -208,7 +210,7 @@ func (z *returningZone) stay(ctx context.Context, r *returning) {
 	}
 }
 
-// inSync waits until every zone has so many policies.
+// inSync waits until every zone has the given number of policies.
 func (r *returning) inSync(policies int) {
 	r.t.Helper()
 	r.must(cluster.Until(r.t.Context(), 3*patience, "all zones to be in sync", func(context.Context) error {
@@ -233,7 +235,7 @@ func (r *returning) inSync(policies int) {
 	}))
 }
 
-// allOnline waits until the global says the same.
+// allOnline waits until the global reports all zones as online.
 func (r *returning) allOnline() {
 	r.t.Helper()
 	r.eventually("all zones to be online", func(ctx context.Context) error {

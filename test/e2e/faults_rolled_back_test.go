@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsEtcdRolledBack: the same for an etcd whose folder is put back while its replica does not run.
+// TestFaultsEtcdRolledBack is the same test for an etcd whose folder is restored while its replica does not run.
 func TestFaultsEtcdRolledBack(t *testing.T) {
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
 	r.mesh = newCluster(t)
@@ -53,9 +53,10 @@ func TestFaultsEtcdRolledBack(t *testing.T) {
 	r.holds(r.global, zone, "early", "late", "after")
 }
 
-// TestFaultsRolledBack: the store's file of a global is put back to what it was, in place, as by a snapshot of its disk: it keeps its name. A
-// zone that has seen more of it deletes nothing for what it lacks, although it has come further by other writes when they meet, and doctor
-// says so. What an operator accepts is done, and with the store as it is from then on the zone goes as with any.
+// TestFaultsRolledBack restores the file of a global's store to an earlier state, in place, as a disk snapshot does:
+// the store keeps its name. A zone that has seen more of the store deletes nothing that the store lacks, even if other
+// writes have moved the store further by the time they meet, and doctor reports it. What an operator accepts is done.
+// After that, the zone syncs normally with the restored store.
 func TestFaultsRolledBack(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)

@@ -15,7 +15,7 @@ import (
 
 var faultsLong = flag.Bool("faults-long", false, "the tests of faults go through all of them, for as long as others need to notice")
 
-// stop is processes that are stopped by SIGSTOP at once, and how long.
+// stop is a set of processes that SIGSTOP stops at once, and a duration.
 type stop struct {
 	name     string
 	lasts    time.Duration
@@ -25,7 +25,7 @@ type stop struct {
 }
 
 const (
-	// pastLease is longer than a replica counts as one without a sign of life, pastSession than a session does.
+	// pastLease exceeds the time until a silent replica counts as gone, pastSession that until a silent session does.
 	pastLease   = 7 * time.Second
 	pastSession = 50 * time.Second
 )
@@ -46,9 +46,10 @@ func stops() []stop {
 		stop{"all members until the leases end", pastLease, nil, []int{0, 1, 2}, nil})
 }
 
-// TestFaultsStopped: replicas, members of etcd and zones are stopped for longer than their leases while all are written to, and go on as
-// if nothing had happened. What was acknowledged is everywhere, by the ledger of what was, and nothing else is; each zone has one
-// session; those that are away are called so meanwhile, and nobody afterwards; of the requests from Envoy to Envoy none is lost.
+// TestFaultsStopped stops replicas, members of etcd and zones for longer than their leases during writes to all. They
+// continue as if nothing had happened. Acknowledged writes, according to the ledger, are everywhere, and nothing else
+// is. Each zone has one session. Stopped servers are reported as away meanwhile, and none afterwards. No request from
+// Envoy to Envoy is lost.
 func TestFaultsStopped(t *testing.T) {
 	t.Parallel()
 	k := newKilledInTurn(t)
@@ -74,7 +75,7 @@ func TestFaultsStopped(t *testing.T) {
 	k.must(more(envoys.calls.Load()))
 }
 
-// stopped writes everywhere while some are stopped, and compares.
+// stopped writes on all servers while some are stopped, and compares.
 func (k *killedInTurn) stopped(s stop) {
 	k.t.Helper()
 	writing, end := context.WithCancel(k.t.Context())
@@ -112,7 +113,7 @@ func (k *killedInTurn) stopped(s stop) {
 	k.t.Logf("%s for %s: all agree, and doctor finds nothing, %s later", s.name, mended.Sub(begun).Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
 }
 
-// hold stops all of them, and returns what lets them go on.
+// hold stops all of them, and returns a function that continues them.
 func (k *killedInTurn) hold(s stop) (resume func()) {
 	k.t.Helper()
 	var undo []func()
@@ -137,12 +138,12 @@ func (k *killedInTurn) hold(s stop) (resume func()) {
 	return resume
 }
 
-// calledAway waits until those who can tell say of the stopped ones that they are away: of replicas when their leases have ended, of
-// zones when their sessions have.
+// calledAway waits until the other servers report the stopped ones as away: replicas after their leases end, zones
+// after their sessions end.
 func (k *killedInTurn) calledAway(s stop, instances []string) {
 	k.t.Helper()
 	if len(s.members) > 1 || len(s.replicas) == 3 {
-		return // there is nobody who could know
+		return // no other server can know
 	}
 	asked := k.globals[slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return !slices.Contains(s.replicas, i) })]
 	for _, gone := range instances {

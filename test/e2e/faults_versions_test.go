@@ -17,15 +17,16 @@ import (
 
 var olderCommit = flag.String("older", "", "the commit whose programs TestFaultsVersions changes to and from; empty for those of now, which only start anew")
 
-// versions is a mesh whose servers change their programs under writers.
+// versions is a mesh whose servers change their programs during writes.
 type versions struct {
 	*crash
 	older string
 }
 
-// TestFaultsVersions: the global and its zones go to other programs, older and newer, one after another and back, in the middle of writes on
-// both sides. Whatever runs, what was acknowledged is on both sides, and no listener of the Envoy moves but where the newer program says
-// more. A program that cannot read what a newer one wrote does not start, says so, and leaves it as it is.
+// TestFaultsVersions switches the global and its zones to other programs, older and newer, one after another and back,
+// during writes on both sides. With any combination, acknowledged writes are on both sides, and the Envoy's listeners
+// change only where the newer program adds something. A program that cannot read a newer one's data does not start,
+// reports it, and changes nothing.
 func TestFaultsVersions(t *testing.T) {
 	t.Parallel()
 	older := programs.bin
@@ -62,7 +63,7 @@ func TestFaultsVersions(t *testing.T) {
 	}
 }
 
-// change stops a server in the middle of writes, starts it with the programs of a folder, and compares both sides.
+// change stops a server during writes, starts it with the programs of a folder, and compares both sides.
 func (v *versions) change(what string, s *cluster.Server, bin string) {
 	v.t.Helper()
 	writing, stop := context.WithTimeout(v.t.Context(), 400*time.Millisecond)

@@ -15,9 +15,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestDataFolderGoes: a server whose data folder, or a file of it without which a restart is not the same, was moved, removed,
-// replaced or hidden says so to each writer, in readiness, doctor, log and metrics, and makes none anew. Once it is back, the server goes on, and has
-// after a restart what it acknowledged.
+// TestDataFolderGoes checks that a server whose data folder, or an essential file of it, was moved, removed, replaced
+// or hidden reports it to each writer, in readiness, doctor, log and metrics, and does not recreate it. Once it is
+// back, the server continues, and after a restart it has what it acknowledged.
 func TestDataFolderGoes(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -70,7 +70,8 @@ func TestDataFolderGoes(t *testing.T) {
 	d.removed(d.global)
 }
 
-// away moves something, and returns what moves it back; nothing may have been made in its place.
+// away moves a path away, and returns a function that moves it back. The server must not have created anything in its
+// place.
 func (d *disk) away(path string) (back func()) {
 	d.must(os.Rename(path, path+".away"))
 	return func() {
@@ -81,7 +82,7 @@ func (d *disk) away(path string) (back func()) {
 	}
 }
 
-// canBind is false where this machine lets us mount nothing, which is no failure of the server: a copy in its place stands for it.
+// canBind reports whether this machine allows mounts. If not, a copy is used instead.
 func (d *disk) canBind(empty string) bool {
 	over := d.t.TempDir()
 	if err := unix.Mount(empty, over, "", unix.MS_BIND, ""); err != nil {
@@ -92,7 +93,7 @@ func (d *disk) canBind(empty string) bool {
 	return true
 }
 
-// refuses waits until all that can be asked about a server says that its folder is not what it was.
+// refuses waits until every report of a server says that its folder has changed.
 func (d *disk) refuses(s *cluster.Server, what string) {
 	d.t.Helper()
 	for range 2 {
@@ -112,7 +113,7 @@ func (d *disk) refuses(s *cluster.Server, what string) {
 	}
 }
 
-// logged waits, when it is called, for the log to have these words once more than now.
+// logged returns a function that waits until the log has the words once more than now.
 func (d *disk) logged(s *cluster.Server, words string) func() {
 	before := strings.Count(s.Log(), words)
 	return func() {
@@ -126,7 +127,7 @@ func (d *disk) logged(s *cluster.Server, words string) func() {
 	}
 }
 
-// page asks the diagnostics port.
+// page reads a page of the diagnostics port.
 func (d *disk) page(s *cluster.Server, path string) (status int, said string, err error) {
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, "http://"+s.Address("diagnostics")+path, nil)
 	d.must(err)
@@ -139,7 +140,7 @@ func (d *disk) page(s *cluster.Server, path string) (status int, said string, er
 	return resp.StatusCode, string(raw), err
 }
 
-// removed takes the folder away for good: nothing is acknowledged that a restart would not have.
+// removed removes the folder for good. The server acknowledges nothing that a restart would lose.
 func (d *disk) removed(s *cluster.Server) {
 	d.t.Helper()
 	d.must(os.RemoveAll(s.DataDir))

@@ -25,7 +25,7 @@ const (
 	callersProxy = `{type: Dataplane, mesh: default, namespace: frontend-ns, name: frontend, networking: {address: 127.0.0.1, inbound: [{port: 18080}]}}`
 )
 
-// forecast is what a dry run says of one document.
+// forecast is the result of a dry run for one document.
 type forecast struct {
 	Name, KRI, Result, Role string
 	SyncedTo, Warnings      []string
@@ -36,7 +36,7 @@ type forecast struct {
 	}
 }
 
-// forecastOf asks a server what a document would do there.
+// forecastOf asks a server for the forecast of a document.
 func (m *mesh) forecastOf(ctx context.Context, s *cluster.Server, document string) (forecast, error) {
 	raw, err := m.CTL(ctx, s, strings.NewReader(document), "apply", "--dry-run=server", "-o", "json", "-f", "-")
 	if err != nil {
@@ -52,8 +52,8 @@ func (m *mesh) forecastOf(ctx context.Context, s *cluster.Server, document strin
 	return answer.Results[0], nil
 }
 
-// TestForecastAcrossZones: what a dry run says of where a policy goes, whom it concerns and what its references mean is what
-// then happens.
+// TestForecastAcrossZones checks that the forecast of a dry run comes true: where a policy goes, whom it concerns and
+// what its references mean.
 func TestForecastAcrossZones(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -102,7 +102,8 @@ func TestForecastAcrossZones(t *testing.T) {
 	m.checkInspectedService(zone2)
 }
 
-// checkInspectedService: where only a copy of a service is, inspect says where it lives, and what shapes the callers' traffic to it.
+// checkInspectedService checks inspect where only a copy of a service is: it names the service's zone, and what shapes
+// the callers' traffic to it.
 func (m *mesh) checkInspectedService(callers *cluster.Server) {
 	m.t.Helper()
 	m.apply(callers, `{type: MeshTimeout, mesh: default, namespace: frontend-ns, name: own, spec: {to: [
@@ -126,7 +127,8 @@ func (m *mesh) mustForecast(s *cluster.Server, document string) forecast {
 	return f
 }
 
-// checkRouteReference: the timeout's copy names the copy of the route, and the route's that of the service.
+// checkRouteReference checks that the timeout's copy refers to the copy of the route, and the route's to that of the
+// service.
 func (m *mesh) checkRouteReference(s *cluster.Server) {
 	m.t.Helper()
 	copied := m.arrives(s, "backend-route-timeout")

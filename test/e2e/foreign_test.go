@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// The sizes of these tests. They are about nothing being lost under some load, not about speed.
+// The sizes of these tests. They check that nothing is lost under some load, not speed.
 const (
 	loadZones    = 20
 	loadPolicies = 500
@@ -22,11 +22,11 @@ const (
 	loadWrites   = 10
 )
 
-// foreignTypes are asked for by the foreign zones.
+// foreignTypes are the types that the foreign zones request.
 var foreignTypes = []string{"Mesh", "MeshTrafficPermission", "MeshTimeout", "MeshService"}
 
-// TestManyForeignZones: zones of another maker get all policies, then each change; one that is slow to answer does not hold
-// up the others.
+// TestManyForeignZones checks that zones of another vendor get all policies, then each change. A slow one does not
+// delay the others.
 func TestManyForeignZones(t *testing.T) {
 	t.Parallel()
 	m := newAnonymousMesh(t)
@@ -72,7 +72,7 @@ func loadPolicy(i int, mark string) map[string]any {
 	}}
 }
 
-// holds wants so many permissions in a zone, one of them with the mark.
+// holds checks that a zone has the given number of permissions, one of them with the mark.
 func holds(z *peer.Zone, n int, mark string) error {
 	if err := z.Err(); err != nil {
 		return cluster.Final(err)
@@ -89,7 +89,7 @@ func holds(z *peer.Zone, n int, mark string) error {
 	return fmt.Errorf("no policy holds %s", mark)
 }
 
-// foreignZone connects one until the end of the test.
+// foreignZone connects a foreign zone until the end of the test.
 func (m *mesh) foreignZone(name string, refuse func(peer.Resource) string) *peer.Zone {
 	m.t.Helper()
 	file, err := m.global.CAFile()
@@ -106,8 +106,9 @@ func (m *mesh) foreignZone(name string, refuse func(peer.Resource) string) *peer
 	return z
 }
 
-// TestForeignZoneIsHeard: what a foreign zone sends is stored under hashed names as the zone's own, good ones also beside a
-// bad one, which is refused by name; what it refuses shows in its ZoneInsight; it cannot write what is not a zone's.
+// TestForeignZoneIsHeard checks that a foreign zone's resources are stored under hashed names as the zone's own. A bad
+// one is refused by name and does not affect the good ones. The zone's own refusals show in its ZoneInsight. It cannot
+// write what belongs to another origin.
 func TestForeignZoneIsHeard(t *testing.T) {
 	t.Parallel()
 	m := newAnonymousMesh(t, "zone-1")
@@ -157,8 +158,8 @@ func TestForeignZoneIsHeard(t *testing.T) {
 	m.must(z.Err())
 }
 
-// foreignService is a MeshService of the zone `elsewhere` as it sends it: with the name hashed. The zone that it says it is
-// of is not to be believed.
+// foreignService returns a MeshService of the zone `elsewhere` as the zone sends it: with a hashed name. The global
+// must not trust the zone in its labels.
 func foreignService(name, spec string) peer.Resource {
 	return peer.Resource{
 		Type: "MeshService", Name: hashing.Name("default", name, "elsewhere"), Mesh: "default", Spec: spec,
@@ -168,7 +169,7 @@ func foreignService(name, spec string) peer.Resource {
 	}
 }
 
-// foreignRefusalShows writes something that the zone `elsewhere` refuses, and wants it counted.
+// foreignRefusalShows writes a resource that the zone `elsewhere` refuses, and expects the refusal to be counted.
 func (m *mesh) foreignRefusalShows() {
 	m.t.Helper()
 	m.must(m.global.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/not-liked", timeoutOf("not-liked", "1")))

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// What the owner of backend in zone-1, and an operator, write about who the workloads of the mesh are.
+// What the owner of backend in zone-1 and an operator write about the identities of workloads.
 const (
 	serviceOfBackend = `{type: MeshService, mesh: default, namespace: backend-ns, name: backend, spec: {
   selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [{name: http, port: 80, targetPort: http, appProtocol: http}]}}`
@@ -61,9 +61,9 @@ func (m *mesh) answers(w *cluster.Workload, want int) {
 	})
 }
 
-// TestMeshIdentityAcrossZones: a MeshIdentity of the global gives workloads of two zones other trust domains and paths. They go on
-// reaching each other, policies by the new identities hold and those by the old ones no longer do, and everything that tells who a
-// workload is says the same. Without the MeshIdentity they are who they were.
+// TestMeshIdentityAcrossZones checks that a MeshIdentity of the global gives workloads of two zones other trust domains
+// and paths. They still reach each other, policies on the new identities apply and those on the old ones do not, and
+// every report of a workload's identity agrees. Without the MeshIdentity, the old identities return.
 func TestMeshIdentityAcrossZones(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -99,7 +99,7 @@ func TestMeshIdentityAcrossZones(t *testing.T) {
 	m.answers(frontend, http.StatusOK)
 }
 
-// isKnownAs waits until the zone says of the frontend, wherever it is asked, that it is id.
+// isKnownAs waits until every answer of the zone gives the frontend the identity id.
 func (m *mesh) isKnownAs(zone *cluster.Server, id string) {
 	m.t.Helper()
 	m.eventually("the frontend to be "+id, func(ctx context.Context) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestJoining: the ways in which a zone may know its global, and that a zone which does not know it gets nothing from it but is
-// up all the same.
+// TestJoining tests the ways in which a zone may verify its global. A zone that cannot gets nothing from the global,
+// but runs.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	m := newAnonymousMesh(t)
@@ -25,7 +25,7 @@ func TestJoining(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		// refused is what the zone's log says when it must not join.
+		// refused is the zone's log message if it must not join.
 		refused string
 	}{
 		{"by-pin", []string{"--global", "grpcs://" + kds, "--global-ca-sha256", pin}, ""},
@@ -56,7 +56,8 @@ func TestJoining(t *testing.T) {
 	}
 }
 
-// TestUsedJoinString: who tries it again elsewhere is told so, and what makes another, in words and not in codes.
+// TestUsedJoinString checks that a second use of a join string elsewhere is refused with a message, not a code, that
+// says so and how to get another.
 func TestUsedJoinString(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -70,7 +71,7 @@ func TestUsedJoinString(t *testing.T) {
 	}
 }
 
-// fingerprint is the SHA-256 of the CA by which zones know the global.
+// fingerprint returns the SHA-256 of the CA by which zones verify the global.
 func (m *mesh) fingerprint() string {
 	m.t.Helper()
 	file, err := m.global.CAFile()
@@ -89,7 +90,7 @@ func (m *mesh) fingerprint() string {
 	return pin
 }
 
-// otherCA is a file with the CA of another global.
+// otherCA returns a file with the CA of another global.
 func (m *mesh) otherCA() string {
 	m.t.Helper()
 	other := newMesh(m.t)
@@ -98,7 +99,7 @@ func (m *mesh) otherCA() string {
 	return file
 }
 
-// TestPlaintextKDS: with --kds-tls=false, on loopback, zones come by grpc://.
+// TestPlaintextKDS checks that with --kds-tls=false, on loopback, zones connect over grpc://.
 func TestPlaintextKDS(t *testing.T) {
 	t.Parallel()
 	m := newCluster(t)
@@ -111,7 +112,7 @@ func TestPlaintextKDS(t *testing.T) {
 	m.arrives(zone, "of-global")
 }
 
-// TestSettings: a setting comes from the flag, or else from the environment, or else from the file.
+// TestSettings checks that a flag wins over the environment, which wins over the file.
 func TestSettings(t *testing.T) {
 	m := newCluster(t)
 	file := filepath.Join(t.TempDir(), "zone.yaml")
@@ -122,14 +123,14 @@ func TestSettings(t *testing.T) {
 	if !strings.Contains(zone.Log(), `"zone":"zone-1"`) {
 		t.Errorf("the log is not JSON, as the file says:\n%s", zone.Log())
 	}
-	// A policy in the system namespace is a system policy, whatever it is about.
+	// A policy in the system namespace is a system policy, whatever it targets.
 	m.apply(zone, `{type: MeshTimeout, mesh: default, namespace: from-environment, name: p, spec: {to: [{targetRef: {kind: MeshService, name: b}, default: {http: {requestTimeout: 1s}}}]}}`)
 	if it := m.arrives(zone, "p"); it.Labels["kuma.io/policy-role"] != "system" {
 		t.Errorf("the role is %q: the environment did not say which namespace is the system's", it.Labels["kuma.io/policy-role"])
 	}
 }
 
-// TestPages: what other tools expect of both servers.
+// TestPages checks the pages that other tools expect of both servers.
 func TestPages(t *testing.T) {
 	m := newMesh(t, "zone-1")
 	for _, s := range []*cluster.Server{m.global, m.zones["zone-1"]} {

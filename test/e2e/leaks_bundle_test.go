@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// supportBundle notes each file of a support bundle, with the log of the server in it.
+// supportBundle records each file of a support bundle, including the server's log.
 func (l *leaks) supportBundle(s *cluster.Server) {
 	l.t.Helper()
 	path, log := filepath.Join(l.Dir(), s.Name()+".tar.gz"), filepath.Join(l.Dir(), s.Name()+".support.log")

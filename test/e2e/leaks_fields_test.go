@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// sensitiveFields is a document for each kind of place where specs hold secrets: SECRET stands for one, each time for another. None of them
-// is for the proxy of the test, which would have to be given it.
+// sensitiveFields has a document for each place where specs hold secrets. SECRET stands for a secret, a new one each
+// time. None of the documents concerns the test's proxy, which would receive the secret.
 var sensitiveFields = []string{
 	`{type: MeshExternalService, mesh: default, name: keys, spec: {match: {port: 443, protocol: http}, endpoints: [{address: 127.0.0.1, port: 1}],
 	 tls: {enabled: true, verification: {mode: SkipAll, clientCert: {inlineString: public}, clientKey: {inlineString: SECRET}}}}}`,
@@ -28,12 +28,13 @@ var sensitiveFields = []string{
 	 default: {appendModifications: [{cluster: {operation: Add, value: "-----BEGIN PRIVATE KEY-----SECRET"}}]}}}`,
 }
 
-// fields puts a secret into each kind of place that specs have for them, on the global, and waits until the zone has those that cross.
+// fields puts a secret into each such place of a spec on the global, and waits until the zone has the documents that
+// cross.
 func (l *leaks) fields() {
 	l.t.Helper()
 	place := regexp.MustCompile("SECRET")
 	named := regexp.MustCompile(`type: (\w+)`)
-	// A MeshIdentity with a key in it is refused, and what stands in a Mesh is only read where a peer wrote it.
+	// A MeshIdentity with a key in it is refused, and keys in a Mesh are read only if a peer wrote it.
 	covered := map[resources.Type]bool{resources.TypeMeshIdentity: true, resources.TypeMesh: true}
 	for _, document := range sensitiveFields {
 		kind := resources.Type(named.FindStringSubmatch(document)[1])

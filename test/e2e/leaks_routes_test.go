@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// decoded is a part of a token or of a join string.
+// decoded returns the decoded part of a token or of a join string.
 func (l *leaks) decoded(part string) []byte {
 	l.t.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(part)
@@ -22,8 +22,8 @@ func (l *leaks) decoded(part string) []byte {
 	return raw
 }
 
-// routes notes the answer of every GET route that a server describes, for each resource that it has; on one of the servers each
-// route has to answer well.
+// routes records the answer of every GET route that a server describes, for each of its resources. Each route must
+// succeed on one of the servers.
 func (l *leaks) routes(s *cluster.Server) {
 	l.t.Helper()
 	doc, _ := documentOf(l.t, s)
@@ -44,7 +44,7 @@ func (l *leaks) routes(s *cluster.Server) {
 		}
 	}
 	if s == l.global {
-		return // the zone is asked last
+		return // the zone is called last
 	}
 	for template, well := range l.answered {
 		if !well {
@@ -53,7 +53,7 @@ func (l *leaks) routes(s *cluster.Server) {
 	}
 }
 
-// items are all resources of a server, one of each type at least by its path.
+// items returns all resources of a server, at least one of each type.
 func (l *leaks) items(s *cluster.Server) (items []cluster.Item) {
 	l.t.Helper()
 	for _, d := range resources.Descriptors() {
@@ -72,7 +72,7 @@ func (l *leaks) items(s *cluster.Server) (items []cluster.Item) {
 	return items
 }
 
-// paths are what a template means for the items.
+// paths returns the paths of a template for the items.
 func (l *leaks) paths(template string, items []cluster.Item) []string {
 	var out []string
 	for i := range items {
@@ -127,7 +127,7 @@ func (l *leaks) paths(template string, items []cluster.Item) []string {
 	return slices.Compact(out)
 }
 
-// mistakes notes the answers to requests that have a secret in them, where it does not belong or not quite as it should be.
+// mistakes records the answers to requests that contain a secret in a wrong place or form.
 func (l *leaks) mistakes(s *cluster.Server) {
 	l.t.Helper()
 	var token string

@@ -33,22 +33,22 @@ import (
 )
 
 const (
-	ofGlobal   = "correct horse battery staple" // the passphrase that the global seals with
+	ofGlobal   = "correct horse battery staple" // the passphrase of the global's seal
 	wrongWords = "another passphrase altogether"
 )
 
-// leaks is a mesh with secrets of every kind, what there is to find, and what its servers have given out.
+// leaks is a mesh with secrets of every kind, the secrets to look for, and the recorded output of its servers.
 type leaks struct {
 	*mesh
 	loot *loot
-	// given is what was given out, by where.
+	// given is the recorded output, by source.
 	given map[string][]byte
-	// answered are the routes of the documents that gave a good answer.
+	// answered are the documented routes with a successful answer.
 	answered map[string]bool
 }
 
-// TestNothingGivesKeysAway looks for every key, token and passphrase in everything that two servers and an Envoy give out: answers,
-// errors, metrics, logs, configuration, backups and files. What it would find is shown by one key that is planted.
+// TestNothingGivesKeysAway searches all output of two servers and an Envoy for every key, token and passphrase:
+// answers, errors, metrics, logs, configuration, backups and files. One planted key proves that the search works.
 func TestNothingGivesKeysAway(t *testing.T) {
 	t.Setenv(secrets.PassphraseEnv, ofGlobal)
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"}, Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
@@ -86,7 +86,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 	l.judge(planted)
 }
 
-// joined is a zone that has used a join string, which the log of its process begins with.
+// joined returns a zone that has used a join string, which its log starts with.
 func (l *leaks) joined(name string) *cluster.Server {
 	l.t.Helper()
 	unused, err := l.JoinString(l.t.Context(), l.global, "zone-unused")
@@ -110,7 +110,7 @@ func (l *leaks) joined(name string) *cluster.Server {
 	return zone
 }
 
-// joinString adds one, and the token in it; the rest of it is no secret.
+// joinString adds a join string and its token. The rest of it is not secret.
 func (l *leaks) joinString(text string) {
 	l.t.Helper()
 	payload := text[strings.LastIndexByte(text, ':')+1:]
@@ -120,7 +120,7 @@ func (l *leaks) joinString(text string) {
 	l.loot.addText("join token", inside.Token)
 }
 
-// proxy is an Envoy that shows a token, in front of nothing.
+// proxy starts an Envoy that authenticates with a token, without an application.
 func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	l.t.Helper()
 	ports := [2]int{}
@@ -144,7 +144,7 @@ func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	return proxy
 }
 
-// plant puts a key where anybody can read it: into a policy of the global.
+// plant puts a key where any reader finds it: into a policy of the global.
 func (l *leaks) plant() (kind string) {
 	l.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -162,7 +162,7 @@ func (l *leaks) plant() (kind string) {
 	return "planted"
 }
 
-// arrivesAs waits until a resource of the global has come to the zone.
+// arrivesAs waits until a resource of the global has reached the zone.
 func (l *leaks) arrivesAs(name, path string) {
 	l.t.Helper()
 	l.eventually(name+" to come to the zone", func(ctx context.Context) error {
@@ -174,7 +174,7 @@ func (l *leaks) arrivesAs(name, path string) {
 	})
 }
 
-// users have tokens: one is used, one revoked.
+// users creates users with tokens: one is used, one revoked.
 func (l *leaks) users(s *cluster.Server) {
 	l.t.Helper()
 	for _, name := range []string{"alice", "bob"} {
@@ -197,7 +197,7 @@ func (l *leaks) users(s *cluster.Server) {
 	}
 }
 
-// authorities rotates what rotates, so that there are several keys of each kind, and errors about them.
+// authorities rotates all keys, so that each kind has several keys, and errors about them.
 func (l *leaks) authorities(zone *cluster.Server) {
 	l.t.Helper()
 	l.command(l.global, "keys", "rotate", "zone-ca", "-o", "yaml")
@@ -207,7 +207,7 @@ func (l *leaks) authorities(zone *cluster.Server) {
 	l.command(zone, "keys", "rotate", "no-such-key")
 }
 
-// command notes what causewayctl prints, also when it fails.
+// command records the output of causewayctl, also of a failure.
 func (l *leaks) command(s *cluster.Server, args ...string) {
 	l.t.Helper()
 	out, err := l.CTL(l.t.Context(), s, nil, args...)
@@ -225,7 +225,7 @@ func (l *leaks) commands(s *cluster.Server) {
 	}
 }
 
-// backup notes a backup: the file, what it unpacks to, and each file in it.
+// backup records a backup: the file, its unpacked content, and each file in it.
 func (l *leaks) backup(s *cluster.Server) {
 	l.t.Helper()
 	path := filepath.Join(l.Dir(), s.Name()+".backup")
@@ -249,7 +249,7 @@ func (l *leaks) backup(s *cluster.Server) {
 	}
 }
 
-// diagnostics notes the pages of a zone, on loopback, and of the global, off loopback, where there are no profiles.
+// diagnostics records the pages of a zone, on loopback, and of the global, off loopback, without profiles.
 func (l *leaks) diagnostics(zone *cluster.Server) {
 	l.t.Helper()
 	for _, path := range []string{"/metrics", "/livez", "/readyz", "/debug/pprof/", "/debug/pprof/goroutine?debug=2"} {
@@ -294,7 +294,7 @@ func (l *leaks) proxyPages(proxy *cluster.Proxy) {
 	l.given["the log of the Envoy"] = withoutCommands(proxy.Log())
 }
 
-// wrongKeys starts servers with what does not open their secrets, and a zone with what is no token.
+// wrongKeys starts servers with keys that do not open their secrets, and a zone with an invalid token.
 func (l *leaks) wrongKeys() {
 	l.t.Helper()
 	copied := filepath.Join(l.Dir(), "copy")
@@ -325,7 +325,7 @@ func (l *leaks) fails(name, stdin, program string, args ...string) {
 	l.given[program+" with "+name] = append(out, err.Error()...)
 }
 
-// files notes a server's log, its ready file, and all files of its data directory but the key that they are sealed with.
+// files records a server's log, its ready file, and all files of its data directory except the sealing key.
 func (l *leaks) files(s *cluster.Server) {
 	l.t.Helper()
 	l.given["the log of "+s.Name()] = withoutCommands(s.Log())
@@ -341,7 +341,7 @@ func (l *leaks) files(s *cluster.Server) {
 	}))
 }
 
-// withoutCommands leaves out the lines by which the test says what it started.
+// withoutCommands removes the lines in which the test logs its commands.
 func withoutCommands(log string) []byte {
 	var out bytes.Buffer
 	for line := range strings.Lines(log) {
@@ -352,7 +352,8 @@ func withoutCommands(log string) []byte {
 	return out.Bytes()
 }
 
-// openStore adds what a server keeps sealed: all secrets of its store, and the keys of its certificates. Those named hold a key.
+// openStore adds what a server keeps sealed: all secrets of its store, and the keys of its certificates. The named
+// secrets hold a key.
 func (l *leaks) openStore(s *cluster.Server, how secrets.Config, certificates string, named ...string) {
 	l.t.Helper()
 	box, err := secrets.OpenBox(how)
@@ -401,7 +402,8 @@ func (l *leaks) openMembership(zone *cluster.Server) {
 	}
 }
 
-// openHoldings adds the key of the identity that the zone keeps for the proxy of a Dataplane, which no backup has, sealed or not.
+// openHoldings adds the key of the identity that the zone keeps for a Dataplane's proxy. No backup has it, sealed or
+// not.
 func (l *leaks) openHoldings(zone *cluster.Server, dataplane string) {
 	l.t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: zone.DataDir})
@@ -424,7 +426,7 @@ func (l *leaks) openHoldings(zone *cluster.Server, dataplane string) {
 	}
 }
 
-// judge wants the planted key wherever resources are, and nothing else anywhere.
+// judge expects the planted key wherever resources appear, and no other secret anywhere.
 func (l *leaks) judge(planted string) {
 	l.t.Helper()
 	var shown []string
@@ -455,7 +457,7 @@ func (l *leaks) judge(planted string) {
 	l.t.Logf("looked for %d secrets in %d forms, in %d places", len(l.loot.kinds), len(l.loot.forms), len(l.given))
 }
 
-// unsetPassphrase takes the variable away until the test ends: one that is there and empty is an error.
+// unsetPassphrase unsets the variable until the test ends. An empty variable would be an error.
 func unsetPassphrase(t *testing.T) {
 	t.Helper()
 	if err := os.Unsetenv(secrets.PassphraseEnv); err != nil {

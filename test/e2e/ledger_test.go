@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// ledger writes policies to one server, one at a time, and keeps what the server has promised about each.
+// ledger writes policies to one server, one at a time, and records the server's promises.
 type ledger struct {
 	server *cluster.Server
 	path   string // of the list
@@ -22,14 +22,15 @@ type ledger struct {
 
 	mu       sync.Mutex
 	promised map[string]string   // by name, what was acknowledged last; "" is a deletion; guarded by mu
-	possible map[string][]string // by name, what was sent since and not answered; guarded by mu
+	possible map[string][]string // by name, values sent since without an answer; guarded by mu
 	next     int                 // values never repeat; guarded by mu
 	written  int                 // acknowledged writes; guarded by mu
 }
 
 const ledgerNames = 12
 
-// write puts or deletes until ctx ends or the server is gone, and returns the first answer that is neither success nor silence.
+// write puts or deletes until ctx ends or the server is gone. It returns the first answer that is neither a success nor
+// missing.
 func (l *ledger) write(ctx context.Context, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		switch err := l.step(ctx, rng); {
@@ -43,10 +44,11 @@ func (l *ledger) write(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// errLost: what was acknowledged is not there.
+// errLost reports that an acknowledged write is missing.
 var errLost = errors.New("an acknowledged write is lost")
 
-// step writes or deletes one. While an earlier write is not answered, a deletion that finds nothing promises nothing.
+// step writes or deletes one policy. While an earlier write has no answer, a deletion that finds nothing promises
+// nothing.
 func (l *ledger) step(ctx context.Context, rng *rand.Rand) error {
 	name := fmt.Sprintf("%s-%d", l.prefix, rng.IntN(ledgerNames))
 	remove := rng.IntN(5) == 0
@@ -60,7 +62,7 @@ func (l *ledger) step(ctx context.Context, rng *rand.Rand) error {
 	l.possible[name] = append(l.possible[name], value)
 	l.mu.Unlock()
 
-	// A request that is sent is waited for: one that is given up could still be carried out after the check.
+	// Wait for the answer of every request: an abandoned one could still take effect after the check.
 	sent := context.WithoutCancel(ctx)
 	var err error
 	if remove {
@@ -84,8 +86,8 @@ func (l *ledger) step(ctx context.Context, rng *rand.Rand) error {
 	return err
 }
 
-// check compares the items, by display name, with what was promised. Where a write was not answered, either may be.
-// Then it takes what it finds as the promise, because a later answer may not change it.
+// check compares the items, by display name, with the promises. If a write had no answer, either value is accepted.
+// What check finds becomes the promise, because a later answer may not change it.
 func (l *ledger) check(ctx context.Context) error {
 	items, err := byDisplayName(ctx, l.server, l.path)
 	if err != nil {
@@ -108,7 +110,7 @@ func (l *ledger) check(ctx context.Context) error {
 	return nil
 }
 
-// agrees returns nil when other has the same values as was promised.
+// agrees returns nil if other has the promised values.
 func (l *ledger) agrees(ctx context.Context, other *cluster.Server) error {
 	items, err := byDisplayName(ctx, other, l.path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestManyProxies: proxies get what concerns them and are not disturbed by what does not, in both forms of the protocol.
+// TestManyProxies checks that proxies get what concerns them and nothing else, in both forms of the protocol.
 func TestManyProxies(t *testing.T) {
 	for _, form := range []struct {
 		name            string
@@ -44,7 +44,7 @@ func TestManyProxies(t *testing.T) {
 	}
 }
 
-// manyProxies writes Dataplanes with a policy each, connects a proxy for each, and waits until each has its own.
+// manyProxies writes Dataplanes with one policy each, connects a proxy for each, and waits until each has its policy.
 func (m *mesh) manyProxies(zone *cluster.Server, stateOfTheWorld bool) []*peer.Proxy {
 	m.t.Helper()
 	for i := range loadProxies {
@@ -84,7 +84,7 @@ func widePolicy() map[string]any {
 	return p
 }
 
-// knows wants the mark in one of the proxy's filters.
+// knows checks that one of the proxy's filters has the mark.
 func knows(p *peer.Proxy, mark string) error {
 	if err := p.Err(); err != nil {
 		return cluster.Final(err)
@@ -97,8 +97,8 @@ func knows(p *peer.Proxy, mark string) error {
 	return errNotYet
 }
 
-// TestLoadGenerators runs the load generators that are kept beside the repository, if they are there. What they check is
-// also checked by the tests above, with peers of our own.
+// TestLoadGenerators runs the load generators beside the repository, if they exist. The tests above check the same with
+// our own peers.
 func TestLoadGenerators(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -126,7 +126,7 @@ func TestLoadGenerators(t *testing.T) {
 	}
 }
 
-// generate runs a load generator, which ends with status 0 when everything arrived.
+// generate runs a load generator. Its status is 0 if everything arrived.
 func (m *mesh) generate(program string, args ...string) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)

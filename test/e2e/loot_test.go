@@ -18,19 +18,19 @@ import (
 	"testing"
 )
 
-// loot is what must be found nowhere: each secret in every form in which it could get out.
+// loot is what must not be found anywhere: each secret in every form in which it could leak.
 type loot struct {
-	forms map[string][]byte // by what it is and how it is written
-	kinds map[string]int    // how many secrets of each kind there are
+	forms map[string][]byte // by kind and form
+	kinds map[string]int    // the number of secrets of each kind
 }
 
 func newLoot() *loot { return &loot{forms: map[string][]byte{}, kinds: map[string]int{}} }
 
-// tellingPart is how much of a token's signature tells that it was given out, in letters.
+// tellingPart is how many letters of a token's signature prove a leak.
 const tellingPart = 24
 
-// addText adds a token or a passphrase: as it is, and in the forms of addBytes. Of a token, the beginning and the end of the signature
-// count too: half of one has no place in a log either.
+// addText adds a token or a passphrase: unchanged, and in the forms of addBytes. For a token, the start and the end of
+// the signature count too: half a token does not belong in a log either.
 func (l *loot) addText(kind, text string) {
 	l.addBytes(kind, []byte(text))
 	if at := strings.LastIndexByte(text, '.'); strings.Count(text, ".") == 2 {
@@ -40,8 +40,8 @@ func (l *loot) addText(kind, text string) {
 	}
 }
 
-// addBytes adds a secret. Base64 stands here for whatever has it inside, PEM among it: in each of the three ways in which its bytes
-// may fall into groups of three.
+// addBytes adds a secret. Base64 covers every text that contains it, such as PEM: in each of the three alignments of
+// its bytes.
 func (l *loot) addBytes(kind string, secret []byte) {
 	l.kinds[kind]++
 	add := func(form string, b []byte) { l.forms[fmt.Sprintf("%s %d as %s", kind, l.kinds[kind], form)] = b }
@@ -59,7 +59,7 @@ func (l *loot) addBytes(kind string, secret []byte) {
 	}
 }
 
-// addKey adds the part of a private key that is secret.
+// addKey adds the secret part of a private key.
 func (l *loot) addKey(kind string, key any) error {
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:
@@ -123,13 +123,13 @@ func (l *loot) addString(kind, field, text string) error {
 	return l.addKey(kind, key)
 }
 
-// encoded are runs of what may be base64 around something.
+// encoded matches runs of possible base64.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}`)
 
-// looseEnds are what stands between the lines of PEM: in text, in JSON, and in JSON in JSON.
+// looseEnds removes what separates the lines of PEM: in text, in JSON, and in JSON in JSON.
 var looseEnds = strings.NewReplacer("\n", "", "\r", "", " ", "", "\t", "", `\\n`, "", `\n`, "", `\`, "")
 
-// in lists what of the loot is in what a server gave out: as it is, without the ends of lines, or inside base64.
+// in lists the loot in an output: unchanged, without line ends, or inside base64.
 func (l *loot) in(given []byte) (found []string) {
 	layers := [][]byte{given, []byte(looseEnds.Replace(string(given)))}
 	for _, run := range append(encoded.FindAll(given, -1), encoded.FindAll(layers[1], -1)...) {
@@ -150,7 +150,7 @@ func (l *loot) in(given []byte) (found []string) {
 	return found
 }
 
-// TestLootIsFound: a key is recognised however it is written, so that TestNothingGivesKeysAway means something.
+// TestLootIsFound checks that a key is recognised in every form, on which TestNothingGivesKeysAway relies.
 func TestLootIsFound(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

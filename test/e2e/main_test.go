@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// programs are what all tests run; set once, before the first test.
+// programs are the programs under test. They are set once, before the first test.
 var programs struct{ bin, envoy, demo string }
 
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
@@ -37,7 +37,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// prepare builds the programs once. Without an Envoy there is nothing to test, so that is a failure.
+// prepare builds the programs once. It fails without an Envoy, because nothing could be tested.
 func prepare(ctx context.Context, dir string) error {
 	var err error
 	if programs.envoy, err = cluster.FindEnvoy(""); err != nil {

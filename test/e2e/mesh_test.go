@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long anything may take that is to happen by itself.
+// patience is how long anything that happens by itself may take.
 const patience = 60 * time.Second
 
 // mesh is a global and zones that end with the test. On a failure it shows the ends of their logs.
@@ -51,7 +51,7 @@ func newCluster(t *testing.T) *mesh {
 	return newClusterOf(t, programs.bin)
 }
 
-// newClusterOf is newCluster with programs of a folder.
+// newClusterOf is newCluster with the programs of a folder.
 func newClusterOf(t *testing.T, bin string) *mesh {
 	t.Helper()
 	c, err := cluster.New(cluster.Config{Bin: bin, Envoy: programs.envoy, Dir: t.TempDir()})
@@ -89,20 +89,20 @@ func (m *mesh) must(err error) {
 	}
 }
 
-// eventually fails the test when condition does not become nil in time.
+// eventually fails the test if condition does not return nil in time.
 func (m *mesh) eventually(what string, condition func(context.Context) error) {
 	m.t.Helper()
 	m.must(cluster.Until(m.t.Context(), patience, what, condition))
 }
 
-// apply applies YAML by causewayctl.
+// apply applies YAML with causewayctl.
 func (m *mesh) apply(s *cluster.Server, documents string) {
 	m.t.Helper()
 	_, err := m.CTL(m.t.Context(), s, strings.NewReader(documents), "apply", "-f", "-")
 	m.must(err)
 }
 
-// remove deletes what YAML names.
+// remove deletes the resources in YAML.
 func (m *mesh) remove(s *cluster.Server, documents string) {
 	m.t.Helper()
 	_, err := m.CTL(m.t.Context(), s, strings.NewReader(documents), "delete", "-f", "-")
@@ -137,7 +137,7 @@ func (m *mesh) client(zone *cluster.Server, name string) (*cluster.Client, *clus
 	return c, id
 }
 
-// spiffeID is that of a service account in the namespace default.
+// spiffeID returns the SPIFFE ID of a service account in the namespace default.
 func spiffeID(zone, account string) string {
 	return "spiffe://" + cluster.TrustDomain("default", zone) + "/ns/default/sa/" + account
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// gauges are the metrics of one server at one moment, by name and labels as they are exposed.
+// gauges are the metrics of one server at one moment, by name and labels as exposed.
 type gauges map[string]float64
 
 func readGauges(ctx context.Context, s *cluster.Server) (gauges, error) {
@@ -33,7 +33,7 @@ func readGauges(ctx context.Context, s *cluster.Server) (gauges, error) {
 	return all, nil
 }
 
-// sum adds what has the name and all the labels, and fails when there is none.
+// sum adds the metrics with the name and all the labels. It fails if there is none.
 func (g gauges) sum(name string, labels ...string) (float64, error) {
 	total, found := 0.0, false
 series:
@@ -54,7 +54,7 @@ series:
 	return total, nil
 }
 
-// TestMetricsMove: each metric by which operators see how the sync stands is there, and moves when there is a reason, and no other one.
+// TestMetricsMove checks that each metric about the sync exists, and changes exactly when it has a reason.
 func TestMetricsMove(t *testing.T) {
 	t.Parallel()
 	m := newCluster(t)
@@ -113,7 +113,7 @@ func TestMetricsMove(t *testing.T) {
 	m.shows(m.global, 0, "causeway_kds_lag_revisions", `zone="ab"`)
 }
 
-// moves does something, and waits until each of the metrics, a name and labels, is more than it was before.
+// moves calls do, and waits until each of the metrics, a name and labels, has increased.
 func (m *mesh) moves(s *cluster.Server, do func(), metrics ...[]string) {
 	m.t.Helper()
 	before, err := readGauges(m.t.Context(), s)

@@ -19,20 +19,20 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// strange is a zone whose global does what it likes.
+// strange is a zone whose global misbehaves.
 type strange struct {
 	*mesh
 	zone   *cluster.Server
 	global *peer.Global
 	round  int
-	copies []string // what the global has given the zone, by name
+	copies []string // the resources from the global, by name
 }
 
-// zoneMemory is what a zone may hold on the heap, whatever its global does.
+// zoneMemory limits a zone's heap, whatever its global does.
 const zoneMemory = 256 << 20
 
-// TestMisbehavingGlobals: whatever its global does, a zone holds what it held and takes its own writes; and when the global behaves again,
-// both sides agree at once.
+// TestMisbehavingGlobals checks that, whatever its global does, a zone keeps its resources and accepts its own writes.
+// Once the global behaves again, both sides agree at once.
 func TestMisbehavingGlobals(t *testing.T) {
 	t.Parallel()
 	m := &strange{mesh: newCluster(t)}
@@ -67,7 +67,7 @@ func TestMisbehavingGlobals(t *testing.T) {
 		{"ends each session at once", (*strange).hangsUp},
 	} {
 		began := time.Now()
-		// Started anew, a zone does not wait long before it connects; what it does after the worst, it does in this process.
+		// After a restart, a zone reconnects quickly. The later checks must run in this process.
 		m.must(m.zone.Stop(t.Context()))
 		m.must(m.zone.Start(t.Context()))
 		s := m.session()
@@ -90,7 +90,7 @@ func TestMisbehavingGlobals(t *testing.T) {
 	}
 }
 
-// session is the next one that the zone opens.
+// session returns the next session that the zone opens.
 func (m *strange) session() *peer.Session {
 	m.t.Helper()
 	select {
@@ -102,7 +102,7 @@ func (m *strange) session() *peer.Session {
 	}
 }
 
-// behaves is one session as it should be, in which something changes on both sides.
+// behaves runs one correct session, in which something changes on both sides.
 func (m *strange) behaves() {
 	m.t.Helper()
 	m.round++
@@ -141,7 +141,7 @@ func (m *strange) copyOf(name, value string) peer.Resource {
 		Spec: `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"http":{"requestTimeout":"` + value + `ms"}}}]}`}
 }
 
-// gives sends a complete list, and wants it taken.
+// gives sends a complete list, and expects it to be acknowledged.
 func (m *strange) gives(s *peer.Session, t string, all ...peer.Resource) error {
 	r := &discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "good-" + t}
 	for _, one := range all {
@@ -161,7 +161,7 @@ func (m *strange) gives(s *peer.Session, t string, all ...peer.Resource) error {
 	return err
 }
 
-// stands: the zone has what the global gave it and what is its own, and takes writes.
+// stands checks that the zone has the global's resources and its own, and accepts writes.
 func (m *strange) stands(after string) {
 	m.t.Helper()
 	m.must(m.zone.Alive())
@@ -205,7 +205,7 @@ func (m *strange) oversized(s *peer.Session) error {
 	return s.Down.SendMsg(&huge)
 }
 
-// repeatedNonces: the first of these is a complete list of nothing, which is held.
+// repeatedNonces starts with a complete empty list, whose deletions are held.
 func (m *strange) repeatedNonces(s *peer.Session) error {
 	for range 300 {
 		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: "1"}); err != nil {
@@ -227,7 +227,7 @@ func (m *strange) unknownNonces(s *peer.Session) error {
 	return nil
 }
 
-// refusesAll refuses whatever comes, for as long as something comes.
+// refusesAll refuses every response, for as long as any arrive.
 func (m *strange) refusesAll(s *peer.Session) error {
 	for _, t := range foreignTypes {
 		if err := s.Subscribe(t); err != nil {
@@ -246,7 +246,7 @@ func (m *strange) refusesAll(s *peer.Session) error {
 	}
 }
 
-// forgetsAll says of each type that there is nothing, as a global that has lost its store would.
+// forgetsAll sends an empty list of each type, like a global that has lost its store.
 func (m *strange) forgetsAll(s *peer.Session) error {
 	if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: "nothing"}); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (m *strange) forgetsAll(s *peer.Session) error {
 	return err
 }
 
-// removesTheZones removes what the global was never the owner of.
+// removesTheZones removes resources that the global never owned.
 func (m *strange) removesTheZones(s *peer.Session) error {
 	if err := m.gives(s, "MeshTimeout", m.copyOf(m.copies[0], "1")); err != nil {
 		return err // the rest of the list is held
@@ -272,7 +272,7 @@ func (m *strange) removesTheZones(s *peer.Session) error {
 	return nil
 }
 
-// neverReads sends what asks for answers, and reads none.
+// neverReads sends messages that require answers, and reads none.
 func (m *strange) neverReads(s *peer.Session) error {
 	item, err := m.copyOf(m.copies[0], "7").Wire("7")
 	if err != nil {
@@ -296,7 +296,7 @@ func (m *strange) neverReads(s *peer.Session) error {
 	}
 }
 
-// anothersLabels sends the zone what it says that the zone itself wrote.
+// anothersLabels sends the zone a resource that is labelled as the zone's own.
 func (m *strange) anothersLabels(s *peer.Session) error {
 	own := m.copyOf("from-zone", "666")
 	own.Labels = map[string]string{"kuma.io/origin": "zone", "kuma.io/zone": "zone-1", "kuma.io/display-name": "from-zone"}
@@ -330,7 +330,7 @@ func (m *strange) manyTypes(s *peer.Session) error {
 	return nil
 }
 
-// hangsUp: a zone must not come back faster and faster.
+// hangsUp ends the session. The zone must not reconnect faster and faster.
 func (m *strange) hangsUp(s *peer.Session) error {
 	s.End()
 	ctx, stop := context.WithTimeout(m.t.Context(), misbehaviour/2)

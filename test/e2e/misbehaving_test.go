@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// misbehaving is a mesh in which zone-1 is as it should be, and somebody else is not.
+// misbehaving is a mesh in which zone-1 behaves, and another peer does not.
 type misbehaving struct {
 	*mesh
 	good  *cluster.Server
@@ -29,11 +29,11 @@ type misbehaving struct {
 	round int
 }
 
-// misbehaviour is how long one peer is given.
+// misbehaviour is how long one peer misbehaves.
 const misbehaviour = 4 * time.Second
 
-// TestMisbehavingZones: whatever a peer does, the zone beside it goes on in both directions, the global holds what it held,
-// and neither process ends.
+// TestMisbehavingZones checks that, whatever a peer does, the zone beside it continues in both directions, the global
+// keeps its resources, and neither process ends.
 func TestMisbehavingZones(t *testing.T) {
 	t.Parallel()
 	m := &misbehaving{mesh: newAnonymousMesh(t, "zone-1")}
@@ -72,7 +72,7 @@ func TestMisbehavingZones(t *testing.T) {
 				t.Log("it has done its worst")
 				ended <- err
 			case <-time.After(misbehaviour):
-				t.Log("it hangs in the middle of it") // because nobody reads its side of the streams
+				t.Log("it hangs in the middle of it") // because the server does not read its side of the streams
 			}
 			if tt.as != "zone-1" {
 				m.goesOn() // with the peer still there
@@ -86,7 +86,7 @@ func TestMisbehavingZones(t *testing.T) {
 	}
 }
 
-// goesOn writes on both sides and waits until it is on the other, and wants that nothing else changed there.
+// goesOn writes on both sides, waits until the other side has it, and expects that nothing else has changed.
 func (m *misbehaving) goesOn() {
 	m.t.Helper()
 	m.round++
@@ -166,7 +166,7 @@ func (m *misbehaving) unknownNonces(s *peer.Streams) error {
 	return nil
 }
 
-// refusesAll answers so many responses with a refusal, in the words of the ecosystem.
+// refusesAll answers every response with a refusal, in the wording of existing zones.
 func (m *misbehaving) refusesAll(s *peer.Streams) error {
 	for _, t := range foreignTypes {
 		if err := s.Subscribe(t); err != nil {
@@ -195,7 +195,7 @@ func (m *misbehaving) refusesAll(s *peer.Streams) error {
 	return nil
 }
 
-// removesAll names everything that the global has.
+// removesAll removes everything that the global has.
 func (m *misbehaving) removesAll(s *peer.Streams) error {
 	for _, list := range []struct{ t, path string }{{"MeshTimeout", "meshtimeouts"}, {"MeshTrust", "meshtrusts"}} {
 		items, err := m.global.API.List(m.t.Context(), "/meshes/default/"+list.path)
@@ -209,7 +209,7 @@ func (m *misbehaving) removesAll(s *peer.Streams) error {
 		if len(names) == 0 {
 			return fmt.Errorf("the global has no %s", list.t)
 		}
-		for nonce := range 3 { // the first is the complete list of what the zone has: nothing
+		for nonce := range 3 { // the first is the complete list of the zone: empty
 			if err := s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: list.t, Nonce: fmt.Sprint(nonce), RemovedResources: names}); err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func (m *misbehaving) removesAll(s *peer.Streams) error {
 	return s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: "Mesh", Nonce: "1", RemovedResources: []string{"default.", "default"}})
 }
 
-// neverReads asks for all and has megabytes waiting for it.
+// neverReads requests everything and leaves megabytes unread.
 func (m *misbehaving) neverReads(s *peer.Streams) error {
 	if err := s.Subscribe("MeshTimeout"); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (m *misbehaving) neverReads(s *peer.Streams) error {
 	return nil
 }
 
-// anothersLabels sends what says that it is zone-1's.
+// anothersLabels sends resources that are labelled as zone-1's.
 func (m *misbehaving) anothersLabels(s *peer.Streams) error {
 	items, err := m.global.API.List(m.t.Context(), "/meshes/default/meshtimeouts")
 	if err != nil {
@@ -268,8 +268,8 @@ func (m *misbehaving) manyTypes(s *peer.Streams) error {
 	return nil
 }
 
-// secondSession is a stolen name: it takes the session over, and can do to the zone's resources what the zone can. What it
-// did is undone when the zone is back.
+// secondSession uses a stolen name: it takes the session over, and can change the zone's resources like the zone. The
+// zone's return undoes that.
 func (m *misbehaving) secondSession(s *peer.Streams) error {
 	if err := s.Subscribe("MeshTimeout"); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// quoted is what stands in backquotes, linked what stands in the parentheses of a link, and testName what looks like a test.
+// quoted matches text in backquotes, linked the target of a link, and testName a possible test name.
 var (
 	quoted       = regexp.MustCompile("`([^`\n]+)`")
 	linked       = regexp.MustCompile(`\]\(([^)#]+)\)`)
@@ -20,7 +20,7 @@ var (
 	someName     = regexp.MustCompile(`^(\.golangci\.yml|(access|cmd|global|zone|kds|resources|server|hashing|test|docs|deploy)(/[\w.-]+)*/?)$`)
 )
 
-// TestNamesInDocuments: files, folders and tests that the documents for newcomers name are there.
+// TestNamesInDocuments checks that the files, folders and tests named in the documents for newcomers exist.
 func TestNamesInDocuments(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()

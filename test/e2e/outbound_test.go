@@ -30,8 +30,8 @@ const (
    default: {http: {requestTimeout: 400ms}}}]}}`
 )
 
-// TestRouteOfAnotherZone is the document's example "Policy in zone-1 references MeshHTTPRoute", with traffic: a producer's route and
-// its timeout hold for a caller in another zone, and the caller's own policy on that route beats the timeout.
+// TestRouteOfAnotherZone plays, with traffic, the example "Policy in zone-1 references MeshHTTPRoute": a producer's
+// route and its timeout apply to a caller in another zone, and the caller's own policy on that route beats the timeout.
 func TestRouteOfAnotherZone(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -69,7 +69,7 @@ func TestRouteOfAnotherZone(t *testing.T) {
 	m.endsAfter(frontend, "/wait/4s", 1500*time.Millisecond)
 }
 
-// answered waits until a call is answered by the service.
+// answered waits until the service answers a call.
 func (m *mesh) answered(w *cluster.Workload, path, service string) {
 	m.t.Helper()
 	m.eventually(path+" answered by "+service, func(ctx context.Context) error {

@@ -15,9 +15,10 @@ import (
 const identityFromFiles = `{type: MeshIdentity, mesh: default, name: ours, spec: {selector: {dataplane: {}}, provider: {type: Bundled, bundled: {ca: {
   certificate: {type: File, file: {path: %q}}, privateKey: {type: File, file: {path: %q}}}}}}}`
 
-// TestTwoIntermediatesOfOneRoot: two zones sign with intermediates of one root, of which one was imported and the other is in files that a
-// MeshIdentity names. When all that the zones made themselves is retired, workloads reach each other by that root alone. What an intermediate
-// signs for the other zone is refused, since its name constraints do not permit it.
+// TestTwoIntermediatesOfOneRoot checks two zones that sign with intermediates of one root: one was imported, the other
+// is in files that a MeshIdentity names. Once the zones' own authorities are retired, workloads reach each other by
+// that root alone. What an intermediate signs for the other zone is refused, because its name constraints do not permit
+// it.
 func TestTwoIntermediatesOfOneRoot(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -62,7 +63,7 @@ func TestTwoIntermediatesOfOneRoot(t *testing.T) {
 	}
 }
 
-// signedBy waits until an SVID is signed by the authority.
+// signedBy waits until the authority signs an SVID.
 func (m *mesh) signedBy(zone *cluster.Server, by *cluster.Authority, namespace, dataplane string) *cluster.Identity {
 	m.t.Helper()
 	var id *cluster.Identity
@@ -76,8 +77,8 @@ func (m *mesh) signedBy(zone *cluster.Server, by *cluster.Authority, namespace, 
 	return id
 }
 
-// retireAccepted has the zone believe no authority of its own any more that does not sign, once its proxies have identities of the
-// one that does.
+// retireAccepted retires all authorities of the zone that do not sign, once its proxies have identities of the one that
+// does.
 func (m *mesh) retireAccepted(zone *cluster.Server) {
 	m.t.Helper()
 	out, err := m.CTL(m.t.Context(), zone, nil, "keys", "list", "-o", "json")

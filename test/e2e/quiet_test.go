@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// quietRestarts restarts one server after the other with nothing to tell, in every way, and wants that nothing is written,
-// and that the Envoy hears nothing.
+// quietRestarts restarts the servers one after the other in every way, without any change, and expects that nothing is
+// written and that the Envoy receives nothing.
 func (c *crash) quietRestarts() {
 	c.t.Helper()
 	servers := []*cluster.Server{c.global, c.zone1, c.zone2}
@@ -29,7 +29,7 @@ func (c *crash) quietRestarts() {
 				c.must(s.Stop(c.t.Context()))
 			}
 			c.must(s.Start(c.t.Context()))
-			if s == c.global { // its start is a word in the lineage of its store, and all that it writes
+			if s == c.global { // its start writes one entry to the lineage of its store, and nothing else
 				started := before[s]
 				started.revision++
 				before[s] = started
@@ -50,7 +50,7 @@ func (c *crash) quietRestarts() {
 	}
 }
 
-// caughtUp waits until the Envoy has everything, by a policy that comes last and goes again.
+// caughtUp waits until the Envoy has everything, by means of a last policy that it then removes.
 func (c *crash) caughtUp() {
 	c.t.Helper()
 	const mark = "spiffe://nobody/caught-up"
@@ -77,7 +77,7 @@ func (c *crash) caughtUp() {
 	})
 }
 
-// envoyUpdates are the statistics of listeners and of the filters that come by discovery.
+// envoyUpdates returns the statistics of listeners and of discovered filters.
 func (c *crash) envoyUpdates() map[string]uint64 {
 	c.t.Helper()
 	stats, err := c.backend.Proxy.ListenerStats(c.t.Context())
@@ -91,7 +91,7 @@ func (c *crash) envoyUpdates() map[string]uint64 {
 	return stats
 }
 
-// synced waits until every zone is in a session in which the lists of all types have been exchanged.
+// synced waits until every zone has a session in which the lists of all types have been exchanged.
 func (c *crash) synced() {
 	c.t.Helper()
 	err := cluster.Until(c.t.Context(), reconnectPatience, "the zones to be in sync", func(ctx context.Context) error {
@@ -136,13 +136,14 @@ func (c *crash) synced() {
 	c.must(err)
 }
 
-// reconnectPatience: zones wait longer between attempts after each failure.
+// reconnectPatience is long because zones wait longer between attempts after each failure.
 const reconnectPatience = 2 * time.Minute
 
-// fewestTypes is less than the number of types that go to a zone: each gets a first response, an empty one too.
+// fewestTypes is a lower bound for the number of types that go to a zone. Each gets a first response, even an empty
+// one.
 const fewestTypes = 20
 
-// content is what a server holds, and at which revision.
+// content is the resources of a server and their revision.
 type content struct {
 	revision float64
 	items    map[string]cluster.Item
@@ -185,7 +186,7 @@ func (c *crash) contentsOf(s *cluster.Server) content {
 	return got
 }
 
-// compare says what is different, or nothing.
+// compare describes the differences, or returns an empty string.
 func (was content) compare(is content) string {
 	var differences []string
 	for key, a := range was.items {

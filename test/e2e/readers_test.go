@@ -11,11 +11,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// opens is how a program opens a file by its own hand.
+// opens matches code that opens a file directly.
 var opens = regexp.MustCompile(`\b(os\.(ReadFile|Open|OpenFile|OpenRoot|DirFS|OpenInRoot)|ioutil\.ReadFile|tls\.LoadX509KeyPair|ReadInConfig)\(`)
 
-// noCredentials are the files that open files, and why what they open is no credential that somebody names: all of those are read by
-// package credential.
+// noCredentials are the source files that open files, and why those are not credentials. Package credential reads all
+// credentials.
 var noCredentials = map[string]string{
 	"access/intents.go":                         "the audit log",
 	"access/journal.go":                         "the audit log",
@@ -42,7 +42,8 @@ var noCredentials = map[string]string{
 	"zone/holdings/write.go":                    "what proxies hold, sealed",
 }
 
-// TestCredentialsAreReadInOnePlace: no program opens a file by its own hand unless it is known to be no credential.
+// TestCredentialsAreReadInOnePlace checks that no program opens a file directly, except for known files that are not
+// credentials.
 func TestCredentialsAreReadInOnePlace(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()
@@ -77,11 +78,11 @@ func TestCredentialsAreReadInOnePlace(t *testing.T) {
 	}
 }
 
-// byHand is how a handler reads a body, or makes an answer, past the ways that all have: api.ReadJSON and api.WriteJSON, with their limits,
-// and without what a terminal would obey.
+// byHand matches handlers that read a body or write an answer directly instead of with api.ReadJSON and api.WriteJSON,
+// which enforce limits and escape what a terminal would obey.
 var byHand = regexp.MustCompile(`json\.NewEncoder\(w\)|json\.NewDecoder\(r\.Body|(ReadAll|MaxBytesReader|LimitReader)\([^)]*r\.Body|http\.MaxBytesReader\(`)
 
-// TestBodiesAndAnswersHaveOneWay: no handler reads JSON, or makes it, by its own hand.
+// TestBodiesAndAnswersHaveOneWay checks that no handler reads or writes JSON directly.
 func TestBodiesAndAnswersHaveOneWay(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

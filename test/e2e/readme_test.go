@@ -25,10 +25,10 @@ import (
 // walkthrough is the section of the README whose commands TestREADME runs.
 const walkthrough = "## A first policy, step by step"
 
-// readmePorts are those that the section uses; the test replaces each by a free one.
+// readmePorts are the ports in the section. The test replaces each with a free one.
 var readmePorts = []string{"15681", "15680", "5681", "5685", "5680", "5678", "9901", "9080", "8080", "8081"}
 
-// TestREADME runs the commands that the README tells a newcomer to run, and wants to see what it shows.
+// TestREADME runs the commands in the README for newcomers, and expects the output that it shows.
 func TestREADME(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -46,7 +46,7 @@ func TestInstallOnOneMachine(t *testing.T) {
 	newReader(t, root, "first-policy").read("docs/install/one-machine.md", "")
 }
 
-// TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that takes permissions from a zone.
+// TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that gets permissions from a zone.
 func TestProxylessGRPCGuide(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -68,12 +68,12 @@ func (r *reader) read(page, section string) {
 	}
 }
 
-// reader is somebody who follows a page in a folder of their own, with other ports.
+// reader follows a page in its own folder, with other ports.
 type reader struct {
 	t         *testing.T
 	root, dir string
 	ports     *strings.Replacer
-	// jobs are what was started in the background, in order; the first is %1.
+	// jobs are the background processes, in order; the first is %1.
 	jobs []*exec.Cmd
 }
 
@@ -110,8 +110,8 @@ func (r *reader) must(err error) {
 	}
 }
 
-// follow runs one command. What keeps running runs until the end of the test; the others are tried until they show what they
-// should, as a reader would who was too quick.
+// follow runs one command. A command that keeps running runs until the end of the test. Any other is repeated until its
+// output is as expected, as a reader would who was too quick.
 func (r *reader) follow(c pages.Command) {
 	r.t.Helper()
 	if strings.HasPrefix(c.Text, "make ") {
@@ -142,7 +142,7 @@ func (r *reader) follow(c pages.Command) {
 	}
 }
 
-// kill ends what runs in the background by SIGTERM, and waits.
+// kill ends a background process with SIGTERM, and waits.
 func (r *reader) kill(job string) {
 	r.t.Helper()
 	n, err := strconv.Atoi(job)
@@ -164,7 +164,8 @@ func (r *reader) build(args []string) {
 	}
 }
 
-// background starts what keeps running; a server is waited for, as its log says when it is ready.
+// background starts a command that keeps running. If it is a server, background waits until its log reports that it is
+// ready.
 func (r *reader) background(command string) {
 	r.t.Helper()
 	if strings.Contains(command, "envoy -c") {
@@ -204,9 +205,9 @@ func (r *reader) background(command string) {
 	}))
 }
 
-// environment replaces the ports that the section does not name because they are the programs' defaults.
+// environment replaces the default ports that the section does not name.
 func (r *reader) environment() []string {
-	// The machine's own folder for programs comes first; ours are for a page that has them installed already.
+	// The machine's own folder for programs comes first; ours is for pages that assume installed programs.
 	path := strings.Join([]string{filepath.Join(r.dir, "usr", "local", "bin"), programs.bin, os.Getenv("PATH")}, ":")
 	env := append(os.Environ(), "PATH="+path)
 	for name, address := range map[string]string{
@@ -222,7 +223,7 @@ func (r *reader) environment() []string {
 	return env
 }
 
-// withoutFile leaves out what a file of settings says, over which the environment would win.
+// withoutFile removes variables that a settings file sets, because the environment would win.
 func (r *reader) withoutFile(command string, env []string) []string {
 	r.t.Helper()
 	_, file, found := strings.Cut(command, " --config ")
@@ -254,7 +255,7 @@ func (r *reader) run(ctx context.Context, command string) (string, error) {
 	return string(out), nil
 }
 
-// curl does what curl does with these few flags: the machine that tests need not have it.
+// curl implements a few flags of curl, which the test machine need not have.
 func (r *reader) curl(ctx context.Context, args []string) (string, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	files := map[string]string{}

@@ -12,14 +12,14 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// volume is an ext4 file system in a file, mounted where a server keeps its data.
+// volume is an ext4 file system in a file, mounted as a server's data folder.
 type volume struct {
 	*disk
 	image, at string
 	mounted   bool
 }
 
-// command runs a program of the system and returns whether it worked.
+// command runs a system program and reports whether it succeeded.
 func (v *volume) command(name string, args ...string) bool {
 	out, err := exec.CommandContext(v.t.Context(), name, args...).CombinedOutput()
 	if err != nil {
@@ -28,7 +28,7 @@ func (v *volume) command(name string, args ...string) bool {
 	return err == nil
 }
 
-// mount mounts the image; false where this machine does not let us, which is no failure of the server.
+// mount mounts the image. It returns false if this machine does not allow it, which does not fail the test.
 func (v *volume) mount() bool {
 	v.mounted = v.command("mount", "-o", "loop", v.image, v.at)
 	return v.mounted
@@ -41,8 +41,8 @@ func (v *volume) unmount() {
 	}
 }
 
-// TestDiskThatTurnsReadOnly: when the kernel gives a file system up, as it does after errors of the disk, the server says so to each
-// writer and goes on answering readers. Once the file system is mended, what was acknowledged is there, and nothing else.
+// TestDiskThatTurnsReadOnly checks that when the kernel makes a file system read-only, as after disk errors, the server
+// reports it to each writer and still answers readers. After a repair, exactly the acknowledged writes are there.
 func TestDiskThatTurnsReadOnly(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -83,7 +83,7 @@ func TestDiskThatTurnsReadOnly(t *testing.T) {
 
 	d.global.Kill()
 	v.unmount()
-	v.command("e2fsck", "-fy", v.image) // its status says that it mended something
+	v.command("e2fsck", "-fy", v.image) // its status reports repairs
 	if !v.mount() {
 		t.Fatal("the mended file system cannot be mounted")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestMetricsOfTheReference: what two servers show is in docs/reference/metrics.md, with its type and its help. The page is read from
-// the sources, which is another way to the same.
+// TestMetricsOfTheReference checks that docs/reference/metrics.md has the metrics of two servers, with type and help.
+// The page is generated from the sources, which is an independent way to the same result.
 func TestMetricsOfTheReference(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()

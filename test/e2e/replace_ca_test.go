@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// TestServerCAGuide runs the commands by which docs/operations/rotation.md replaces a global's CA: the zone is locked out until it has joined
-// again, loses nothing, and hears of changes afterwards.
+// TestServerCAGuide runs the commands of docs/operations/rotation.md that replace a global's CA: the zone is locked out
+// until it has joined again, loses nothing, and receives changes afterwards.
 func TestServerCAGuide(t *testing.T) {
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
@@ -47,7 +47,7 @@ func TestServerCAGuide(t *testing.T) {
 			m.must(servers[words[2]].Stop(t.Context()))
 		case words[1] == "start":
 			if s := servers[words[2]]; s == zone {
-				zone.SetArgs() // the join string of its first start is replaced by the one that it has used now
+				zone.SetArgs() // the join string of its first start is replaced by the one just used
 			}
 			m.must(servers[words[2]].Start(t.Context()))
 		}
@@ -83,8 +83,8 @@ func (m *mesh) says(s *cluster.Server, words, what string) {
 	})
 }
 
-// TestReplaceCAOfReplicas: it is replaced in the store, by one of them; another one does not start before it has taken it; and a global that
-// runs, or has nothing to take, is left as it is.
+// TestReplaceCAOfReplicas checks that one replica replaces the CA in the store, and that another does not start before
+// it has accepted the new CA. A global that runs, or has nothing to accept, is left unchanged.
 func TestReplaceCAOfReplicas(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 2, 1)
@@ -141,7 +141,7 @@ func TestReplaceCAOfReplicas(t *testing.T) {
 	}
 }
 
-// caOf is the CA that a global has in its folder.
+// caOf returns the CA in a global's folder.
 func caOf(t *testing.T, g *cluster.Server) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(g.DataDir, "kds-tls", "ca.crt"))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestClonesOnSeveralReplicas: two servers with the credential of one zone, each of which speaks to a replica of its own, are named
-// by both replicas; a zone that only moves is not.
+// TestClonesOnSeveralReplicas checks that both replicas report two servers with one zone's credential, each connected
+// to another replica. A zone that only moves is not reported.
 func TestClonesOnSeveralReplicas(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 2, 2)
@@ -18,7 +18,7 @@ func TestClonesOnSeveralReplicas(t *testing.T) {
 	zone.Kill()
 	r.must(zone.Start(t.Context()))
 	r.agree(r.globals...)
-	r.globals[0].Kill() // zone-1 is on the other one now, or was before
+	r.globals[0].Kill() // zone-1 is on the other replica now, or was before
 	r.must(r.globals[0].Start(t.Context()))
 	r.agree(r.globals...)
 	for _, g := range r.globals {

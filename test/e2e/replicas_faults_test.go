@@ -20,23 +20,23 @@ import (
 var replicaRounds = flag.Int("replica-rounds", 1, "how many rounds TestReplicasKilledInTurn goes: each kills a replica, an etcd member, and both at once")
 
 const (
-	// standing is how many policies nobody touches.
+	// standing is the number of policies that no writer touches.
 	standing = 20
-	// longTimeout is where values begin, in milliseconds: requests that go through Envoys meanwhile take less.
+	// longTimeout is the smallest value, in milliseconds. Requests through Envoys take less.
 	longTimeout = 100_000
 )
 
-// killedInTurn is a mesh of three replicas on three etcd members, under a writer on each replica and one in a zone.
+// killedInTurn is a mesh of three replicas on three etcd members, with a writer on each replica and one in a zone.
 type killedInTurn struct {
 	*replicated
 	rng     *rand.Rand
-	writers []*ledger // one for each replica, then that of zone-0
+	writers []*ledger // one per replica, then that of zone-0
 	untouch map[string]string
 }
 
-// TestReplicasKilledInTurn kills replicas and etcd members without warning, never two members at once, while all are written to.
-// What was acknowledged is on every replica and in every zone, nothing else is, what nobody touched was never away, and each zone has
-// one session.
+// TestReplicasKilledInTurn kills replicas and etcd members without warning, never two members at once, during writes to
+// all. Acknowledged writes are on every replica and in every zone, and nothing else is. Untouched policies are never
+// missing, and each zone has one session.
 func TestReplicasKilledInTurn(t *testing.T) {
 	t.Parallel()
 	k := newKilledInTurn(t)
@@ -75,7 +75,8 @@ func newKilledInTurn(t *testing.T) *killedInTurn {
 	return k
 }
 
-// round writes everywhere while a replica, a member, and both at once are killed, in random order, and then compares.
+// round writes on all servers while a replica, a member, and both at once are killed, in random order, and then
+// compares.
 func (k *killedInTurn) round(round int, kills map[string]int) {
 	k.t.Helper()
 	writing, stop := context.WithCancel(k.t.Context())
@@ -84,7 +85,7 @@ func (k *killedInTurn) round(round int, kills map[string]int) {
 		rng := rand.New(rand.NewPCG(k.rng.Uint64(), 0))
 		g.Go(func() error { return l.insist(writing, rng) })
 	}
-	// Writers end before the test does, also when it fails in here.
+	// Writers end before the test, also when it fails in here.
 	defer func() { stop(); _ = g.Wait() }()
 	for _, kind := range k.rng.Perm(3) {
 		var replica *cluster.Server
@@ -112,7 +113,7 @@ func (k *killedInTurn) round(round int, kills map[string]int) {
 			member.Start(k.t)
 		}
 		if replica != nil {
-			k.must(replica.Start(k.t.Context())) // at the first try, whatever etcd is busy with
+			k.must(replica.Start(k.t.Context())) // at the first attempt, whatever the state of etcd
 		}
 		if member != nil {
 			member.Ready(k.t)
@@ -129,7 +130,8 @@ func (k *killedInTurn) round(round int, kills map[string]int) {
 	k.oneSessionEach()
 }
 
-// insist is write that goes on when the server is gone or cannot write, until ctx ends. What it was not acknowledged is possible.
+// insist is write that continues when the server is gone or cannot write, until ctx ends. Unacknowledged writes remain
+// possible.
 func (l *ledger) insist(ctx context.Context, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		err := l.step(ctx, rng)
@@ -137,20 +139,21 @@ func (l *ledger) insist(ctx context.Context, rng *rand.Rand) error {
 			return err
 		}
 		select {
-		case <-time.After(5 * time.Millisecond): // writers leave room for all else on a small machine
+		case <-time.After(5 * time.Millisecond): // leaves CPU for the rest on a small machine
 		case <-ctx.Done():
 		}
 	}
 	return nil
 }
 
-// unanswered: a write of which nobody knows: the server is gone, or says itself that it cannot write.
+// unanswered reports whether the outcome of a write is unknown: the server is gone, or reports that it cannot write.
 func unanswered(err error) bool {
 	status := cluster.StatusOf(err)
 	return status == 0 && !errors.Is(err, errLost) || status == http.StatusServiceUnavailable
 }
 
-// settle writes until one is acknowledged, so that all before it are decided, and takes what there is for promised, if it may be.
+// settle writes until one write is acknowledged, so that all earlier ones are decided. It then adopts the stored state
+// as promised, if that state is possible.
 func (l *ledger) settle(ctx context.Context) error {
 	last := l.path + "/" + l.prefix + "-last"
 	err := cluster.Until(ctx, patience, l.server.Name()+" to write again", func(ctx context.Context) error {
@@ -169,7 +172,7 @@ func (l *ledger) settle(ctx context.Context) error {
 	return l.check(ctx)
 }
 
-// pause lets a random while go by, in milliseconds: that is the length of a fault, and nothing is expected of it.
+// pause waits for a random time, in milliseconds: it is the length of a fault, and asserts nothing.
 func (k *killedInTurn) pause(least, spread int) time.Duration {
 	d := time.Duration(least+k.rng.IntN(spread)) * time.Millisecond
 	select {
@@ -179,7 +182,7 @@ func (k *killedInTurn) pause(least, spread int) time.Duration {
 	return d
 }
 
-// untouched wants what nobody touches in every zone, at any moment.
+// untouched checks that every zone has the untouched policies, at any moment.
 func (k *killedInTurn) untouched() {
 	k.t.Helper()
 	for _, zone := range k.zones {
@@ -193,7 +196,7 @@ func (k *killedInTurn) untouched() {
 	}
 }
 
-// agrees waits until every replica and zone has what the model has, and nothing else.
+// agrees waits until every replica and zone has exactly the model's state.
 func (k *killedInTurn) agrees() {
 	k.t.Helper()
 	fromZone := k.writers[len(k.writers)-1]
@@ -233,7 +236,7 @@ func (k *killedInTurn) agrees() {
 	}
 }
 
-// addTo adds what was promised to a model.
+// addTo adds the promises to a model.
 func (l *ledger) addTo(model map[string]string) {
 	for name, value := range l.promised {
 		if value != "" {
@@ -242,7 +245,7 @@ func (l *ledger) addTo(model map[string]string) {
 	}
 }
 
-// oneSessionEach waits until all replicas say that each zone is with one of them, by one session.
+// oneSessionEach waits until all replicas report that each zone has one session with one of them.
 func (k *killedInTurn) oneSessionEach() {
 	k.t.Helper()
 	k.agree(k.globals...)

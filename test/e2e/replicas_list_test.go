@@ -21,8 +21,8 @@ func (r *replicated) list(ctx context.Context, s *cluster.Server) (out api.Repli
 	return out, err
 }
 
-// TestGetReplicas: each of three replicas lists all three with what they show and have; one that is killed is there no more, and
-// the next one leads; without etcd the one that is asked says so.
+// TestGetReplicas checks that each of three replicas lists all three with their properties. A killed replica
+// disappears, and the next one leads. Without etcd, the replica that answers reports that.
 func TestGetReplicas(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 3, 5)
@@ -82,7 +82,7 @@ REPLICA-1 dev AGE N REVISION no etcd ADDRESS-1 TIME yes
 REPLICA-2 dev AGE N REVISION no etcd ADDRESS-2 TIME no
 `
 
-// golden compares the wide table, with names for what differs from run to run.
+// golden compares the wide table, with placeholders for what differs between runs.
 func (r *replicated) golden(g *cluster.Server) {
 	r.t.Helper()
 	out := r.ctl(g, "get", "replicas", "-o", "wide")

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestReplicaWithAnotherKey: it does not start, says which key it needs and how to give it, and leaves nothing in etcd; with the
-// right one it does.
+// TestReplicaWithAnotherKey checks that a replica with another key does not start, says which key it needs and how to
+// provide it, and writes nothing to etcd. With the right key it starts.
 func TestReplicaWithAnotherKey(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 1, 0)
@@ -34,7 +34,7 @@ func TestReplicaWithAnotherKey(t *testing.T) {
 		args []string
 	}{
 		{"of-another", append(slices.Clone(store), "--secrets-key-file", wrong)},
-		{"its-own", store}, // one that it makes when nobody gives it any
+		{"its-own", store}, // created because none is given
 	} {
 		_, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: tt.name, Args: tt.args})
 		if err == nil {
@@ -59,7 +59,8 @@ func TestReplicaWithAnotherKey(t *testing.T) {
 	r.arrives(r.global, "from-second")
 }
 
-// TestAcceptDeletesOnAnotherReplica: removals that the replica of a zone holds are shown by the other, and go on when it is told.
+// TestAcceptDeletesOnAnotherReplica checks that deletions that a zone's replica holds are shown by the other replica,
+// and proceed when an operator accepts them there.
 func TestAcceptDeletesOnAnotherReplica(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 2, 0, "--kds-insecure-anonymous")
@@ -73,7 +74,7 @@ func TestAcceptDeletesOnAnotherReplica(t *testing.T) {
 	r.has(services)
 	r.must(z.Close())
 
-	z = r.foreignZone("elsewhere", nil) // its first list is all that it has
+	z = r.foreignZone("elsewhere", nil) // its first list is complete
 	r.must(z.Offer(all[0]))
 	for _, g := range r.globals {
 		r.eventually(g.Name()+" shows what is held", func(ctx context.Context) error {
@@ -101,7 +102,7 @@ func TestAcceptDeletesOnAnotherReplica(t *testing.T) {
 	}
 }
 
-// has waits until every replica has so many services.
+// has waits until every replica has the given number of services.
 func (r *replicated) has(services int) {
 	r.t.Helper()
 	for _, g := range r.globals {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestStartBeforeEtcd: a global that starts while etcd is away lives, is not ready and says why, and goes on when etcd comes.
+// TestStartBeforeEtcd checks that a global that starts while etcd is away stays alive, is not ready and says why, and
+// continues when etcd returns.
 func TestStartBeforeEtcd(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 1, 0)
@@ -37,7 +38,8 @@ func TestStartBeforeEtcd(t *testing.T) {
 	}
 }
 
-// TestStartWithoutALeader: a global that starts right when etcd has lost its leader does so at the first try.
+// TestStartWithoutALeader checks that a global that starts just after etcd has lost its leader does so at the first
+// attempt.
 func TestStartWithoutALeader(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 3, 1, 0)

@@ -24,7 +24,8 @@ type replicated struct {
 	globals []*cluster.Server
 }
 
-// newReplicated starts etcd, the globals, with more flags, and the zones, which join by what the first global prints.
+// newReplicated starts etcd, the globals, with more flags, and the zones, which join with the first global's join
+// strings.
 func newReplicated(t *testing.T, members, globals, zones int, more ...string) *replicated {
 	t.Helper()
 	r := &replicated{etcd: etcdtest.Start(t, members)} // first, so that it outlives the servers
@@ -55,7 +56,7 @@ func newReplicated(t *testing.T, members, globals, zones int, more ...string) *r
 	return r
 }
 
-// instance is what a server calls this run of itself.
+// instance returns a server's name for its current run.
 func (r *replicated) instance(s *cluster.Server) string {
 	r.t.Helper()
 	var index struct{ InstanceID string }
@@ -63,7 +64,8 @@ func (r *replicated) instance(s *cluster.Server) string {
 	return index.InstanceID
 }
 
-// sessions lists, by zone, the replicas that a server says the zone has sessions with; those that are offline have none.
+// sessions returns, by zone, the replicas with which the zone has sessions, according to a server. Offline zones have
+// none.
 func sessions(ctx context.Context, s *cluster.Server) (map[string][]string, error) {
 	var page struct {
 		Items []struct {
@@ -91,7 +93,7 @@ func sessions(ctx context.Context, s *cluster.Server) (map[string][]string, erro
 	return out, nil
 }
 
-// seen is how a server says that zones stand: the replica that has each, "" for those that are offline.
+// seen returns the replica of each zone, according to a server; "" for offline zones.
 func seen(ctx context.Context, s *cluster.Server) (map[string]string, error) {
 	all, err := sessions(ctx, s)
 	out := map[string]string{}
@@ -104,7 +106,7 @@ func seen(ctx context.Context, s *cluster.Server) (map[string]string, error) {
 	return out, err
 }
 
-// agree waits until all of the globals say the same of every zone, and that each is with one of them.
+// agree waits until all globals report the same about every zone, and each zone is connected to one of them.
 func (r *replicated) agree(globals ...*cluster.Server) map[string]string {
 	r.t.Helper()
 	alive := map[string]bool{}
@@ -136,7 +138,7 @@ func (r *replicated) agree(globals ...*cluster.Server) map[string]string {
 
 var receivedResources = regexp.MustCompile(`(?m)^causeway_kds_resources_total\{direction="toZone",event="received",type="[A-Za-z]+"\} (\S+)$`)
 
-// received counts what a zone was ever sent.
+// received returns the number of resources ever sent to a zone.
 func (r *replicated) received(zone *cluster.Server) int {
 	r.t.Helper()
 	raw, err := zone.Diagnostics(r.t.Context(), "/metrics")
@@ -154,7 +156,7 @@ func timeout(name, value string) string {
 	return fmt.Sprintf("type: MeshTimeout\nmesh: default\nname: %s\nspec: {targetRef: {kind: Mesh}, to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: %s}}]}\n", name, value)
 }
 
-// everywhere waits until all zones have so many timeouts.
+// everywhere waits until all zones have the given number of timeouts.
 func (r *replicated) everywhere(n int) {
 	r.t.Helper()
 	for _, zone := range r.zones {
@@ -168,8 +170,8 @@ func (r *replicated) everywhere(n int) {
 	}
 }
 
-// TestReplicas: two globals on one etcd say the same of every zone; when one is killed, its zones go to the other, and are sent
-// what changed and nothing else.
+// TestReplicas checks that two globals on one etcd report the same about every zone. When one is killed, its zones move
+// to the other, and receive only what changed.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 2, 6)
@@ -208,7 +210,8 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
-	// It comes back as another replica, and has no zones. One is resynced by whichever is asked, and goes on to its next address.
+	// It returns as a new replica without zones. A zone that is resynced through either replica moves to its next
+	// address.
 	r.must(victim.Start(t.Context()))
 	if n := count(r.agree(survivor, victim), r.instance(victim)); n != 0 {
 		t.Errorf("%d zones went to a replica that came back", n)
@@ -242,8 +245,8 @@ func (r *replicated) ctl(s *cluster.Server, args ...string) string {
 	return string(out)
 }
 
-// TestReplicasWithoutEtcd: zones keep their sessions and what they have, reads go on, writes are refused and say when to come
-// again, what a zone sends waits; all of it heals by itself.
+// TestReplicasWithoutEtcd checks that without etcd, zones keep their sessions and resources, reads continue, writes are
+// refused with a time to retry, and zones' updates wait. Everything recovers by itself.
 func TestReplicasWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t, 1, 2, 2)

@@ -18,16 +18,16 @@ const servicesOfRestart = `{type: MeshService, mesh: default, namespace: backend
   selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [{name: http-port, port: 80, targetPort: http-port, appProtocol: http}]}}
 `
 
-// restartEnvoys are two Envoys of a zone, of which one calls the other.
+// restartEnvoys are two Envoys of a zone, one of which calls the other.
 type restartEnvoys struct {
 	*enforcement
 	caller *cluster.Workload
 	calls  atomic.Int64
 }
 
-// TestEnvoysNoticeNoRestart: under requests from Envoy to Envoy, and connections to an inbound of TCP, a zone is stopped, and killed, and started
-// again. No request fails, and both Envoys come back to the zone and are told nothing: no listener, cluster, route, endpoint, filter or
-// secret is updated, no certificate is replaced, nothing drains.
+// TestEnvoysNoticeNoRestart stops, kills and restarts a zone during requests from Envoy to Envoy and connections to a
+// TCP inbound. No request fails. Both Envoys reconnect and receive nothing: no listener, cluster, route, endpoint,
+// filter or secret is updated, no certificate is replaced, nothing drains.
 func TestEnvoysNoticeNoRestart(t *testing.T) {
 	t.Parallel()
 	r := &restartEnvoys{enforcement: &enforcement{mesh: newMesh(t, "zone-1")}}
@@ -50,7 +50,7 @@ func TestEnvoysNoticeNoRestart(t *testing.T) {
 		r.eventually("calls without a zone", func(context.Context) error { return more(r.calls.Load() - calls) })
 		r.must(r.zone1.Start(t.Context()))
 		r.eventually("both Envoys to ask for their identities", r.bothAreBack)
-		// A change comes after what was asked before, and so ends the wait for it.
+		// A change arrives after everything requested earlier, and so ends the wait for it.
 		mark := fmt.Sprint("after-restart-", round)
 		r.apply(r.zone1, `{type: MeshTrafficPermission, mesh: default, namespace: backend-ns, name: mark, spec: {targetRef: {kind: Dataplane, labels: {app: backend}, sectionName: http-port},
   rules: [{default: {allow: [{spiffeId: {type: Exact, value: "spiffe://nobody/`+mark+`"}}]}}]}}`)
@@ -75,7 +75,7 @@ func TestEnvoysNoticeNoRestart(t *testing.T) {
 	t.Logf("%d calls", r.calls.Load())
 }
 
-// more wants enough calls to call it traffic.
+// more checks that there were enough calls to count as traffic.
 func more(calls int64) error {
 	if calls < 50 {
 		return errNotYet
@@ -83,7 +83,8 @@ func more(calls int64) error {
 	return nil
 }
 
-// start starts both, and gives more access than there was at first, so that filters of TCP are others than those that their chain was made with.
+// start starts both, and widens the access, so that the TCP filters differ from those that their chain was created
+// with.
 func (r *restartEnvoys) start() {
 	r.t.Helper()
 	r.backend = r.workload(r.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP}, cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})
@@ -123,7 +124,7 @@ func (r *restartEnvoys) keepEchoing(ctx context.Context) error {
 	return nil
 }
 
-// told are the statistics of both Envoys that move when they are told something, or when something drains.
+// told returns the statistics of both Envoys that change when they receive an update, or when something drains.
 func (r *restartEnvoys) told() map[string]uint64 {
 	r.t.Helper()
 	all := map[string]uint64{}
@@ -146,7 +147,7 @@ func (r *restartEnvoys) told() map[string]uint64 {
 	return all
 }
 
-// nothingBut wants no statistics to have moved but those of a filter.
+// nothingBut checks that no statistics have changed except those of a filter.
 func (r *restartEnvoys) nothingBut(before map[string]uint64, filter string) {
 	r.t.Helper()
 	for name, n := range r.told() {
@@ -156,7 +157,7 @@ func (r *restartEnvoys) nothingBut(before map[string]uint64, filter string) {
 	}
 }
 
-// bothAreBack wants both Envoys on the zone, with the identities that they had.
+// bothAreBack checks that both Envoys are connected to the zone with their previous identities.
 func (r *restartEnvoys) bothAreBack(ctx context.Context) error {
 	if used, err := r.zone1.Metric(ctx, `causeway_identity_kept_total{outcome="used"}`); err != nil || used < 2 {
 		return fmt.Errorf("%v came back: %w", used, errNotYet)
@@ -170,7 +171,7 @@ func (r *restartEnvoys) bothAreBack(ctx context.Context) error {
 	return nil
 }
 
-// sent is how many responses of each type the zone has sent since it was started.
+// sent returns the number of responses of each type since the start of the zone.
 func (r *restartEnvoys) sent() map[string]string {
 	r.t.Helper()
 	page, err := r.zone1.Diagnostics(r.t.Context(), "/metrics")

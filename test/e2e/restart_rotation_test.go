@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestRotationWaitsForProxiesThatComeBack: an authority that was to sign next when the zone went away does not sign before the proxies that
-// were connected then are back, and know it. Until then they keep their identities.
+// TestRotationWaitsForProxiesThatComeBack checks that an authority that was next to sign when the zone stopped does not
+// sign before the proxies connected at that time are back and trust it. Until then they keep their identities.
 func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 	t.Parallel()
 	r := &restart{mesh: newCluster(t)}
@@ -34,7 +34,7 @@ func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 		}
 		return nil
 	})
-	r.metric(`causeway_identity_kept_total{outcome="used"}`, 1) // it came back with its own
+	r.metric(`causeway_identity_kept_total{outcome="used"}`, 1) // it returned with its own identity
 	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil || !strings.Contains(string(out), next) {
 		t.Errorf("%s is not there: %s, %v", next, out, err)
 	}

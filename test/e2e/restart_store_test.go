@@ -10,9 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestProxiesOfAStoreThatMoves: what proxies hold stays with the data folder. A zone whose store is copied into etcd, or made anew from a
-// backup in the same folder, sends its proxies nothing; one in a new folder, or in one where that file was damaged, sends them new
-// identities, and nothing else.
+// TestProxiesOfAStoreThatMoves checks that the record of what proxies hold stays with the data folder. A zone whose
+// store is copied into etcd, or restored from a backup in the same folder, sends its proxies nothing. A zone in a new
+// folder, or with that file damaged, sends them new identities, and nothing else.
 func TestProxiesOfAStoreThatMoves(t *testing.T) {
 	t.Parallel()
 	r := &restart{mesh: newCluster(t)}

@@ -24,8 +24,8 @@ import (
 
 var restartProxies = flag.Int("restart-proxies", 1000, "how many proxies TestRestartSendsNothing has")
 
-// restartGroups are how many groups the proxies are in, each with a permission of its own. Those of even groups have an HTTP inbound, the
-// others one of TCP.
+// restartGroups is the number of groups of proxies, each with its own permission. Even groups have an HTTP inbound, odd
+// ones a TCP inbound.
 const restartGroups = 50
 
 // restart is a zone with many proxies.
@@ -35,14 +35,15 @@ type restart struct {
 	proxies []*peer.Proxy
 }
 
-// TestRestartSendsNothing: a zone that is stopped, or killed, and started again on the same data sends its proxies nothing, identities among
-// it, in both forms of the protocol; what changed while it was away is all that it sends, to those whom it concerns.
+// TestRestartSendsNothing checks that a zone that is stopped, or killed, and restarted on the same data sends its
+// proxies nothing, not even identities, in both forms of the protocol. It sends only what changed meanwhile, to the
+// affected proxies.
 func TestRestartSendsNothing(t *testing.T) {
 	r := &restart{mesh: newMesh(t, "zone-1")}
 	r.zone = r.zones["zone-1"]
 	r.fill()
 	r.connect()
-	// More may get in: filters change, and the chains of TCP inbounds stay.
+	// More callers are allowed: filters change, and the chains of TCP inbounds stay.
 	r.apply(r.global, restartPermission("more", "", "more-may-get-in"))
 	r.know("more-may-get-in", func(int) bool { return true })
 
@@ -77,7 +78,7 @@ func TestRestartSendsNothing(t *testing.T) {
 	r.metric(`causeway_identity_kept_total{outcome="other-authority"}`, float64(len(r.proxies)))
 }
 
-// restartPermission allows somebody in on a group, or on all.
+// restartPermission returns a permission that allows a caller on a group, or on all.
 func restartPermission(name, group, who string) string {
 	target := "{kind: Mesh}"
 	if group != "" {
@@ -112,7 +113,7 @@ func (r *restart) fill() {
 	})
 }
 
-// connect connects every proxy, one of ten in the older form of the protocol, and waits until all have all.
+// connect connects every proxy, one in ten with the older form of the protocol, and waits until all have everything.
 func (r *restart) connect() {
 	r.t.Helper()
 	for i := range *restartProxies {
@@ -132,7 +133,7 @@ func (r *restart) connect() {
 	r.answered()
 }
 
-// restarted starts the zone and has the proxies come back, and returns how long after that all were answered.
+// restarted starts the zone and reconnects the proxies, and returns the time until all were answered.
 func (r *restart) restarted(t *testing.T) time.Duration {
 	t.Helper()
 	r.must(r.zone.Start(t.Context()))
@@ -147,8 +148,8 @@ func (r *restart) restarted(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-// answered waits until every proxy has been answered. As Envoy does, a proxy whose handshake took longer than the zone allows, because the machine
-// is busy, dials again.
+// answered waits until every proxy has been answered. Like Envoy, a proxy dials again if its handshake took longer than
+// the zone allows, because the machine is busy.
 func (r *restart) answered() {
 	r.t.Helper()
 	for _, p := range r.proxies {
@@ -170,7 +171,7 @@ func (r *restart) answered() {
 	}
 }
 
-// all waits until a condition holds of every proxy.
+// all waits until a condition holds for every proxy.
 func (r *restart) all(what string, condition func(i int, p *peer.Proxy) bool) {
 	r.t.Helper()
 	next := 0
@@ -188,13 +189,13 @@ func (r *restart) all(what string, condition func(i int, p *peer.Proxy) bool) {
 	})
 }
 
-// know waits until the proxies that are meant have a mark in one of their filters.
+// know waits until the selected proxies have a mark in one of their filters.
 func (r *restart) know(mark string, meant func(i int) bool) {
 	r.t.Helper()
 	r.all("to know "+mark, func(i int, p *peer.Proxy) bool { return !meant(i) || knows(p, mark) == nil })
 }
 
-// came wants that since they connected again the proxies were sent these and nothing else.
+// came checks that since they reconnected the proxies have received exactly these resources.
 func (r *restart) came(after string, want func(i int) []string) {
 	r.t.Helper()
 	wrong := 0
@@ -212,7 +213,7 @@ func (r *restart) came(after string, want func(i int) []string) {
 	}
 }
 
-// onDisk waits until all that was given to proxies is on the disk.
+// onDisk waits until the record of everything sent to proxies is on disk.
 func (m *mesh) onDisk(zone *cluster.Server) {
 	m.t.Helper()
 	m.eventually("what proxies were given to be on the disk", func(ctx context.Context) error {
@@ -233,7 +234,8 @@ func (r *restart) metric(name string, want float64) {
 	}
 }
 
-// rotate makes another authority, while the zone does not run, and returns its id. It signs at once, or is to sign next.
+// rotate creates another authority, while the zone does not run, and returns its id. It signs at once, or is the next
+// to sign.
 func (r *restart) rotate(atOnce bool) (id string) {
 	r.t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: r.zone.DataDir})

@@ -21,13 +21,13 @@ const (
 	inEtcd = "etcd"
 )
 
-// restoring is a mesh whose servers are lost, data folder and store, and made anew from backups.
+// restoring is a mesh whose servers lose their data folder and store, and are restored from backups.
 type restoring struct {
 	*mesh
 	endpoints string
 }
 
-// place are the flags of a server whose store is of a kind.
+// place returns the flags for a store of a kind.
 func (r *restoring) place(kind, prefix string) []string {
 	if kind == inFile {
 		return nil
@@ -35,8 +35,9 @@ func (r *restoring) place(kind, prefix string) []string {
 	return []string{"--store", inEtcd, "--etcd-endpoints", r.endpoints, "--etcd-prefix", prefix}
 }
 
-// TestRestore: backups of a global and of a zone are restored into either kind of store from either, and both go on: the zone is let
-// in by the credential that it has, the authorities of identities are the same, and what was issued before is trusted after.
+// TestRestore restores backups of a global and of a zone into either kind of store from either. Both continue: the
+// global accepts the zone's credential, the authorities of identities are unchanged, and certificates from before are
+// still trusted.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	etcd := strings.Join(etcdtest.Start(t, 1).Endpoints(), ",")
@@ -112,7 +113,7 @@ func (r *restoring) backupOf(s *cluster.Server) string {
 	return filepath.Join(r.Dir(), s.Name()+".backup")
 }
 
-// restored makes the server's data anew, without its key.
+// restored restores the server's data, without its key.
 func (r *restoring) restored(s *cluster.Server, kind, prefix string) {
 	r.t.Helper()
 	place := r.place(kind, prefix)
@@ -121,8 +122,8 @@ func (r *restoring) restored(s *cluster.Server, kind, prefix string) {
 	s.SetArgs(place...)
 }
 
-// wantsItsKey: without the key, and with another one, the server does not start, says what to do and leaves all as it was; then it is
-// given the right one.
+// wantsItsKey checks that without the key, and with another one, the server does not start, gives advice and changes
+// nothing. Then it provides the right key.
 func (r *restoring) wantsItsKey(s *cluster.Server) {
 	r.t.Helper()
 	key, other := filepath.Join(s.DataDir, "secrets.key"), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
@@ -140,7 +141,7 @@ func (r *restoring) wantsItsKey(s *cluster.Server) {
 	r.must(os.WriteFile(key, right, 0o600))
 }
 
-// trust is what the mesh's members believe, as the zone tells it.
+// trust returns the trust bundle of the mesh's members, according to the zone.
 func (r *restoring) trust(zone *cluster.Server) string {
 	r.t.Helper()
 	out, err := r.CTL(r.t.Context(), zone, nil, "get", "meshtrusts", "-o", "json")
@@ -155,7 +156,7 @@ func (r *restoring) trust(zone *cluster.Server) string {
 	return fmt.Sprint(page.Items)
 }
 
-// signer is the id of the key that signed an identity.
+// signer returns the id of the key that signed an identity.
 func (r *restoring) signer(id *cluster.Identity) string {
 	r.t.Helper()
 	leaf, err := x509.ParseCertificate(id.Certificate.Certificate[0])

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// notReady waits until readiness, metrics and doctor say that a check does not pass, and why.
+// notReady waits until readiness, metrics and doctor report that a check fails, and why.
 func (d *disk) notReady(s *cluster.Server, check, why string) {
 	d.t.Helper()
 	d.eventually(s.Name()+" to say "+why, func(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (d *disk) notReady(s *cluster.Server, check, why string) {
 	}
 }
 
-// ready waits until the server is, without writing anything to it.
+// ready waits until the server is ready, without a write to it.
 func (d *disk) ready(s *cluster.Server) {
 	d.t.Helper()
 	d.eventually(s.Name()+" to be ready again", func(context.Context) error {
@@ -45,8 +45,9 @@ func (d *disk) ready(s *cluster.Server) {
 	})
 }
 
-// TestReadinessKnowsWhatRunsOut: a store and an audit log that cannot be written, a full disk, and the last file descriptors are told of
-// by readiness, metrics and doctor, on both servers; each ends by itself, without anybody who writes.
+// TestReadinessKnowsWhatRunsOut checks that readiness, metrics and doctor of both servers report a store and an audit
+// log that cannot be written, a full disk, and the lack of file descriptors. Each report ends by itself, without any
+// write.
 func TestReadinessKnowsWhatRunsOut(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -78,7 +79,7 @@ func TestReadinessKnowsWhatRunsOut(t *testing.T) {
 	d.agrees()
 }
 
-// fills puts the global on a small disk, fills it, and makes room again.
+// fills puts the global on a small disk, fills the disk, and frees it again.
 func (d *disk) fills() {
 	d.t.Helper()
 	d.must(d.global.Stop(d.t.Context()))

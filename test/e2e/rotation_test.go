@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// everybody may call everybody, on connections that last a tenth of a second, so that there are always new handshakes.
+	// everybody lets all workloads call each other, on connections that last a tenth of a second, so that there are
+	// always new handshakes.
 	everybody = `{type: MeshTrafficPermission, mesh: default, name: everybody, spec: {default: {allow: [{spiffeId: {type: Prefix, value: "spiffe://"}}]}}}
 ---
 {type: MeshTimeout, mesh: default, name: short-connections, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {maxConnectionDuration: 100ms}}}]}}`
-	// maxCalls bounds the calls of each direction.
+	// maxCalls limits the calls in each direction.
 	maxCalls = 20_000
 )
 
-// TestRotationUnderLoadAcrossZones: two workloads in two zones call each other through the zones' ingresses, each on ever new connections,
-// while the authority of one zone is replaced. It signs as soon as both zones know it, long before --identity-overlap is over. Not one call
-// fails, neither then nor when the old authority is no longer believed.
+// TestRotationUnderLoadAcrossZones lets two workloads in two zones call each other through the zones' ingresses, on
+// ever new connections, during the rotation of one zone's authority. The new one signs as soon as both zones trust it,
+// long before the end of --identity-overlap. No call fails, not even when the old authority is no longer trusted.
 func TestRotationUnderLoadAcrossZones(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -75,7 +76,8 @@ func TestRotationUnderLoadAcrossZones(t *testing.T) {
 	}
 }
 
-// TestRotationWaitsForZonesThatAreAway: at most for --identity-overlap, and keys list says so, then and afterwards.
+// TestRotationWaitsForZonesThatAreAway checks that a rotation waits for absent zones for at most --identity-overlap,
+// and that keys list says so, then and afterwards.
 func TestRotationWaitsForZonesThatAreAway(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -140,14 +142,14 @@ func (m *mesh) inState(ctx context.Context, zone *cluster.Server, id, state stri
 	return fmt.Errorf("%s", out)
 }
 
-// load calls from each of several workloads, one call after the other, until it is stopped or has made maxCalls.
+// load makes calls from several workloads, one after the other for each, until it is stopped or has made maxCalls.
 type load struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
-	sent     map[string]int // guarded by mu: answered, by caller
+	sent     map[string]int // answered calls, by caller; guarded by mu
 	failures []string       // guarded by mu
 }
 
@@ -160,7 +162,7 @@ func startLoad(ctx context.Context, callers map[string]*cluster.Workload) *load 
 				if l.ctx.Err() != nil {
 					return
 				}
-				status, body, err := w.Call(context.WithoutCancel(l.ctx), "backend", "/") // one that has begun is not broken off
+				status, body, err := w.Call(context.WithoutCancel(l.ctx), "backend", "/") // not cancelled
 				l.note(name, status, body, err)
 			}
 		})

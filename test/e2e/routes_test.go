@@ -22,11 +22,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// routeInMetrics is how the metrics tell of one.
+// routeInMetrics matches a route in the metrics.
 var routeInMetrics = regexp.MustCompile(`causeway_api_request_seconds_count\{route="(GET|PUT|POST|DELETE) ([^"]+)"\}`)
 
-// TestEveryRouteIsDescribed: each route that a server has is in the document that it serves, and what the two servers answer
-// about themselves keeps to it.
+// TestEveryRouteIsDescribed checks that each route of a server is in the document that it serves, and that real answers
+// conform to it.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -64,8 +64,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// TestDocumentHasAllFields: what the servers answer by types that they share with the command line is in the document field by field, also
-// what an answer seldom has.
+// TestDocumentHasAllFields checks that the document has every field of the answer types shared with the command line,
+// also rare ones.
 func TestDocumentHasAllFields(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromData(inspect.OpenAPI())
@@ -82,7 +82,7 @@ func TestDocumentHasAllFields(t *testing.T) {
 	}
 }
 
-// sameFields compares a type's JSON fields with those that a schema of an object has, and goes down into both.
+// sameFields compares a type's JSON fields with those of a schema, recursively.
 func sameFields(t *testing.T, path string, typ reflect.Type, schema *openapi3.Schema) {
 	t.Helper()
 	for typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
@@ -154,7 +154,7 @@ func get(ctx context.Context, address, path string) (*fetched, error) {
 	return &fetched{answer, body}, err
 }
 
-// keepsTo holds a real answer, a good one or an error, against the document.
+// keepsTo validates a real answer, a success or an error, against the document.
 func keepsTo(router routers.Router, s *cluster.Server, path string) error {
 	ctx := context.Background()
 	answer, err := get(ctx, s.Address("api"), path)

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestTrafficTarget applies the example of the Service Mesh Interface as it stands in its document (seed 003, "Example
-// Implementation"), and asks a real Envoy for each line of its table: first in a zone, then on the global.
+// TestTrafficTarget applies the example of the Service Mesh Interface unchanged (seed 003, "Example Implementation"),
+// and checks each line of its table with a real Envoy: first in a zone, then on the global.
 func TestTrafficTarget(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -48,14 +48,15 @@ func TestTrafficTarget(t *testing.T) {
 	s.becomes("website of zone-2", "http-port", "/api", "kri_tt_default__default_api-service-api_")
 }
 
-// trafficSite is the service of the example and those who call it.
+// trafficSite is the service of the example and its callers.
 type trafficSite struct {
 	*mesh
 	api     *cluster.Workload
 	clients map[string]*cluster.Client
 }
 
-// table asks for the lines of the document's table, and for what is not in it. prefix begins the KRIs of the TrafficTargets.
+// table checks the lines of the document's table, and what is not in it. The KRIs of the TrafficTargets start with
+// prefix.
 func (s *trafficSite) table(prefix string) {
 	s.t.Helper()
 	for _, line := range []struct{ source, path, want string }{
@@ -82,7 +83,7 @@ func (s *trafficSite) table(prefix string) {
 	}
 }
 
-// becomes waits until the Envoy judges a GET so: want is the KRI of the policy that allows it, or who denies it.
+// becomes waits until the Envoy decides a GET as expected: want is the KRI of the policy that allows or denies it.
 func (s *trafficSite) becomes(source, inbound, path, want string) {
 	s.t.Helper()
 	if !strings.HasPrefix(want, "kri_") && !strings.HasPrefix(want, "denied") {

@@ -33,10 +33,10 @@ type spireMesh struct {
 	zone  *cluster.Server
 }
 
-// TestSpireServerAndAgent: with a real SPIRE server and agent, two Envoys that SPIRE knows by the paths of their programs take their
-// identities from the agent's socket, and the zone signs none. A permission by SPIRE's identity lets one of them in, and not the other. While
-// SPIRE issues both identities anew, under ever new connections, no request fails. A program that SPIRE does not know gets no
-// identity, and so no answer, until it is registered.
+// TestSpireServerAndAgent uses a real SPIRE server and agent. Two Envoys, which SPIRE recognises by the paths of their
+// programs, get their identities from the agent's socket, and the zone signs none. A permission by SPIRE's identity
+// admits one of them and not the other. While SPIRE reissues both identities, with ever new connections, no request
+// fails. A program that SPIRE does not know gets no identity, and so no answer, until it is registered.
 func TestSpireServerAndAgent(t *testing.T) {
 	bin, err := cluster.FindSpire()
 	if err != nil {
@@ -80,7 +80,7 @@ func TestSpireServerAndAgent(t *testing.T) {
 	s.gets(stranger, "backend", http.StatusForbidden)
 }
 
-// envoy copies the Envoy to a path of its own.
+// envoy copies the Envoy to a separate path.
 func (s *spireMesh) envoy(name string) string {
 	s.t.Helper()
 	raw, err := os.ReadFile(programs.envoy)
@@ -90,7 +90,7 @@ func (s *spireMesh) envoy(name string) string {
 	return path
 }
 
-// workload is a Dataplane and a service of that name, which calls another.
+// workload starts a Dataplane and a service of that name, which calls another.
 func (s *spireMesh) workload(name, other, envoy string) *cluster.Workload {
 	s.t.Helper()
 	s.apply(s.zone, strings.ReplaceAll(serviceOfBackend, "backend", name))
@@ -105,7 +105,7 @@ func (s *spireMesh) workload(name, other, envoy string) *cluster.Workload {
 	return w
 }
 
-// gets waits until a call to the other is answered with a status.
+// gets waits until a call to the other workload is answered with a status.
 func (s *spireMesh) gets(w *cluster.Workload, other string, want int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("calls of %s to %s to be answered with %d", w.Name, other, want), func(ctx context.Context) error {
@@ -117,7 +117,7 @@ func (s *spireMesh) gets(w *cluster.Workload, other string, want int) {
 	})
 }
 
-// reissued has SPIRE issue the identities of both anew while the frontend calls the backend on ever new connections.
+// reissued makes SPIRE reissue both identities while the frontend calls the backend on ever new connections.
 func (s *spireMesh) reissued(backend, frontend *cluster.Workload) {
 	s.t.Helper()
 	s.apply(s.global, shortConnections)
@@ -143,7 +143,8 @@ func (s *spireMesh) reissued(backend, frontend *cluster.Workload) {
 	}
 }
 
-// shows waits until a workload's Envoy shows a certificate other than the one given, and of SPIRE's authority for the workload's SPIFFE ID.
+// shows waits until a workload's Envoy presents a certificate that differs from the given one, and that SPIRE's
+// authority signed for the workload's SPIFFE ID.
 func (s *spireMesh) shows(w *cluster.Workload, other *x509.Certificate) *x509.Certificate {
 	s.t.Helper()
 	bundle, err := s.spire.Bundle(s.t.Context())

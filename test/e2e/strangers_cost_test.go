@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	// strangersBudget is how much a server's memory may grow, whatever strangers do.
+	// strangersBudget limits the growth of a server's memory, whatever strangers do.
 	strangersBudget = 64 << 20
-	// strangersAtOnce are the connections of one attempt, strangersFor how long they are there.
+	// strangersAtOnce is the number of connections of one attempt, strangersFor their duration.
 	strangersAtOnce = 400
 	strangersFor    = 3 * time.Second
 )
 
-// TestStrangersCostLittle: real servers grow by at most the budget under each attempt, and serve who has a credential meanwhile.
+// TestStrangersCostLittle checks that real servers grow by at most the budget under each attempt, and serve
+// authenticated callers meanwhile.
 func TestStrangersCostLittle(t *testing.T) {
 	m := newCluster(t)
 	var err error
@@ -67,7 +68,7 @@ func TestStrangersCostLittle(t *testing.T) {
 	})
 }
 
-// attemptsAt are those at some ports.
+// attemptsAt returns the attempts at some ports.
 func attemptsAt(ports ...string) (out []strangers.Attempt) {
 	for _, a := range strangers.Attempts() {
 		if slices.Contains(ports, a.Port) {
@@ -77,7 +78,7 @@ func attemptsAt(ports ...string) (out []strangers.Attempt) {
 	return out
 }
 
-// attack holds s to the budget under one attempt, while its honest twin comes.
+// attack checks that s stays within the budget under one attempt, while the honest twin succeeds.
 func attack(t *testing.T, s *cluster.Server, attempt strangers.Attempt, twin func(context.Context) error) {
 	t.Helper()
 	t.Run(strings.ReplaceAll(attempt.Name, " ", "-"), func(t *testing.T) {
@@ -89,7 +90,7 @@ func attack(t *testing.T, s *cluster.Server, attempt strangers.Attempt, twin fun
 	})
 }
 
-// underAttack returns by how much a server grew, at most, while strangers were there and an honest client came to it.
+// underAttack returns the largest growth of a server while strangers were connected and an honest client called it.
 func underAttack(t *testing.T, s *cluster.Server, attempt strangers.Attempt, twin func(context.Context) error) int64 {
 	t.Helper()
 	before := residentOf(t, s)
@@ -104,7 +105,7 @@ func underAttack(t *testing.T, s *cluster.Server, attempt strangers.Attempt, twi
 	go func() {
 		within, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		<-time.After(strangersFor / 4) // when they are there
+		<-time.After(strangersFor / 4) // once they are connected
 		served <- twin(within)
 	}()
 	var most int64
@@ -138,7 +139,7 @@ func residentOf(t *testing.T, s *cluster.Server) int64 {
 	return resident * int64(os.Getpagesize())
 }
 
-// joinAndLeave is a zone that comes for the first time: it joins, and connects.
+// joinAndLeave starts a new zone: it joins, and connects.
 func joinAndLeave(ctx context.Context, m *mesh, name string) error {
 	z, err := m.StartZone(ctx, cluster.ZoneConfig{Name: name, Global: m.global})
 	if err != nil {
@@ -159,7 +160,7 @@ func joinAndLeave(ctx context.Context, m *mesh, name string) error {
 	})
 }
 
-// honestStream is a proxy that shows its token and is told its clusters.
+// honestStream connects a proxy with its token, which receives its clusters.
 func honestStream(ctx context.Context, address, token string) error {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

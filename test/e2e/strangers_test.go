@@ -7,7 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// testTwoSANs: Envoy joins URI SANs by a comma, so that a prefix would match the first and an exact denial neither.
+// testTwoSANs tests two URI SANs. Envoy joins URI SANs with a comma, so that a prefix would match the first and an
+// exact denial neither.
 func testTwoSANs(t *testing.T, e *enforcement) {
 	e.with(e.zone1, owner("", entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	e.with(e.global, operator(entry("deny", "Exact", spiffeID("zone-1", "evil"))))
@@ -18,7 +19,7 @@ func testTwoSANs(t *testing.T, e *enforcement) {
 	e.must(err)
 	c := cluster.NewClient(honest, false)
 	defer c.Close()
-	e.becomes(c, "http-port", true, ownerKRI) // so that it is the second SAN that the others fail by
+	e.becomes(c, "http-port", true, ownerKRI) // so that the others fail because of the second SAN
 	for _, ids := range [][]string{
 		{spiffeID("zone-1", "frontend"), spiffeID("zone-1", "evil")},
 		{spiffeID("zone-1", "evil"), spiffeID("zone-1", "frontend")},
@@ -32,7 +33,7 @@ func testTwoSANs(t *testing.T, e *enforcement) {
 	}
 }
 
-// refused wants every inbound closed to a client, by whatever layer.
+// refused checks that every inbound refuses a client, at whatever layer.
 func (e *enforcement) refused(t *testing.T, c *cluster.Client) {
 	t.Helper()
 	for _, inbound := range []string{"http-port", "admin-port"} {
@@ -50,7 +51,7 @@ func (e *enforcement) refused(t *testing.T, c *cluster.Client) {
 	})
 }
 
-// allowAll lets in every identity of both zones, so that only the handshake can refuse.
+// allowAll allows every identity of both zones, so that only the handshake can refuse.
 func (e *enforcement) allowAll() {
 	e.t.Helper()
 	e.with(e.global, operator(`{allow: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/"}}, {spiffeId: {type: Prefix, value: "spiffe://default.zone-2.mesh.local/"}}]}`))

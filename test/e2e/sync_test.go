@@ -25,7 +25,7 @@ const (
 	lastOfGlobal  = `{type: MeshTimeout, mesh: default, name: last-of-global, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 9s}}}]}}`
 )
 
-// TestSync: which policy goes where, by who wrote it and about what.
+// TestSync checks where policies go, depending on their author and target.
 func TestSync(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -34,7 +34,7 @@ func TestSync(t *testing.T) {
 	m.apply(m.global, systemOfGlobal+"\n---\n"+staysHome)
 	m.apply(m.global, lastOfGlobal)
 
-	// What was written last on a stream is there last, so that what is not there then is not coming.
+	// The last write on a stream arrives last: what is not there by then will not arrive.
 	m.arrives(zone2, "producer")
 	for _, s := range []*cluster.Server{zone1, zone2} {
 		m.arrives(s, "last-of-global")
@@ -76,7 +76,7 @@ func TestSync(t *testing.T) {
 	m.arrives(zone2, "last-of-global")
 }
 
-// arrives waits for a MeshTimeout of that display name.
+// arrives waits for a MeshTimeout with that display name.
 func (m *mesh) arrives(s *cluster.Server, name string) cluster.Item {
 	m.t.Helper()
 	var found cluster.Item
@@ -106,7 +106,7 @@ func (m *mesh) leaves(s *cluster.Server, name string) {
 	})
 }
 
-// checkLabels: a copy says where it comes from, and its KRI is the same everywhere.
+// checkLabels checks that a copy names its origin, and that its KRI is the same on all servers.
 func (m *mesh) checkLabels() {
 	m.t.Helper()
 	const kri = "kri_mt_default_zone-1_backend-ns_producer_"
@@ -125,7 +125,7 @@ func (m *mesh) checkLabels() {
 	}
 }
 
-// checkReference: the producer's reference names the copy of its MeshService.
+// checkReference checks that the producer's reference names the copy of its MeshService.
 func (m *mesh) checkReference(s *cluster.Server) {
 	m.t.Helper()
 	var spec struct {
@@ -165,7 +165,8 @@ func (m *mesh) checkRoles(s *cluster.Server) {
 	}
 }
 
-// checkCopiesAreFixed: where a policy is a copy, users can neither change nor delete it, and the error says where they can.
+// checkCopiesAreFixed checks that users can neither change nor delete a copy of a policy, and that the error names the
+// server where they can.
 func (m *mesh) checkCopiesAreFixed(s *cluster.Server) {
 	m.t.Helper()
 	for _, name := range []string{"producer", "of-global"} {
@@ -196,8 +197,8 @@ func (m *mesh) checkCopiesAreFixed(s *cluster.Server) {
 	}
 }
 
-// TestNamesThatCollide: the name's hash has no separators, so that two zones can come by the same name. Both live, and each can change
-// its own.
+// TestNamesThatCollide covers two zones whose resources get the same hashed name, because the hash has no separators.
+// Both are kept, and each zone can change its own.
 func TestNamesThatCollide(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "ab", "a")

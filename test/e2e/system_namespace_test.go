@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// systemPolicy is a timeout in a namespace, for a service of that namespace: a producer's, unless the namespace is the system's.
+// systemPolicy returns a timeout in a namespace, for a service of that namespace: a producer's, unless it is the system
+// namespace.
 func systemPolicy(namespace, name string) string {
 	return fmt.Sprintf(`
 type: MeshTimeout
@@ -23,7 +24,7 @@ spec:
 `, namespace, name)
 }
 
-// rolesOf are the roles of the timeouts that a server has, by the names that they have at home.
+// rolesOf returns the roles of a server's timeouts, by their display names.
 func rolesOf(ctx context.Context, s *cluster.Server) (map[string]string, error) {
 	all, err := s.API.List(ctx, "/meshes/default/meshtimeouts")
 	roles := map[string]string{}
@@ -33,8 +34,9 @@ func rolesOf(ctx context.Context, s *cluster.Server) (map[string]string, error) 
 	return roles, err
 }
 
-// TestSystemNamespacesDiffer: which namespace is the system's is a matter of each server. What a zone wrote in its own has the same role on
-// the global and reaches no other zone; what it wrote in one that others call so is nobody's system policy.
+// TestSystemNamespacesDiffer checks that each server has its own system namespace. What a zone wrote in its own has the
+// same role on the global and reaches no other zone. What it wrote in a namespace that is another server's system
+// namespace is not a system policy.
 func TestSystemNamespacesDiffer(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -48,14 +50,14 @@ func TestSystemNamespacesDiffer(t *testing.T) {
 	}
 	delete(want, "of-the-system")
 	m.eventually("zone-2 to have the producers, and nothing else", func(ctx context.Context) error { return sameRoles(ctx, two, want) })
-	// A later change has come: nothing else is on its way.
+	// A later change has arrived: nothing else is under way.
 	m.apply(one, systemPolicy("shop", "later"))
 	want["later"] = "producer"
 	m.eventually("zone-2 to have a later producer", func(ctx context.Context) error { return sameRoles(ctx, two, want) })
 }
 
-// TestSystemPolicyIsExplainedAlike: what a zone's operator allowed for the whole zone, in a system namespace of her own naming, is allowed in
-// the zone's answer and in the global's.
+// TestSystemPolicyIsExplainedAlike checks that what a zone's operator allowed for the whole zone, in a custom system
+// namespace, is allowed in both the zone's and the global's explanation.
 func TestSystemPolicyIsExplainedAlike(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// span is one that a program has sent.
+// span is a span that a program has sent.
 type span struct {
 	id, parent, trace string
 	// name is the service's and the span's: "causeway-zone: xds push".
@@ -32,7 +32,7 @@ type spans struct {
 	all []span // guarded by mu
 }
 
-// ServeHTTP takes OTLP over HTTP.
+// ServeHTTP receives OTLP over HTTP.
 func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var request collector.ExportTraceServiceRequest
@@ -60,7 +60,7 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// way is the names of the spans from the root of a trace to the one with the last of names, which has to be a chain of parents.
+// way checks that a trace contains spans with these names, as a chain of parents from its root.
 func (s *spans) way(names ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *spans) way(names ...string) error {
 	return fmt.Errorf("no way %s among %d spans; seen were %q", strings.Join(names, " > "), len(s.all), seen)
 }
 
-// TestOneTraceFromApplyToEnvoy: a policy that is applied on the global is one trace, over three processes, until an Envoy has
-// acknowledged it; and one that is applied in a zone goes on to the global and to the other zone.
+// TestOneTraceFromApplyToEnvoy checks that a policy applied on the global is one trace, over three processes, until an
+// Envoy has acknowledged it, and that the trace of one applied in a zone continues to the global and to the other zone.
 func TestOneTraceFromApplyToEnvoy(t *testing.T) {
 	s := &spans{}
 	receiver := httptest.NewServer(s)
@@ -110,7 +110,7 @@ func TestOneTraceFromApplyToEnvoy(t *testing.T) {
 	m.eventually("a trace from one zone to the other", func(context.Context) error {
 		return s.way(ctl, "causeway-zone: "+api, "causeway-zone: kds send", "causeway-global: kds receive", "causeway-global: kds send", "causeway-zone: kds receive")
 	})
-	// The same way in figures: from a write, wherever it was made, to the answer of an Envoy.
+	// The same in metrics: from a write on any server to the acknowledgement of an Envoy.
 	m.eventually("the histogram of acknowledgements by proxies", func(ctx context.Context) error {
 		n, err := zone1.Metric(ctx, "causeway_xds_propagation_seconds_count")
 		if err == nil && n == 0 {
@@ -120,7 +120,7 @@ func TestOneTraceFromApplyToEnvoy(t *testing.T) {
 	})
 }
 
-// producerTimeout is a policy of a namespace about a service of its own.
+// producerTimeout is a policy of a namespace for its own service.
 const producerTimeout = `{type: MeshService, mesh: default, namespace: backend-ns, name: of-zone-2, spec: {ports: [{port: 80}]}}
 ---
 {type: MeshTimeout, mesh: default, namespace: backend-ns, name: traced, spec: {targetRef: {kind: Mesh}, to: [{targetRef: {kind: MeshService, name: of-zone-2, namespace: backend-ns}, default: {idleTimeout: 1h}}]}}`

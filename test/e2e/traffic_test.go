@@ -16,11 +16,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// churns is how many changes TestTrafficIsUndisturbed makes under requests.
+// churns is the number of changes that TestTrafficIsUndisturbed makes during requests.
 const churns = 30
 
-// TestTrafficIsUndisturbed: while policies come and go, and the zone and the global restart, no request of a client that is
-// allowed all the time fails, and no request of a client that never is gets through.
+// TestTrafficIsUndisturbed checks that while policies come and go, and the zone and the global restart, no request of a
+// permanently allowed client fails, and none of a permanently denied client gets through.
 func TestTrafficIsUndisturbed(t *testing.T) {
 	t.Parallel()
 	e := &enforcement{mesh: newMesh(t, "zone-1")}
@@ -64,7 +64,7 @@ func TestTrafficIsUndisturbed(t *testing.T) {
 	}
 }
 
-// keepCalling wants the same status every time until ctx ends, and more than a few times.
+// keepCalling expects the same status for every call until ctx ends, and more than a few calls.
 func (e *enforcement) keepCalling(ctx context.Context, c *cluster.Client, want int) error {
 	port := e.backend.Inbound("http-port").Port
 	calls := 0
@@ -85,7 +85,8 @@ func (e *enforcement) keepCalling(ctx context.Context, c *cluster.Client, want i
 	return nil
 }
 
-// TestHTTP2Application: an inbound of HTTP/2 takes clients of either version, and speaks HTTP/2 to the application.
+// TestHTTP2Application checks that an HTTP/2 inbound accepts clients of either version, and speaks HTTP/2 to the
+// application.
 func TestHTTP2Application(t *testing.T) {
 	t.Parallel()
 	e := &enforcement{mesh: newCluster(t)}
@@ -104,7 +105,7 @@ func TestHTTP2Application(t *testing.T) {
 	}
 }
 
-// TestStuckZone: a zone that hangs costs the others nothing, and catches up when it goes on.
+// TestStuckZone checks that a zone that hangs does not affect the others, and catches up afterwards.
 func TestStuckZone(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -123,8 +124,8 @@ func TestStuckZone(t *testing.T) {
 	agree(stuck)
 }
 
-// TestMeshesAreApart: an identity of one mesh is worth nothing in another, though the same zone issued it and a policy there
-// names it.
+// TestMeshesAreApart checks that an identity of one mesh is worthless in another, even if the same zone issued it and a
+// policy there names it.
 func TestMeshesAreApart(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -163,8 +164,8 @@ func TestMeshesAreApart(t *testing.T) {
 	}
 }
 
-// TestProxyBeforeItsDataplane: an Envoy that is started too early gets its listeners once its Dataplane is written, loses
-// them when it is deleted, and shows as connected in between.
+// TestProxyBeforeItsDataplane checks that an Envoy that starts too early gets its listeners once its Dataplane is
+// written, loses them when it is deleted, and shows as connected in between.
 func TestProxyBeforeItsDataplane(t *testing.T) {
 	t.Parallel()
 	m := newCluster(t)
@@ -209,8 +210,7 @@ func TestProxyBeforeItsDataplane(t *testing.T) {
 	})
 }
 
-// TestInspect: the zone and the global say which policies hold on an inbound, in the order in which they
-// are judged.
+// TestInspect checks that the zone and the global list the policies on an inbound, in the order of evaluation.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -237,7 +237,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// inspected returns the KRIs of the rules on an inbound, in their order.
+// inspected returns the KRIs of the rules on an inbound, in order.
 func inspected(ctx context.Context, s *cluster.Server, path string) (string, error) {
 	var answer struct {
 		Policies []struct {

@@ -9,10 +9,10 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// truth is a mesh that is asked what it knows.
+// truth is a mesh whose answers are checked.
 type truth struct{ *mesh }
 
-// says runs causewayctl until it ends with the status and says all of the words.
+// says runs causewayctl until it ends with the status and its output contains all words.
 func (m *truth) says(s *cluster.Server, status int, words []string, args ...string) string {
 	m.t.Helper()
 	var said string
@@ -34,9 +34,9 @@ func (m *truth) says(s *cluster.Server, status int, words []string, args ...stri
 
 const byOperator = "kri_mtp_default___by-operator_"
 
-// TestRolloutKnowsWhatIsAway: an Envoy that was cut off keeps what it had, so a change that it has not seen is not enforced by all, and
-// not by nobody either: what it enforces is not known, on the zone and on the global. So it is while its zone is away, and while nobody
-// has come since the global started.
+// TestRolloutKnowsWhatIsAway checks that what a disconnected Envoy enforces is unknown, on the zone and on the global:
+// it keeps its last configuration, so a later change counts neither as enforced nor as not enforced. The same holds
+// while its zone is away, and while it has not connected since the global started.
 func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
@@ -48,7 +48,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 		m.says(s, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 	}
 
-	w.Proxy.Kill() // its zone sees it go: nobody can tell an Envoy that is cut off from one that has ended
+	w.Proxy.Kill() // its zone cannot tell a disconnected Envoy from one that has ended
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	for _, s := range []*cluster.Server{zone, m.global} {
 		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend", "(not connected since 20"}, status...)
@@ -58,7 +58,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	m.must(w.Proxy.Start(t.Context()))
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 
-	// The zone is cut off, and then nobody has come since the global started.
+	// The zone is cut off, and has then not connected since the global started.
 	zone.Pause()
 	t.Cleanup(zone.Resume)
 	m.global.Kill()
@@ -76,7 +76,8 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 }
 
-// TestAnswersSayHowOldTheyAre: explain and inspect answer from what the global has of a zone, and say since when that may be old.
+// TestAnswersSayHowOldTheyAre checks that explain and inspect answer from the global's knowledge of a zone, and say
+// since when that may be outdated.
 func TestAnswersSayHowOldTheyAre(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
@@ -106,7 +107,8 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 	}
 }
 
-// TestShadowReportKnowsWhatItDoesNot: of what nobody collected, and of a policy that is not there, nobody knows who would be denied.
+// TestShadowReportKnowsWhatItDoesNot checks that the report is unknown if nothing was collected, or if the policy does
+// not exist.
 func TestShadowReportKnowsWhatItDoesNot(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t)}

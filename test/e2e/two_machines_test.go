@@ -10,11 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// mostCommands is how many commands a mesh on two machines may take.
+// mostCommands is the highest number of commands for a mesh on two machines.
 const mostCommands = 5
 
-// TestTwoMachines runs the commands by which the README makes a mesh of two machines, as it has them: only addresses, folders and the join
-// string are others, and the two machines are two sets of ports.
+// TestTwoMachines runs the README's commands for a mesh of two machines unchanged, except for addresses, folders and
+// the join string. The two machines are two sets of ports.
 func TestTwoMachines(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -47,8 +47,8 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-// TestInstallOnTwoMachines runs the commands of docs/install/two-machines.md, each on its machine: what is installed is what runs, and the
-// join string goes from one to the other as a file.
+// TestInstallOnTwoMachines runs the commands of docs/install/two-machines.md, each on its machine. It runs the
+// installed programs, and carries the join string from one machine to the other as a file.
 func TestInstallOnTwoMachines(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package model says what must be where: a few pages of plain Go that know which resources there are, who wrote them, and by
-// the documented rules, under which name each server has them. It imports nothing of Causeway, the name hash included, so
-// that a mistake there is not repeated here. Its tests write at random to real servers, break processes and links between
-// writes, and compare every server with the model.
+// Package model predicts which server must have which resource, in a few pages of plain Go. It knows which resources
+// exist, who wrote them, and the documented rules for their names on each server. It imports nothing of Causeway, not
+// even the name hash, so that a mistake there is not repeated here. Its tests write to real servers at random, break
+// processes and links between writes, and compare every server with the model.
 package model

@@ -29,11 +29,12 @@ var (
 )
 
 const (
-	// between is how many operations there are between two comparisons, and between two faults at the most.
+	// between is the number of operations between two comparisons. betweenFaults is the most between two faults.
 	between, betweenFaults = 100, 12
-	// patience is how long servers may take to agree once nothing is broken. Zones wait longer after each failed attempt.
+	// patience is how long servers may take to agree once nothing is broken. Zones wait longer after each failed
+	// attempt.
 	patience = 60 * time.Second
-	// operatorComes is how long after a comparison began.
+	// operatorComes is how long after the start of a comparison held deletions are accepted.
 	operatorComes = 10 * time.Second
 )
 
@@ -60,7 +61,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestHash: vectors of an existing control plane's function.
+// TestHash checks vectors of an existing control plane's function.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ mesh, name, zone, namespace, want string }{
@@ -74,7 +75,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// play is real servers, the links between them, and the model.
+// play holds real servers, the links between them, and the model.
 type play struct {
 	*cluster.Cluster
 	t       *testing.T
@@ -84,7 +85,7 @@ type play struct {
 	servers map[string]*cluster.Server
 	links   map[string]*cluster.Link
 	zones   []string
-	faults  map[string]int // how often each has happened
+	faults  map[string]int // the number of each kind so far
 }
 
 func newPlay(t *testing.T, seed uint64, zones ...string) *play {
@@ -130,7 +131,8 @@ func (p *play) must(err error) {
 	}
 }
 
-// TestModel: random operations over four zones and the global, with faults between, lead every server to what the model says.
+// TestModel checks that random operations over four zones and the global, with faults in between, lead every server to
+// the state that the model predicts.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, *seedFlag, "east", "west", "north", "south")
@@ -154,7 +156,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// operate makes one operation, and the model follows.
+// operate makes one operation, and applies it to the model.
 func (p *play) operate() {
 	p.t.Helper()
 	for _, s := range p.writer.next(p.world) {
@@ -179,7 +181,7 @@ func (p *play) request(ctx context.Context, s Step) error {
 	return api.Put(ctx, path(s.ID), Document(s.ID, *s.Written))
 }
 
-// fault breaks something. Links stay as they are until the next fault or comparison; servers are back at once.
+// fault breaks something. Links stay broken until the next fault or comparison. Servers restart at once.
 func (p *play) fault() {
 	p.t.Helper()
 	zone := pick(p.rng, p.zones...)
@@ -195,7 +197,7 @@ func (p *play) fault() {
 	case "cut":
 		p.links[zone].Set(cluster.Weather{Cut: true})
 		if pick(p.rng, true, false) {
-			p.links[zone].Set(cluster.Weather{}) // connections are gone, new ones are taken
+			p.links[zone].Set(cluster.Weather{}) // connections are gone, new ones are accepted
 		}
 	case "freeze":
 		p.links[zone].Set(cluster.Weather{Frozen: true})
@@ -204,7 +206,8 @@ func (p *play) fault() {
 	}
 }
 
-// killWhileWriting kills a server with a request under way. Afterwards it has what was, or what was to be, and nothing else.
+// killWhileWriting kills a server with a request under way. Afterwards the server has either the old or the new state,
+// and nothing else.
 func (p *play) killWhileWriting(at string) {
 	p.t.Helper()
 	server := p.servers[at]
@@ -226,7 +229,7 @@ func (p *play) killWhileWriting(at string) {
 	var it cluster.Item
 	switch err2 := server.API.Get(p.t.Context(), path(s.ID), &it); {
 	case err == nil:
-		p.world.Apply(s) // acknowledged: agree finds out whether it is there
+		p.world.Apply(s) // acknowledged: agree checks that it is there
 	case cluster.StatusOf(err2) == 404 && s.Written == nil:
 		delete(p.world, s.ID)
 	case err2 == nil && s.Written != nil && valueOf(it) == s.Written.Value:
@@ -236,7 +239,7 @@ func (p *play) killWhileWriting(at string) {
 
 var valuePattern = regexp.MustCompile(`(?:requestTimeout":"|"app":"v)(\d+)`)
 
-// valueOf reads the value in a spec; -1 where there is none.
+// valueOf reads the value in a spec; -1 if there is none.
 func valueOf(it cluster.Item) int {
 	m := valuePattern.FindStringSubmatch(strings.Join(strings.Fields(string(it.Spec)), ""))
 	if m == nil {
@@ -249,7 +252,7 @@ func valueOf(it cluster.Item) int {
 	return n
 }
 
-// agree mends the links and waits until every server has what the model says.
+// agree repairs the links and waits until every server has the state that the model predicts.
 func (p *play) agree() {
 	p.t.Helper()
 	for _, l := range p.links {
@@ -258,8 +261,8 @@ func (p *play) agree() {
 	p.agreeAsItIs()
 }
 
-// agreeAsItIs is agree with the links as they are. Deletions that are held because they are so many are accepted, as an
-// operator would who knows of them: whether they were right is for the comparison.
+// agreeAsItIs is agree with the links unchanged. It accepts held deletions, as an informed operator would. The
+// comparison then shows whether they were right.
 func (p *play) agreeAsItIs() {
 	p.t.Helper()
 	start, asked := time.Now(), false
@@ -283,7 +286,7 @@ func (p *play) agreeAsItIs() {
 	}
 }
 
-// acceptDeletes lets go of what is held, on both sides of each link.
+// acceptDeletes accepts the held deletions on both sides of each link.
 func (p *play) acceptDeletes(ctx context.Context) {
 	p.t.Helper()
 	for _, zone := range p.zones {
@@ -300,7 +303,7 @@ func (p *play) acceptDeletes(ctx context.Context) {
 	}
 }
 
-// have lists a server.
+// have lists the resources of a server.
 func (p *play) have(ctx context.Context, at string) (map[Place]Seen, error) {
 	all := map[Place]Seen{}
 	for _, list := range []string{"meshtimeouts", "meshservices"} {
@@ -323,7 +326,7 @@ func (p *play) have(ctx context.Context, at string) (map[Place]Seen, error) {
 	return all, nil
 }
 
-// difference names the first few places where got is not want.
+// difference names the first few places where got differs from want.
 func difference(got, want map[Place]Seen) string {
 	var lines []string
 	for place, w := range want {

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// Step is one request: a deletion when Written is nil.
+// Step is one request. It is a deletion if Written is nil.
 type Step struct {
 	ID      ID
 	Written *Written
 }
 
-// Apply does to w what the request does.
+// Apply applies the request to w.
 func (w World) Apply(s Step) {
 	if s.Written == nil {
 		delete(w, s.ID)
@@ -20,20 +20,20 @@ func (w World) Apply(s Step) {
 	w[s.ID] = *s.Written
 }
 
-// writer makes random operations: each is one request, or two in quick succession where a resource is renamed or made anew.
+// writer makes random operations. Each is one request, or two in quick succession to rename or recreate a resource.
 type writer struct {
 	rng    *rand.Rand
 	places []string
 	value  int
 }
 
-// The same few names everywhere, so that they meet.
+// The same few names everywhere, so that they collide.
 func names() []string      { return []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} }
 func namespaces() []string { return []string{"", "ns-a", "ns-b", "ns-c"} }
 
 func pick[T any](rng *rand.Rand, all ...T) T { return all[rng.IntN(len(all))] }
 
-// next is an operation on a world.
+// next returns an operation on a world.
 func (o *writer) next(w World) []Step {
 	id, kind := o.identity()
 	written := o.written(kind)
@@ -41,7 +41,7 @@ func (o *writer) next(w World) []Step {
 	switch n := o.rng.IntN(10); {
 	case there && n == 0:
 		return []Step{{ID: id}}
-	case there && n == 1: // made anew
+	case there && n == 1: // recreated
 		return []Step{{ID: id}, {ID: id, Written: &written}}
 	case there && n == 2: // renamed
 		to := id
@@ -57,7 +57,7 @@ func (o *writer) next(w World) []Step {
 	return []Step{{ID: id, Written: &written}}
 }
 
-// identity is of some resource, and a kind that it may have.
+// identity returns an identity, and a kind that it may have.
 func (o *writer) identity() (ID, Kind) {
 	id := ID{Home: pick(o.rng, o.places...), Name: pick(o.rng, names()...)}
 	kind := System
@@ -77,7 +77,7 @@ func (o *writer) written(kind Kind) Written {
 	return Written{Kind: kind, Value: o.value, Stays: o.rng.IntN(12) == 0}
 }
 
-// Document is the resource as a user writes it.
+// Document returns the resource as a user writes it.
 func Document(id ID, r Written) map[string]any {
 	labels := map[string]any{}
 	if r.Stays {

@@ -16,15 +16,15 @@ var (
 	pastFlag   = flag.Int("past", 20_000, "changes that TestWeather makes on each side of a cut link; a server remembers some tens of thousands")
 )
 
-// TestWeather: what is written on both sides of bad links comes to the other side, over the bad link where anything
-// passes, and after it is mended otherwise.
+// TestWeather checks that what is written on both sides of bad links reaches the other side: over the bad link if
+// anything passes, otherwise after its repair.
 func TestWeather(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		weather    cluster.Weather
 		operations int
-		during     time.Duration // that the weather lasts, at least, after the operations
+		during     time.Duration // the least time that the weather lasts after the operations
 		passes     bool
 	}{
 		{"delayed by 200 ms", cluster.Weather{Delay: 200 * time.Millisecond}, 60, 0, true},
@@ -61,7 +61,7 @@ func TestWeather(t *testing.T) {
 	}
 }
 
-// TestCutPastTheWindow: a link is cut for so many changes that neither side remembers them one by one.
+// TestCutPastTheWindow cuts a link for so many changes that neither side still has them in its changelog.
 func TestCutPastTheWindow(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, *seedFlag, "east", "west")
@@ -80,7 +80,7 @@ func TestCutPastTheWindow(t *testing.T) {
 	t.Logf("%d changes on each side, in agreement %s after the link was mended", *pastFlag, time.Since(start).Round(time.Millisecond))
 }
 
-// flood writes the same resources again and again.
+// flood writes the same resources repeatedly.
 func (p *play) flood(id ID, kind Kind) {
 	p.t.Helper()
 	const batch = 500

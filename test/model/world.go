@@ -2,29 +2,29 @@ package model
 
 import "fmt"
 
-// Global is the place that is not a zone.
+// Global is the origin that is not a zone.
 const Global = ""
 
-// mesh is the only one.
+// mesh is the only mesh.
 const mesh = "default"
 
-// Kind is what a resource is for.
+// Kind is the purpose of a resource.
 type Kind string
 
 // The kinds that travel differently. All but Service are policies.
 const (
-	// Service goes from its zone to everywhere.
+	// Service resources go from their zone to all servers.
 	Service Kind = "MeshService"
 	// System policies of the global go to all zones; those of a zone go to the global only.
 	System Kind = "system"
-	// Producer policies go from their zone to everywhere.
+	// Producer policies go from their zone to all servers.
 	Producer Kind = "producer"
 	// Consumer and Owner policies go from their zone to the global.
 	Consumer Kind = "consumer"
 	Owner    Kind = "workload-owner"
 )
 
-// Type is the type of a resource of the kind.
+// Type returns the type of the kind's resources.
 func (k Kind) Type() string {
 	if k == Service {
 		return "MeshService"
@@ -32,7 +32,7 @@ func (k Kind) Type() string {
 	return "MeshTimeout"
 }
 
-// ID is a resource's identity at its home.
+// ID is a resource's identity at its origin.
 type ID struct {
 	Home            string // Global or a zone
 	Type            string
@@ -47,18 +47,18 @@ func (id ID) String() string {
 	return fmt.Sprintf("%s %s/%s of %s", id.Type, id.Namespace, id.Name, home)
 }
 
-// Written is what its writer has said of a resource.
+// Written is what a writer has written for a resource.
 type Written struct {
 	Kind  Kind
 	Value int
-	// Stays: the writer has disabled synchronisation.
+	// Stays reports that the writer has disabled synchronisation.
 	Stays bool
 }
 
-// World is all that has been written and not deleted.
+// World holds everything that has been written and not deleted.
 type World map[ID]Written
 
-// Place is where a server has a resource: unique on that server.
+// Place is the key of a resource on a server. It is unique on that server.
 type Place struct{ Type, Namespace, Name string }
 
 // Seen is what a server shows of a resource.
@@ -68,7 +68,7 @@ type Seen struct {
 	Zone, Origin, NamespaceL string // labels; NamespaceL is k8s.kuma.io/namespace
 }
 
-// At is what a server must have, and nothing else.
+// At returns everything that a server must have. It must have nothing else.
 func (w World) At(server string) map[Place]Seen {
 	all := map[Place]Seen{}
 	for id, r := range w {
@@ -88,7 +88,7 @@ func (w World) At(server string) map[Place]Seen {
 	return all
 }
 
-// reaches reports whether a resource is to be on a server.
+// reaches reports whether a server must have a resource.
 func reaches(id ID, r Written, server string) bool {
 	switch {
 	case id.Home == server:

@@ -1,14 +1,14 @@
 package pages
 
-// Runner is the test that runs the commands of a page: all of them, but for those that it lists with the reason why it cannot.
+// Runner is the test that runs the commands of a page. It lists the commands that it cannot run, with the reason.
 type Runner struct {
-	// Package is the folder of the test, below the repository's.
+	// Package is the folder of the test, relative to the repository's.
 	Package string
-	// Test is its function.
+	// Test is the name of the test function.
 	Test string
 }
 
-// Install says who runs the commands of each page of docs/install that has any.
+// Install maps each page of docs/install that has commands to its runner.
 func Install() map[string]Runner {
 	return map[string]Runner{
 		"docs/install/one-machine.md":  {"test/e2e", "TestInstallOnOneMachine"},

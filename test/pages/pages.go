@@ -1,4 +1,5 @@
-// Package pages reads the commands of documents, so that tests run what a reader would, and knows who runs those of the install pages.
+// Package pages reads the commands of documents, so that tests run what a reader would. It also lists the runners of
+// the install pages.
 package pages
 
 import (
@@ -8,22 +9,22 @@ import (
 	"strings"
 )
 
-// Command is one that a page tells its reader to run.
+// Command is a command that a page tells its reader to run.
 type Command struct {
-	// Line is where it stands in the page, from 1.
+	// Line is its line in the page, from 1.
 	Line int
-	// Text is the command, lines that end in a backslash joined.
+	// Text is the command. Lines that end in a backslash are joined.
 	Text string
-	// Output is what the page shows under it, line by line.
+	// Output is the output that the page shows below the command, line by line.
 	Output []string
 }
 
-// silent are the kinds of fenced blocks that hold no commands.
+// silent are the kinds of fenced blocks without commands.
 var silent = map[string]bool{"mermaid": true, "yaml": true, "json": true, "text": true, "go": true}
 
-// Read returns the commands of a page below the folder root, or of one of its sections, such as "## Check"; all of it when section is
-// empty. Commands stand behind "$ " in blocks of the kind console. An error is also a block that holds commands in any other form,
-// because nobody would run them: indented, or fenced without a word of what it is.
+// Read returns the commands of a page below the folder root, or of one section, such as "## Check"; of the whole page
+// if section is empty. Commands follow "$ " in blocks of the kind console. A block with commands in any other form,
+// indented or fenced without a kind, is an error, because no test would run them.
 func Read(root, page, section string) ([]Command, error) {
 	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
 	if err != nil {
@@ -52,12 +53,12 @@ func parse(text, section string) ([]Command, error) {
 	return r.all, nil
 }
 
-// reader goes through a page line by line.
+// reader parses a page line by line.
 type reader struct {
 	all           []Command
-	kind          string // of the fenced block that it is in; empty outside
+	kind          string // of the current fenced block; empty outside
 	within, found bool   // the section
-	blank         bool   // the line before was
+	blank         bool   // the previous line was blank
 }
 
 func (r *reader) line(n int, line, section string) error {
@@ -83,7 +84,7 @@ func (r *reader) line(n int, line, section string) error {
 	return nil
 }
 
-// heading begins the section, or ends it where it is of the same level or above.
+// heading starts the section, or ends it if the heading is of the same or a higher level.
 func (r *reader) heading(line, section string) {
 	level := func(s string) int { return len(s) - len(strings.TrimLeft(s, "#")) }
 	if line == section {
@@ -93,7 +94,7 @@ func (r *reader) heading(line, section string) {
 	}
 }
 
-// shown is a line of a console.
+// shown reads a line of a console block.
 func (r *reader) shown(n int, line string) error {
 	if command, ok := strings.CutPrefix(line, "$ "); ok {
 		r.all = append(r.all, Command{Line: n, Text: command})

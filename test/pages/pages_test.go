@@ -10,8 +10,8 @@ import (
 
 const root = "../.."
 
-// TestInstallPagesAreRun: each page of docs/install that has commands has a test that is there and reads that page, and commands are
-// written so that they are found.
+// TestInstallPagesAreRun checks that each page of docs/install with commands has an existing test that reads the page,
+// and that its commands are in a form that Read finds.
 func TestInstallPagesAreRun(t *testing.T) {
 	found, err := filepath.Glob(filepath.Join(root, "docs", "install", "*.md"))
 	if err != nil || len(found) < 6 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Shows wants every line that a page shows in what a command printed, in their order; there may be more. Names and ports of the page are
-// replaced first. Numbers, hashes and the width of columns differ from run to run.
+// Shows checks that the output of a command contains every line that a page shows, in order. The output may have more
+// lines. replace first replaces the page's names and ports. Numbers, hashes and column widths may differ between runs.
 func Shows(want []string, got string, replace *strings.Replacer) error {
 	lines := strings.Split(got, "\n")
 	for _, line := range want {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Global is a server that zones take for their global: it accepts the two streams, and a test sends what it likes on them and reads what
-// it likes, or nothing. It has no TLS and knows no other method. Close it after use.
+// Global is a server that plays a zone's global: it accepts the two streams, and a test sends and reads on them as it
+// likes. It has no TLS and implements no other method. Close it after use.
 type Global struct {
 	listener net.Listener
 	server   *grpc.Server
@@ -23,7 +23,7 @@ type Global struct {
 	sessions chan *Session
 
 	mu   sync.Mutex
-	half *Session // guarded by mu: the last session, of which one stream is still to come
+	half *Session // guarded by mu: the last session, if one of its streams is missing
 }
 
 // Session is the two streams of a zone. They end with End, or when the zone ends them.
@@ -47,10 +47,10 @@ func StartGlobal() (*Global, error) {
 	return g, nil
 }
 
-// URL is what a zone is told to connect to.
+// URL returns the URL that a zone connects to.
 func (g *Global) URL() string { return "grpc://" + g.listener.Addr().String() }
 
-// Sessions are handed out as zones open them; one that nobody takes waits.
+// Sessions returns the sessions as zones open them. A session waits until the test receives it.
 func (g *Global) Sessions() <-chan *Session { return g.sessions }
 
 // Close ends all sessions.
@@ -61,7 +61,8 @@ func (g *Global) Close() error {
 
 var errOver = errors.New("the session was ended")
 
-// serve keeps a stream open until its session is over. Other methods are not known here, as zones expect of a plain global.
+// serve keeps a stream open until its session is over. It refuses other methods as unimplemented, which zones expect
+// from a plain global.
 func (g *Global) serve(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	if method != service+"GlobalToZoneSync" && method != service+"ZoneToGlobalSync" {
@@ -84,7 +85,7 @@ func (g *Global) serve(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-// join makes two streams a session.
+// join combines two streams into a session.
 func (g *Global) join(method string, stream grpc.ServerStream) (s *Session, whole bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,12 +120,12 @@ func (s *Session) Send(r *discovery.DeltaDiscoveryResponse) error { return sendT
 // Ask sends a request on Up.
 func (s *Session) Ask(r *discovery.DeltaDiscoveryRequest) error { return sendTo(s.Up, r) }
 
-// Subscribe asks the zone for a type.
+// Subscribe requests a type from the zone.
 func (s *Session) Subscribe(t string) error {
 	return s.Ask(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "global"}, TypeUrl: t, ResourceNamesSubscribe: []string{"*"}})
 }
 
-// Answered reads what the zone says on Down until it has answered a nonce, and returns the answer.
+// Answered reads the zone's messages on Down until one answers the nonce, and returns that one.
 func (s *Session) Answered(nonce string) (*discovery.DeltaDiscoveryRequest, error) {
 	for {
 		r := &discovery.DeltaDiscoveryRequest{}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// versionsOf are those of what the proxy has of a type.
+// versionsOf returns the versions of the proxy's resources of a type, by name.
 func (p *Proxy) versionsOf(t string) map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *Proxy) versionsOf(t string) map[string]string {
 	return out
 }
 
-// versionOf is that of all that the proxy has of a type, in the older form.
+// versionOf returns the version of all resources of a type, in the older form of the protocol.
 func (p *Proxy) versionOf(t string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Proxy) keep(t string, changed map[string]held, removed []string) {
 	}
 }
 
-// replace keeps a response of the older form: all listeners and clusters, or those of the others that were asked for.
+// replace stores a response of the older form: all listeners and clusters, or the requested resources of other types.
 func (p *Proxy) replace(response *discovery.DiscoveryResponse) error {
 	changed := map[string]held{}
 	for _, r := range response.Resources {
@@ -81,7 +81,7 @@ func (p *Proxy) replace(response *discovery.DiscoveryResponse) error {
 	return nil
 }
 
-// nameOf reads the name inside a resource: the older form has none beside it.
+// nameOf reads the name inside a resource. The older form does not send it separately.
 func nameOf(r *anypb.Any) (string, error) {
 	var message interface {
 		proto.Message
@@ -103,7 +103,8 @@ func nameOf(r *anypb.Any) (string, error) {
 	return message.GetName(), err
 }
 
-// referred are the names of what the listeners leave to discovery, by type, sorted: filters, and secrets where they are asked for.
+// referred returns the names that the listeners leave to discovery, by type, sorted: filters, and secrets if the proxy
+// requests them.
 func (p *Proxy) referred() map[string][]string {
 	out := map[string][]string{ExtensionType: nil}
 	if p.cfg.Secrets {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Types that a proxy asks for.
+// The types that a proxy requests.
 const (
 	ClusterType   = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	ListenerType  = "type.googleapis.com/envoy.config.listener.v3.Listener"
@@ -22,36 +22,36 @@ const (
 
 const ads = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 
-// ProxyConfig is how a proxy connects.
+// ProxyConfig describes how a proxy connects.
 type ProxyConfig struct {
 	// XDS is the zone's host:port, plaintext.
 	XDS string
-	// Mesh and Dataplane say whose proxy it is.
+	// Mesh and Dataplane name the Dataplane of the proxy.
 	Mesh, Dataplane string
 	// StateOfTheWorld chooses the older of the two forms of the protocol.
 	StateOfTheWorld bool
-	// Secrets: it asks for those that its listeners name, too.
+	// Secrets makes the proxy request the secrets that its listeners name.
 	Secrets bool
 }
 
-// Proxy is a client of ADS that acknowledges all that comes. It asks for clusters and listeners, and for the filters
-// that listeners leave to discovery.
+// Proxy is a client of ADS that acknowledges every response. It requests clusters and listeners, and the filters that
+// listeners leave to discovery.
 type Proxy struct {
 	cfg  ProxyConfig
 	conn *grpc.ClientConn
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards all fields below
 	have     map[string]map[string]held
-	versions map[string]string // of all of a type, in the older form
+	versions map[string]string // by type, in the older form of the protocol
 	messages int
 	came     []string
 	caughtUp bool
 	failed   error
 }
 
-// held is a resource as it came; its version is empty in the older form.
+// held is a resource as received. Its version is empty in the older form.
 type held struct {
 	version string
 	raw     []byte
@@ -63,13 +63,13 @@ func ConnectProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, error) {
 	return p, p.connect(ctx, false)
 }
 
-// Reconnect opens a new stream in place of the one before, and says what the proxy has, as Envoy does. It returns when that is
-// underway: see CaughtUp.
+// Reconnect replaces the stream with a new one and announces the proxy's resources, as Envoy does. It returns before
+// the server has answered: see CaughtUp.
 func (p *Proxy) Reconnect(ctx context.Context) error {
-	_ = p.Close() // the server may have ended it
+	_ = p.Close() // the server may have ended the connection
 	p.mu.Lock()
 	p.came, p.caughtUp, p.failed = nil, false, nil
-	delete(p.versions, routeType) // so that there is an answer
+	delete(p.versions, routeType) // makes the server answer
 	p.mu.Unlock()
 	return p.connect(ctx, true)
 }
@@ -105,7 +105,7 @@ func (p *Proxy) Have(t string) map[string][]byte {
 	return all
 }
 
-// Complete reports whether the proxy has listeners, and all that they refer to.
+// Complete reports whether the proxy has listeners and everything that they refer to.
 func (p *Proxy) Complete() bool {
 	for t, names := range p.referred() {
 		have := p.Have(t)
@@ -116,28 +116,29 @@ func (p *Proxy) Complete() bool {
 	return true
 }
 
-// Messages is how many responses have come.
+// Messages returns the number of responses so far.
 func (p *Proxy) Messages() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.messages
 }
 
-// Came lists the resources that came since the proxy was connected, again or for the first time: names, and those of removed ones after a minus.
+// Came lists the resources received since the last connect: names, with a minus before those that were removed.
 func (p *Proxy) Came() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.came)
 }
 
-// CaughtUp reports whether, after Reconnect, all was answered that the proxy said it has: by then, what it lacked has come.
+// CaughtUp reports whether the server has answered everything that the proxy announced after Reconnect. By then, the
+// proxy has what it lacked.
 func (p *Proxy) CaughtUp() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.caughtUp
 }
 
-// Err is why the stream ended, nil while it is open.
+// Err returns why the stream ended, or nil while it is open.
 func (p *Proxy) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,15 +153,16 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// node says that it is an Envoy: other clients of the state of the world are not offered filters by ECDS.
+// node identifies the proxy as an Envoy: other state-of-the-world clients get no filters over ECDS.
 func (p *Proxy) node() *corev3.Node {
 	return &corev3.Node{Id: p.cfg.Mesh + "." + p.cfg.Dataplane, UserAgentName: "envoy"}
 }
 
-// asker asks for resources of a type, unless the stream has asked for the same before: all where no names are given.
+// asker requests resources of a type, unless the stream has sent the same request. Without names, it requests all.
 type asker func(t string, names ...string) error
 
-// askFirst asks for clusters and listeners. Again: the proxy says what it has, and asks for routes last: the answer comes after all others.
+// askFirst requests clusters and listeners. If again is set, the proxy announces what it has, and requests routes last.
+// Their answer follows all others.
 func (p *Proxy) askFirst(again bool, ask asker) error {
 	first := []string{ClusterType, ListenerType}
 	if again {
@@ -177,7 +179,7 @@ func (p *Proxy) askFirst(again bool, ask asker) error {
 	return nil
 }
 
-// askReferred asks for what the listeners leave to discovery.
+// askReferred requests what the listeners leave to discovery.
 func (p *Proxy) askReferred(ask asker) error {
 	referred := p.referred()
 	for _, t := range []string{SecretType, ExtensionType} {

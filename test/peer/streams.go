@@ -14,8 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Streams are the two streams of a zone, open, and nobody who behaves behind them: a test sends what it likes and reads
-// what it likes, or nothing.
+// Streams are the two open streams of a zone without a zone behind them: a test sends and reads on them as it likes.
 type Streams struct {
 	conn *grpc.ClientConn
 	stop context.CancelFunc
@@ -24,7 +23,7 @@ type Streams struct {
 	Down, Up grpc.ClientStream
 }
 
-// rawBytes hands messages over as they are.
+// rawBytes passes messages through unchanged.
 type rawBytes struct{}
 
 func (rawBytes) Name() string { return "proto" }
@@ -46,7 +45,7 @@ func (rawBytes) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// OpenStreams connects as cfg.Name, over a connection of its own.
+// OpenStreams connects as cfg.Name, over its own connection.
 func OpenStreams(ctx context.Context, cfg ZoneConfig) (*Streams, error) {
 	conn, err := grpc.NewClient(cfg.KDS,
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: cfg.CA, MinVersion: tls.VersionTLS12})),
@@ -66,7 +65,7 @@ func OpenStreams(ctx context.Context, cfg ZoneConfig) (*Streams, error) {
 	return s, nil
 }
 
-// Subscribe asks for a type, as the first request of one does.
+// Subscribe sends the first request of a type.
 func (s *Streams) Subscribe(t string) error {
 	node, err := s.zone.node()
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *Streams) Receive() (*discovery.DeltaDiscoveryResponse, error) {
 	return r, proto.Unmarshal(raw, r)
 }
 
-// Close ends both at once, without a word.
+// Close ends both streams at once, without notice.
 func (s *Streams) Close() error {
 	s.stop()
 	return s.conn.Close()

@@ -22,26 +22,26 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// ZoneConfig is how a foreign zone behaves.
+// ZoneConfig describes how a foreign zone behaves.
 type ZoneConfig struct {
 	Name string
-	// KDS is the global's host:port, CA what its certificate is verified by.
+	// KDS is the global's host:port. CA verifies its certificate.
 	KDS string
 	CA  *x509.CertPool
-	// Certificate, when set, is what it shows of itself: without one the global has to let strangers in.
+	// Certificate, if set, is the zone's client certificate. Without one, the global must admit strangers.
 	Certificate *tls.Certificate
-	// Types are asked for.
+	// Types are the types that the zone requests.
 	Types []string
-	// Refuse, when set, returns why a resource is not accepted, or "".
+	// Refuse, if set, returns why the zone refuses a resource, or "".
 	Refuse func(Resource) string
 }
 
-// Resource is one as it is on the wire.
+// Resource is a resource as sent on the wire.
 type Resource struct {
 	Type, Name, Mesh string
 	Labels           map[string]string
-	// Spec is JSON; the zone deals only in types whose spec is. What a Global sends may have a protobuf message as its spec: of the type
-	// URL SpecType, its bytes in Spec.
+	// Spec is JSON: the zone handles only types whose spec is. A Global may send a protobuf message as a spec: SpecType
+	// is then its type URL, and Spec its bytes.
 	Spec, SpecType string
 }
 
@@ -54,11 +54,11 @@ type Zone struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
-	mu       sync.Mutex // guards all below, and the sending on both streams
+	mu       sync.Mutex // guards all fields below, and sending on both streams
 	copies   map[string]map[string]Resource
-	answered map[string]bool // types whose first response has come
+	answered map[string]bool // types whose first response has arrived
 	offered  map[string]map[string]Resource
-	asked    map[string]bool // types that the global has asked for
+	asked    map[string]bool // types that the global has requested
 	refusals []string
 	nonce    int
 	up       grpc.ClientStream
@@ -70,7 +70,7 @@ const (
 	envelopeType = "type.googleapis.com/kuma.mesh.v1alpha1.KumaResource"
 )
 
-// Connect opens both streams. Errors that come later are Err's.
+// Connect opens both streams. Err returns later errors.
 func Connect(ctx context.Context, cfg ZoneConfig) (*Zone, error) {
 	config := &tls.Config{RootCAs: cfg.CA, MinVersion: tls.VersionTLS12}
 	if cfg.Certificate != nil {
@@ -119,7 +119,7 @@ func (z *Zone) open(ctx context.Context) error {
 	return nil
 }
 
-// node is what such a zone says of itself in the first request of each type.
+// node returns the node of such a zone in the first request of each type.
 func (z *Zone) node() (*corev3.Node, error) {
 	meta, err := structpb.NewStruct(map[string]any{
 		"control-plane-id": z.cfg.Name + "-1",
@@ -130,7 +130,7 @@ func (z *Zone) node() (*corev3.Node, error) {
 	return &corev3.Node{Id: z.cfg.Name, Metadata: meta}, err
 }
 
-// receive takes what the global sends, and acknowledges or refuses it.
+// receive reads what the global sends, and acknowledges or refuses it.
 func (z *Zone) receive(down grpc.ClientStream) error {
 	for {
 		response := &discovery.DeltaDiscoveryResponse{}
@@ -193,7 +193,7 @@ func decode(t string, wire *discovery.Resource) (Resource, error) {
 	return r, nil
 }
 
-// Copies returns what the zone has of a type, by wire name, and whether the type's list has come at all.
+// Copies returns the zone's resources of a type, by wire name, and whether the zone has received the type's list.
 func (z *Zone) Copies(t string) (map[string]Resource, bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -204,7 +204,7 @@ func (z *Zone) Copies(t string) (map[string]Resource, bool) {
 	return all, z.answered[t]
 }
 
-// serve answers the global's first request of each type with all that is offered, and remembers refusals.
+// serve answers the global's first request of each type with all offered resources, and records refusals.
 func (z *Zone) serve() error {
 	for {
 		request := &discovery.DeltaDiscoveryRequest{}
@@ -254,14 +254,14 @@ func (z *Zone) Withdraw(r Resource) error {
 	return z.send(r.Type, nil, []string{r.wireName()})
 }
 
-// Refusals are the reasons with which the global has refused something, so far.
+// Refusals returns the reasons of all refusals by the global so far.
 func (z *Zone) Refusals() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return append([]string(nil), z.refusals...)
 }
 
-// send needs mu.
+// send sends a response. The caller holds mu.
 func (z *Zone) send(t string, resources map[string]Resource, removed []string) error {
 	z.nonce++
 	response := &discovery.DeltaDiscoveryResponse{
@@ -278,7 +278,7 @@ func (z *Zone) send(t string, resources map[string]Resource, removed []string) e
 	return z.up.SendMsg(response)
 }
 
-// Wire is a resource as it is sent.
+// Wire returns the resource in wire form.
 func (r Resource) Wire(version string) (*discovery.Resource, error) {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(&meshpb.KumaResource{
 		Meta: &meshpb.KumaResource_Meta{Name: r.Name, Mesh: r.Mesh, Labels: r.Labels},
@@ -295,7 +295,7 @@ func (z *Zone) fail(err error) {
 	}
 }
 
-// Err is why a stream ended, nil while both are open.
+// Err returns why a stream ended, or nil while both are open.
 func (z *Zone) Err() error {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Attempt is one way to misbehave on a connection until that ends, which conn does with ctx.
+// Attempt is one way to misbehave on a connection until it ends. The end of ctx closes conn.
 type Attempt struct {
-	// Name says what is attempted; Port is that of the server: kds, xds or api.
+	// Name describes the attempt. Port is the server's port: kds, xds or api.
 	Name, Port string
-	// InTLS: the attempt is made behind a handshake where the port has TLS.
+	// InTLS reports that the attempt follows a handshake if the port has TLS.
 	InTLS bool
 	Run   func(ctx context.Context, conn net.Conn) error
 }
@@ -30,7 +30,7 @@ const (
 	adsMethod  = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 )
 
-// Attempts are all that there are.
+// Attempts returns all attempts.
 func Attempts() []Attempt {
 	return []Attempt{
 		{"60 unfinished messages of 10 MiB", "kds", true, unfinished(joinMethod, 60, 10<<20)},
@@ -46,7 +46,7 @@ func Attempts() []Attempt {
 	}
 }
 
-// talk is an HTTP/2 client as bare as it can be. What the server says is read and thrown away, but for windows, which are used.
+// talk starts a minimal HTTP/2 client. It discards the server's frames, except for window updates, which it uses.
 func talk(conn net.Conn) (*http2.Framer, error) {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return nil, err
@@ -55,14 +55,14 @@ func talk(conn net.Conn) (*http2.Framer, error) {
 	return f, f.WriteSettings()
 }
 
-// headers is a header block of a call, with more fields.
+// headers returns the header block of a call, with more fields.
 func headers(method string, more ...hpack.HeaderField) []byte {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	fields := append([]hpack.HeaderField{
 		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: method}, {Name: ":authority", Value: "server"},
 		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}, {Name: "client-id", Value: "-stranger"},
-		{Name: "authorization", Value: "Bearer none"}, // so that they are refused where who shows nothing is believed
+		{Name: "authorization", Value: "Bearer none"}, // refused where callers without a credential are refused
 	}, more...)
 	for _, f := range fields {
 		_ = e.WriteField(f) // into memory
@@ -76,7 +76,7 @@ func drain(conn net.Conn) error {
 	return err
 }
 
-// unfinished opens streams and sends on each what a message of so many bytes begins with.
+// unfinished opens streams and sends on each the start of a message of the given size.
 func unfinished(method string, streams, size int) func(context.Context, net.Conn) error {
 	return func(_ context.Context, conn net.Conn) error {
 		f, err := talk(conn)
@@ -113,7 +113,7 @@ func sendUnfinished(f *http2.Framer, method string, streams, size int) error {
 	return nil
 }
 
-// endlessHeaders sends one block of headers of which 15 MiB come.
+// endlessHeaders sends one block of headers of 15 MiB.
 func endlessHeaders(method string) func(context.Context, net.Conn) error {
 	return func(_ context.Context, conn net.Conn) error {
 		f, err := talk(conn)
@@ -133,7 +133,7 @@ func endlessHeaders(method string) func(context.Context, net.Conn) error {
 	}
 }
 
-// halfHandshake announces a ClientHello and sends none of it.
+// halfHandshake announces a ClientHello and does not send it.
 func halfHandshake(_ context.Context, conn net.Conn) error {
 	if _, err := conn.Write([]byte{22, 3, 1, 2, 0, 1, 0}); err != nil {
 		return err
@@ -143,7 +143,7 @@ func halfHandshake(_ context.Context, conn net.Conn) error {
 
 func silence(_ context.Context, conn net.Conn) error { return drain(conn) }
 
-// flood sends frames that cost the other end more than this one, as fast as they are taken.
+// flood sends frames that cost the server more than the client, as fast as it accepts them.
 func flood(method string) func(context.Context, net.Conn) error {
 	return func(_ context.Context, conn net.Conn) error {
 		f, err := talk(conn)
@@ -168,7 +168,7 @@ func flood(method string) func(context.Context, net.Conn) error {
 	}
 }
 
-// tinyFrames sends a message a byte a frame.
+// tinyFrames sends a message with one byte per frame.
 func tinyFrames(method string) func(context.Context, net.Conn) error {
 	return func(_ context.Context, conn net.Conn) error {
 		f, err := talk(conn)
@@ -191,7 +191,7 @@ func tinyFrames(method string) func(context.Context, net.Conn) error {
 	}
 }
 
-// unfinishedBody announces a body, does not wait to be asked for it, and does not end it.
+// unfinishedBody announces a body, sends it without waiting for a 100 Continue, and does not finish it.
 func unfinishedBody(_ context.Context, conn net.Conn) error {
 	const size = 4 << 20
 	_, err := fmt.Fprintf(conn, "PUT /meshes/default/meshtimeouts/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/yaml\r\nAuthorization: Bearer none\r\nContent-Length: %d\r\n\r\n", size)

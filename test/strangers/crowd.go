@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// Crowd is many connections that misbehave, each of which comes back a second after it ended.
+// Crowd is many connections that misbehave. Each reconnects a second after it ends.
 type Crowd struct {
-	// Attempts are taken by turns; Addresses is where the server listens, by port, and TLS which of them has it.
+	// Attempts are used in turn. Addresses are the server's addresses by port, and TLS reports which of the ports have
+	// TLS.
 	Attempts  []Attempt
 	Addresses map[string]string
 	TLS       map[string]bool
-	// Connections is how many there are at once; From are the local addresses that they come from, by turns: any when empty.
+	// Connections is the number of simultaneous connections. From are their local addresses, in turn: any if empty.
 	Connections int
 	From        []net.IP
 
 	came atomic.Int64
 }
 
-// Came is how many connections there were so far.
+// Came returns the number of connections so far.
 func (c *Crowd) Came() int64 { return c.came.Load() }
 
-// Run misbehaves until ctx ends, and waits.
+// Run misbehaves until ctx ends, and waits for all connections.
 func (c *Crowd) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range c.Connections {
@@ -43,7 +44,7 @@ func (c *Crowd) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// once is one connection. How it ends is the server's affair.
+// once makes one connection. How it ends is up to the server.
 func (c *Crowd) once(ctx context.Context, dialer *net.Dialer, attempt Attempt) {
 	dialled, err := dialer.DialContext(ctx, "tcp", c.Addresses[attempt.Port])
 	if err != nil {
@@ -64,10 +65,10 @@ func (c *Crowd) once(ctx context.Context, dialer *net.Dialer, attempt Attempt) {
 		}
 		conn = secured
 	}
-	_ = attempt.Run(ctx, conn) // the server's affair, as said
+	_ = attempt.Run(ctx, conn) // how it ends is up to the server
 }
 
-// pause waits a second and reports false when ctx has ended.
+// pause waits a second. It reports false if ctx has ended.
 func pause(ctx context.Context) bool {
 	select {
 	case <-time.After(time.Second):

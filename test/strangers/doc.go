@@ -1,3 +1,3 @@
-// Package strangers is callers that prove nothing and cost as much as they can: for tests and measurements of what a server spends on
-// them.
+// Package strangers provides callers that prove nothing and cost as much as they can, for tests and measurements of
+// what a server spends on them.
 package strangers

@@ -19,7 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// kubernetes decodes every document strictly into the type that its kind has, and counts them. The error names all that are wrong.
+// kubernetes decodes every document strictly into the type of its kind, and counts them. The error names all invalid
+// ones.
 func kubernetes(r io.Reader) (objects int, err error) {
 	raw, err := readAll(r)
 	if err != nil {
@@ -64,7 +65,7 @@ func blank(document []byte) bool {
 	return true
 }
 
-// judge reads one object, and looks at what types do not say: names, and the labels of the object.
+// judge reads one object, and checks what the types do not: its name and labels.
 func judge(decoder runtime.Decoder, document []byte) error {
 	object, kind, err := decoder.Decode(document, nil, nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Judge reads manifests as those that they are for read them, by their own types, and says what they would not understand. It is a module of
-// its own, as these types bring much with them that the product does not need.
+// Judge validates manifests against the types of their consumers, and reports what the consumers would reject. It is a
+// separate module, because these types have many dependencies that the product does not need.
 //
 //	judge kubernetes < MANIFESTS   objects of Kubernetes and of the Prometheus operator: a field that is unknown, twice, or of another type
 //	judge compose FILE             a Compose file: the schema, and whether what services refer to is there
@@ -48,7 +48,7 @@ func compose(file string) (services int, err error) {
 	return len(project.Services), nil
 }
 
-// limit bounds what is read, in bytes.
+// limit is the largest accepted input, in bytes.
 const limit = 16 << 20
 
 func readAll(r io.Reader) ([]byte, error) {
