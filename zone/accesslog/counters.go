@@ -11,14 +11,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// otherPolicies is what policies are counted as that the zone does not have: a proxy can make up as many as it likes, and none of
-// them takes the counter of one that exists.
+// otherPolicies is the label for policies that do not exist in the zone. A proxy can invent any number of names; none of
+// them uses up the counter of a policy that exists.
 const otherPolicies = "other"
 
-// firstSweep is at how many policies it is first looked whether some are gone.
+// firstSweep is the number of policies at which the first sweep for deleted ones runs.
 const firstSweep = 1024
 
-// counters knows which policies have counters of their own: those that exist. Safe for concurrent use.
+// counters tracks the policies that have their own counters. Only policies that exist get one. Safe for concurrent use.
 type counters struct {
 	decisions *prometheus.CounterVec
 	store     store.Reader
@@ -26,12 +26,12 @@ type counters struct {
 	mu sync.Mutex
 	// known are the policies that have counters. Guarded by mu.
 	known map[string]struct{}
-	// sweepAt is at how many of them those that are gone lose theirs. Guarded by mu.
+	// sweepAt is the number of known policies at which the next sweep runs. Guarded by mu.
 	sweepAt int
 }
 
-// name is what a proxy of a mesh is counted under for who it says decided: a decision that no policy makes, a policy of its mesh, or
-// otherPolicies.
+// name returns the label for the policy that a proxy of the mesh reports as the decider: a built-in decision, an existing
+// policy of its mesh, or otherPolicies.
 func (c *counters) name(mesh, policy string) string {
 	switch policy {
 	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN, rbac.NameHandshakeUnjudged, rbac.NameHandshakeUnnamed:
@@ -56,7 +56,7 @@ func (c *counters) name(mesh, policy string) string {
 	return policy
 }
 
-// exists asks the store by an index: its cost does not grow with the number of policies.
+// exists reports whether the store has the policy. It uses an index: its cost does not grow with the number of policies.
 func (c *counters) exists(kri resources.KRI) bool {
 	if kri.Section != "" {
 		return false
@@ -65,7 +65,7 @@ func (c *counters) exists(kri resources.KRI) bool {
 	return found != nil && (found.Type == resources.TypeMeshTrafficPermission || found.Type == resources.TypeTrafficTarget)
 }
 
-// sweepLocked takes the counters of policies that are gone away.
+// sweepLocked deletes the counters of policies that no longer exist.
 func (c *counters) sweepLocked() {
 	for policy := range c.known {
 		if kri, err := resources.ParseKRI(policy); err != nil || !c.exists(kri) {

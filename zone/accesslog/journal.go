@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// DefaultCapacity is how many kinds of requests are told apart.
+// DefaultCapacity is the default number of distinct observations that a Journal keeps.
 const DefaultCapacity = 20_000
 
-// maxLost bounds for how many policies it is known when the last of their shadow denials made room.
+// maxLost limits the number of policies for which a Journal remembers the last evicted shadow denial.
 const maxLost = 10_000
 
-// Entry is an Observation with how often and when it was made.
+// Entry is an Observation with its count and the times of its first and last occurrence.
 type Entry struct {
 	Observation
 
 	Count       uint64
 	First, Last time.Time
 
-	// paths are those that were seen, without queries; elsewhere counts requests whose path is not kept.
+	// paths holds the observed paths, without queries; elsewhere counts requests whose path is not kept.
 	paths     map[string]pathSeen
 	elsewhere uint64
 
-	// turn orders entries by when they were last added to.
+	// turn orders entries by their last update.
 	turn uint64
 }
 
-// Journal counts observations. When it is full, what was not seen for longest makes room: of the same proxy when that has more
-// than its share, otherwise of the one that has most. So no proxy pushes out what others reported.
+// Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has more
+// than its share, otherwise of the proxy that has most. So no proxy evicts the reports of others.
 type Journal struct {
 	since    time.Time
 	capacity int
@@ -44,13 +44,13 @@ type Journal struct {
 	dropped uint64                        // guarded by mu
 	paths   int                           // guarded by mu: of all entries
 	pathsOf map[string]int                // guarded by mu: of each proxy
-	// lost is when the last of the shadow denials of a policy that made room was seen; anyLost is the same for policies that lost
-	// has no room for. Guarded by mu.
+	// lost maps a policy to the time at which its last evicted shadow denial was seen; anyLost is that time for all policies
+	// that do not fit into lost. Guarded by mu.
 	lost    map[string]time.Time
 	anyLost time.Time
 }
 
-// NewJournal starts to count at since; capacity is DefaultCapacity when zero.
+// NewJournal returns an empty Journal that counts from since. A zero capacity means DefaultCapacity.
 func NewJournal(since time.Time, capacity int) *Journal {
 	if capacity == 0 {
 		capacity = DefaultCapacity
@@ -58,7 +58,7 @@ func NewJournal(since time.Time, capacity int) *Journal {
 	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, proxies: map[string]*list.List{}, pathsOf: map[string]int{}, lost: map[string]time.Time{}}
 }
 
-// Add counts one observation. The path is that of an HTTP request, without its query; empty where it is not known.
+// Add counts one observation. path is the path of an HTTP request without its query, or empty if it is unknown.
 func (j *Journal) Add(o Observation, path string, at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,10 +88,10 @@ func (j *Journal) Add(o Observation, path string, at time.Time) {
 	j.entries[o] = own.PushFront(e)
 }
 
-// proxyOf is the KRI of the Dataplane whose inbound it is.
+// proxyOf returns the KRI of the Dataplane that has the inbound.
 func proxyOf(inbound string) string { return inbound[:strings.LastIndexByte(inbound, '_')+1] }
 
-// makeRoomLocked drops the oldest entry of a proxy that wants to add one, or of the one that has most.
+// makeRoomLocked evicts the least recently seen entry of the proxy that adds one, or of the proxy that has most entries.
 func (j *Journal) makeRoomLocked(proxy string) {
 	from := proxy
 	if own := j.proxies[proxy]; own == nil || own.Len() <= j.capacity/len(j.proxies) {
@@ -128,7 +128,7 @@ func (j *Journal) loseLocked(e *Entry) {
 	}
 }
 
-// summary is what a Journal holds at a time.
+// summary is a copy of a Journal's content at one time.
 type summary struct {
 	since   time.Time
 	entries []Entry // the most recent first
@@ -154,7 +154,7 @@ func (j *Journal) read(match func(*Entry) bool) summary {
 	return s
 }
 
-// lostOf is when the last shadow denial of a policy was seen that is not kept.
+// lostOf returns the time at which the last evicted shadow denial of a policy was seen.
 func (j *Journal) lostOf(policy string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()

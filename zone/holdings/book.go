@@ -112,7 +112,7 @@ func Open(cfg Config) *Book {
 	return b
 }
 
-// Get returns an entry as it was put; ok is false where there is none, or none any more. The caller must not change it.
+// Get returns an entry. ok is false if it does not exist or has expired. The caller must not change plain.
 func (b *Book) Get(id ID) (plain []byte, ok bool) {
 	if b == nil {
 		return nil, false
@@ -135,8 +135,8 @@ func (b *Book) Get(id ID) (plain []byte, ok bool) {
 	return opened.plain, true
 }
 
-// Put keeps an entry until a time, or until it is deleted where that is zero. It is written soon. What is over the limits is not kept. The
-// caller must not change plain afterwards.
+// Put keeps an entry until the given time, or until it is deleted if that is zero. Run writes it soon. Put drops entries
+// that exceed the limits. The caller must not change plain afterwards.
 func (b *Book) Put(id ID, plain []byte, until time.Time) {
 	if b == nil {
 		return
@@ -162,7 +162,7 @@ func (b *Book) Put(id ID, plain []byte, until time.Time) {
 	b.touchLocked(id)
 }
 
-// IDs lists the entries, in no order.
+// IDs returns the IDs of all entries, in no particular order.
 func (b *Book) IDs() []ID {
 	if b == nil {
 		return nil
@@ -172,7 +172,7 @@ func (b *Book) IDs() []ID {
 	return slices.Collect(maps.Keys(b.entries))
 }
 
-// Delete drops entries. Those that are not there are left out.
+// Delete drops entries. It ignores IDs without an entry.
 func (b *Book) Delete(ids ...ID) {
 	if b == nil {
 		return
@@ -208,7 +208,7 @@ func (b *Book) removeLocked(id ID) {
 	b.touchLocked(id)
 }
 
-// touchLocked has the file follow.
+// touchLocked marks an entry as changed and wakes Run.
 func (b *Book) touchLocked(id ID) {
 	b.pending[id] = struct{}{}
 	select {
@@ -217,7 +217,7 @@ func (b *Book) touchLocked(id ID) {
 	}
 }
 
-// expireLocked forgets entries whose time is over; the file need not be told.
+// expireLocked drops expired entries. The file needs no change: expired lines are ignored when it is read.
 func (b *Book) expireLocked() {
 	now := b.cfg.Now()
 	for id, e := range b.entries {
@@ -228,7 +228,7 @@ func (b *Book) expireLocked() {
 	}
 }
 
-// roomLocked reports whether there is room for an entry that is not there.
+// roomLocked reports whether a new entry fits within the limits.
 func (b *Book) roomLocked(id ID, size int) bool {
 	return size+len(id.Mesh)+len(id.Namespace)+len(id.Name) <= maxEntry && len(b.entries) < maxEntries && b.total+size <= maxTotal
 }

@@ -3,8 +3,8 @@ package holdings
 import "errors"
 
 var (
-	// errFormat: a line is not what Book writes, or not all of it.
+	// errFormat reports that a line is malformed or incomplete.
 	errFormat = errors.New("not an entry")
-	// errFuture: the file was written by a program that keeps them in another form.
+	// errFuture reports that the file has a format that this program does not know.
 	errFuture = errors.New("it is of a format that this program does not know")
 )

@@ -16,33 +16,33 @@ import (
 // and the entry. The last line of an entry counts. A line that was cut or changed costs that one entry.
 const (
 	heading = "causeway-holdings 1"
-	// headingPrefix is that of every form.
+	// headingPrefix starts the heading of every format version.
 	headingPrefix = "causeway-holdings "
-	// purpose is what lines are sealed for.
+	// purpose binds the sealed lines to this use.
 	purpose = "proxy-holdings"
-	// maxLine and maxFile are bytes; more is not read.
+	// maxLine and maxFile limit what is read, in bytes.
 	maxLine = 16 << 10
 	maxFile = 64 << 20
 )
 
-// head is what is sealed before an entry.
+// head is the sealed heading of an entry.
 type head struct {
 	ID
-	// Until is in Unix seconds, zero for good.
+	// Until is the expiry in Unix seconds; zero means never.
 	Until int64 `json:"until,omitempty"`
 	// Gone: the entry was deleted.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// found is what a file has.
+// found is the content of a file.
 type found struct {
 	entries map[ID]*entry
-	// lines there are, and of them bad ones, which cannot be read; err is the reason of the first.
+	// lines counts all lines, bad those that cannot be read; err is the error of the first bad line.
 	lines, bad int
 	err        error
 }
 
-// readFile reads a file. A last line without an end was being written when the process ended, and is left out.
+// readFile reads the file. It ignores an unterminated last line: the process ended while it wrote that line.
 func readFile(cfg *Config) (found, error) {
 	out := found{entries: map[ID]*entry{}}
 	f, err := os.Open(cfg.Path)
@@ -77,7 +77,8 @@ func readFile(cfg *Config) (found, error) {
 	}
 }
 
-// readLine returns the next line without its end: errFormat where it is too long, io.EOF where there is none, or half of one. It is good until the next.
+// readLine returns the next line without its terminator. It returns errFormat if the line is too long, and io.EOF if there
+// is no further complete line. The line is valid until the next read.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -113,7 +114,7 @@ func (f *found) add(cfg *Config, line []byte, err error) {
 	}
 }
 
-// readLine opens a line.
+// readLine decodes a line and opens its seal.
 func (c *Config) readLine(line []byte) (head, *entry, error) {
 	var h head
 	sealed, err := base64.StdEncoding.AppendDecode(nil, line)
@@ -135,7 +136,7 @@ func (c *Config) readLine(line []byte) (head, *entry, error) {
 	return h, e, nil
 }
 
-// appendLine adds a line for an entry to out; nil is one that is gone.
+// appendLine appends the line of an entry to out. A nil entry marks a deletion.
 func (c *Config) appendLine(out []byte, id ID, e *entry) ([]byte, error) {
 	h := head{ID: id, Gone: e == nil}
 	if e != nil && !e.until.IsZero() {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// saveDelay folds what proxies are given within it into one write: two thousand that start at once cost a few.
+	// saveDelay batches changes into one write: two thousand proxies that start at once cost a few writes.
 	saveDelay = 250 * time.Millisecond
-	// retryDelay is how long a failed write waits.
+	// retryDelay is the delay before a failed write is retried.
 	retryDelay = 10 * time.Second
-	// tidyEvery is how often entries whose time is over are looked for.
+	// tidyEvery is the interval between removals of expired entries.
 	tidyEvery = time.Hour
-	// slack is how many bytes of lines that no longer count a file may have beside as many as of those that do.
+	// slack is the number of bytes by which obsolete lines may exceed live ones before the file is rewritten.
 	slack = 1 << 20
 )
 
-// Run writes what is put and deleted until ctx ends, and then returns nil; Close writes the rest. What cannot be written is reported and
-// tried again.
+// Run writes changes to the file until ctx ends, and then returns nil; Close writes the rest. It logs failed writes and
+// retries them.
 func (b *Book) Run(ctx context.Context) error {
 	if b == nil {
 		<-ctx.Done()
@@ -51,7 +51,7 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// Close writes what is left. Nothing may be put afterwards.
+// Close writes the remaining changes. Callers must not call Put afterwards.
 func (b *Book) Close() {
 	if b != nil {
 		_ = b.save() // reported
@@ -91,7 +91,7 @@ func (b *Book) save() error {
 	return err
 }
 
-// take returns what the file does not say yet: entries as they are now, nil where they are gone.
+// take returns the changes that are not in the file yet: the current entries, or nil for deleted ones.
 func (b *Book) take() map[ID]*entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,8 @@ func (b *Book) take() map[ID]*entry {
 	return changed
 }
 
-// write appends lines, or writes the file as a whole: the first time, after a failure, and when much of it no longer counts.
+// write appends lines to the file. It rewrites the whole file the first time, after a failure, and when too much of the
+// file is obsolete.
 func (b *Book) write(changed map[ID]*entry) error {
 	lines := map[ID][]byte{}
 	var out []byte
@@ -130,7 +131,7 @@ func (b *Book) write(changed map[ID]*entry) error {
 	return nil
 }
 
-// appendFile adds to a file of a size, durably. One of another size is not what was written last.
+// appendFile appends to a file durably. It fails if the file does not have the given size: someone else has changed it.
 func appendFile(path string, size int, out []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -150,8 +151,8 @@ func appendFile(path string, size int, out []byte) (err error) {
 	return f.Sync()
 }
 
-// replace writes all entries. Those that an earlier process has sealed are sealed anew: of a passphrase, each process derives another
-// key, and to derive many at a start takes long.
+// replace rewrites the file with all entries. It reseals those of an earlier process: each process derives another key from
+// a passphrase, and deriving many keys at a start takes long.
 func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 	b.mu.Lock()
 	b.expireLocked()
@@ -192,7 +193,7 @@ func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 	return nil
 }
 
-// written lets go of what is in the file now, where it has not changed since.
+// written drops the plaintext of entries that are in the file now and have not changed since.
 func (b *Book) written(changed map[ID]*entry, lines map[ID][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +204,7 @@ func (b *Book) written(changed map[ID]*entry, lines map[ID][]byte) {
 	}
 }
 
-// resealed takes over the lines that replace those of an earlier process.
+// resealed stores the new lines of entries that an earlier process had sealed.
 func (b *Book) resealed(anew map[ID]*entry, lines map[ID][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
