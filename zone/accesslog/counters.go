@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// otherPolicies is the label for policies that do not exist in the zone. A proxy can invent any number of names; none of
-// them uses up the counter of a policy that exists.
+// otherPolicies is the label for policies that do not exist in the zone. A proxy can invent any number of names; none
+// of them uses up the counter of a policy that exists.
 const otherPolicies = "other"
 
 // firstSweep is the number of policies at which the first sweep for deleted ones runs.
@@ -30,8 +30,8 @@ type counters struct {
 	sweepAt int
 }
 
-// name returns the label for the policy that a proxy of the mesh reports as the decider: a built-in decision, an existing
-// policy of its mesh, or otherPolicies.
+// name returns the label for the policy that a proxy of the mesh reports as the decider: a built-in decision, an
+// existing policy of its mesh, or otherPolicies.
 func (c *counters) name(mesh, policy string) string {
 	switch policy {
 	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN, rbac.NameHandshakeUnjudged, rbac.NameHandshakeUnnamed:
@@ -56,7 +56,8 @@ func (c *counters) name(mesh, policy string) string {
 	return policy
 }
 
-// exists reports whether the store has the policy. It uses an index: its cost does not grow with the number of policies.
+// exists reports whether the store has the policy. It uses an index: its cost does not grow with the number of
+// policies.
 func (c *counters) exists(kri resources.KRI) bool {
 	if kri.Section != "" {
 		return false

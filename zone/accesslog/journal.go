@@ -31,8 +31,8 @@ type Entry struct {
 	turn uint64
 }
 
-// Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has more
-// than its share, otherwise of the proxy that has most. So no proxy evicts the reports of others.
+// Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has
+// more than its share, otherwise of the proxy that has most. So no proxy evicts the reports of others.
 type Journal struct {
 	since    time.Time
 	capacity int
@@ -44,8 +44,8 @@ type Journal struct {
 	dropped uint64                        // guarded by mu
 	paths   int                           // guarded by mu: of all entries
 	pathsOf map[string]int                // guarded by mu: of each proxy
-	// lost maps a policy to the time at which its last evicted shadow denial was seen; anyLost is that time for all policies
-	// that do not fit into lost. Guarded by mu.
+	// lost maps a policy to the time at which its last evicted shadow denial was seen; anyLost is that time for all
+	// policies that do not fit into lost. Guarded by mu.
 	lost    map[string]time.Time
 	anyLost time.Time
 }
@@ -91,7 +91,8 @@ func (j *Journal) Add(o Observation, path string, at time.Time) {
 // proxyOf returns the KRI of the Dataplane that has the inbound.
 func proxyOf(inbound string) string { return inbound[:strings.LastIndexByte(inbound, '_')+1] }
 
-// makeRoomLocked evicts the least recently seen entry of the proxy that adds one, or of the proxy that has most entries.
+// makeRoomLocked evicts the least recently seen entry of the proxy that adds one, or of the proxy that has most
+// entries.
 func (j *Journal) makeRoomLocked(proxy string) {
 	from := proxy
 	if own := j.proxies[proxy]; own == nil || own.Len() <= j.capacity/len(j.proxies) {

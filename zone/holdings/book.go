@@ -135,8 +135,8 @@ func (b *Book) Get(id ID) (plain []byte, ok bool) {
 	return opened.plain, true
 }
 
-// Put keeps an entry until the given time, or until it is deleted if that is zero. Run writes it soon. Put drops entries
-// that exceed the limits. The caller must not change plain afterwards.
+// Put keeps an entry until the given time, or until it is deleted if that is zero. Run writes it soon. Put drops
+// entries that exceed the limits. The caller must not change plain afterwards.
 func (b *Book) Put(id ID, plain []byte, until time.Time) {
 	if b == nil {
 		return

@@ -77,8 +77,8 @@ func readFile(cfg *Config) (found, error) {
 	}
 }
 
-// readLine returns the next line without its terminator. It returns errFormat if the line is too long, and io.EOF if there
-// is no further complete line. The line is valid until the next read.
+// readLine returns the next line without its terminator. It returns errFormat if the line is too long, and io.EOF if
+// there is no further complete line. The line is valid until the next read.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -151,8 +151,8 @@ func appendFile(path string, size int, out []byte) (err error) {
 	return f.Sync()
 }
 
-// replace rewrites the file with all entries. It reseals those of an earlier process: each process derives another key from
-// a passphrase, and deriving many keys at a start takes long.
+// replace rewrites the file with all entries. It reseals those of an earlier process: each process derives another key
+// from a passphrase, and deriving many keys at a start takes long.
 func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 	b.mu.Lock()
 	b.expireLocked()
