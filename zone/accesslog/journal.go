@@ -32,7 +32,7 @@ type Entry struct {
 }
 
 // Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has
-// more than its share, otherwise of the proxy that has most. So no proxy evicts the reports of others.
+// more than its share, otherwise of the proxy that has most. A proxy that floods the journal evicts its own entries first.
 type Journal struct {
 	since    time.Time
 	capacity int
