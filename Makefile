@@ -124,6 +124,7 @@ lint-format:
 .PHONY: lint-words
 lint-words:
 	test/tools/words.sh
+	test/tools/english.sh
 
 .PHONY: lint-proto
 lint-proto: $(buf_ready) $(protoc_gen_go_ready)

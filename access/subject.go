@@ -11,7 +11,7 @@ import (
 // certificate authorities cannot: what they call so is refused.
 const ReservedPrefix = "mesh-system:"
 
-// Reserved users and groups. Source: kuma-wire, "Auth".
+// Reserved users and groups. Source: Kuma's wire format, "Auth".
 const (
 	// AdminUser is who comes over loopback without a credential.
 	AdminUser = ReservedPrefix + "admin"

@@ -289,7 +289,8 @@ func insightKey(zone string) resources.Key {
 	return resources.Key{Type: resources.TypeZoneInsight, Name: zone}
 }
 
-// insight builds the ZoneInsight, of which nothing changes later. i.mu is held. Source: kuma-wire, "Protobuf field numbers", ZoneInsight rules.
+// insight builds the ZoneInsight, which must not be changed afterwards. i.mu is held. Source: Kuma's wire format, "Protobuf field
+// numbers", ZoneInsight rules.
 func (i *insights) insight(zone string, z *zoneInsight) *systempb.ZoneInsight {
 	insight := &systempb.ZoneInsight{Subscriptions: slices.Clone(z.past)}
 	for _, s := range z.subscriptions {

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
 
-// hear takes what the others say of their zones for what is known here. What somebody says of a zone that this replica has is out of
+// hear applies the zone status of the other replicas. What somebody says of a zone that this replica has is out of
 // date, or was said before it had it: that is told anew.
 func (r *replicas) hear(news etcd.News) {
 	r.meet(news.Members)

@@ -20,7 +20,7 @@ type rotations struct {
 	members   *members
 	audit     auditor
 	log       *slog.Logger
-	// leads says whether this replica is the one that retires.
+	// leads reports whether this replica is the one that retires.
 	leads func() bool
 	// ended is closed when the server ends.
 	ended chan struct{}

@@ -22,7 +22,7 @@ const (
 	maxTokenLifetime     = 365 * 24 * time.Hour
 )
 
-// zoneScopes are the scopes that a zone token may have. Source: kuma-wire, "Token replies".
+// zoneScopes are the scopes that a zone token may have. Source: Kuma's wire format, "Token replies".
 var zoneScopes = []string{scopeControlPlane, "ingress", "egress"}
 
 // issuer makes what zones are let in by.
@@ -154,7 +154,7 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serveTokenOfPeers answers POST /tokens/zone, as clients of the ecosystem ask: the token alone, as text.
-// Source: kuma-wire, section 8.3, "Token replies".
+// Source: Kuma's HTTP API, "Token replies".
 func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error {
 	var order struct {
 		Zone     string   `json:"zone"`

@@ -10,7 +10,7 @@ import (
 )
 
 // zones withdraws what a zone wrote when an operator deletes the zone: its copies belong to it.
-// Source: kuma-wire, "Receiver side".
+// Source: Kuma's wire format, "Receiver side".
 type zones struct {
 	store    store.Store
 	status   store.Store

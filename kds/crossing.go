@@ -52,8 +52,8 @@ type crossingRule struct {
 	stops func(r *resources.Resource, a *Audience) bool
 }
 
-// globalToZoneRules: what a zone is not sent. Sources: design, section 4, "What crosses"; kuma-wire, "Global → zone";
-// seed 004, "Namespace-scoped policies and multizone".
+// globalToZoneRules are the rules that keep resources from a zone. Sources: docs/concepts.md, "Who sees what"; Kuma's wire format,
+// "Global → zone"; seed 004, "Namespace-scoped policies and multizone".
 func globalToZoneRules() []crossingRule {
 	return []crossingRule{
 		{"type-stays-on-global", func(r *resources.Resource, _ *Audience) bool {
@@ -87,7 +87,7 @@ func globalToZoneRules() []crossingRule {
 	}
 }
 
-// zoneToGlobalRules: what a zone keeps to itself. Source: kuma-wire, "Zone → global".
+// zoneToGlobalRules: what a zone keeps to itself. Source: Kuma's wire format, "Zone → global".
 func zoneToGlobalRules() []crossingRule {
 	return []crossingRule{
 		{"type-stays-in-zone", func(r *resources.Resource, _ *Audience) bool { return !r.Descriptor().ZoneToGlobal }},
@@ -174,7 +174,7 @@ type Origin struct {
 	Zone string
 }
 
-// acceptRules: what neither side takes from a peer. Source: design, section 4.
+// acceptRules: what neither side takes from a peer.
 func acceptRules() []acceptRule {
 	return []acceptRule{
 		{"type-never-travels-here", func(r *resources.Resource, from *Origin) error {

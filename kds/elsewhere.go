@@ -100,7 +100,7 @@ func (s *LineState) line() *line {
 	return n
 }
 
-// Adopt takes what another replica knows of a zone for what is known here; not while the zone has a session here.
+// Adopt applies another replica's status of a zone, unless the zone has a session here.
 func (g *Global) Adopt(zone string, s *ZoneState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

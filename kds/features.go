@@ -9,7 +9,7 @@ import (
 // Features is the set of abilities that a peer announced. Names that we do not know are not kept.
 type Features uint16
 
-// The features that change what a peer is sent. The first four are those of the ecosystem (kuma-wire, "Node in
+// The features that change what a peer is sent. The first four are those of the ecosystem (Kuma's wire format, "Node in
 // DeltaDiscoveryRequest"), the others Causeway's own.
 const (
 	// FeatureHashSuffix: the peer expects hashed names.

@@ -202,7 +202,7 @@ func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type) ([]Accepted,
 	return accepted, err
 }
 
-// Refused tells whether the global does not take the resource under key, in its present version.
+// Refused reports whether the global does not take the resource under key, in its present version.
 func (z *Zone) Refused(key resources.Key) []RefusedBy {
 	if r, ok := z.refusals.of(key); ok {
 		return []RefusedBy{{Reason: r.Reason, Since: r.Since}}

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// Keys of the gRPC metadata. Source: kuma-wire, "Request metadata".
+// Keys of the gRPC metadata. Source: Kuma's wire format, "Request metadata".
 const (
 	metadataClientID      = "client-id"
 	metadataFeatures      = "features"

@@ -65,7 +65,7 @@ type Advice struct {
 
 // MembershipServer is what serves the service. Errors may wrap ErrUnauthenticated, ErrNotAllowed or ErrRequest.
 type MembershipServer interface {
-	// Judge says whether somebody may call a method, before anything of the message is read: MethodJoin, in whose message the proof
+	// Judge reports whether somebody may call a method, before anything of the message is read: MethodJoin, in whose message the proof
 	// is, a stranger may.
 	Judge(ctx context.Context, method string) error
 	Join(context.Context, *JoinRequest) (*Credential, error)

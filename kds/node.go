@@ -12,7 +12,7 @@ import (
 const maxPeerText = 64 << 10
 
 // nodeOf introduces this server in a stream's requests; id is the zone's name in both directions.
-// Source: kuma-wire, "Node in DeltaDiscoveryRequest".
+// Source: Kuma's wire format, "Node in DeltaDiscoveryRequest".
 func nodeOf(id string, self Peer) *corev3.Node {
 	features := &structpb.ListValue{}
 	for _, name := range self.Features.Names() {
@@ -53,7 +53,7 @@ func peerOf(node *corev3.Node) *Peer {
 	}
 }
 
-// CheckZoneName accepts DNS labels. Source: kuma-wire, "Limits, keepalive, stream life".
+// CheckZoneName accepts DNS labels. Source: Kuma's wire format, "Limits, keepalive, stream life".
 func CheckZoneName(name string) error {
 	valid := name != "" && len(name) <= 63 && name[0] != '-' && name[len(name)-1] != '-'
 	for i := 0; valid && i < len(name); i++ {

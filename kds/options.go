@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Limits of the wire. Source: kuma-wire, "Limits, keepalive, stream life".
+// Limits of the wire. Source: Kuma's wire format, "Limits, keepalive, stream life".
 const (
 	// MaxMessageSize is what every peer takes in one message, in bytes.
 	MaxMessageSize = 10 << 20

@@ -38,7 +38,7 @@ func newParcels() *parcels {
 	return &parcels{made: map[parcelKey]madeParcel{}, packing: map[parcelKey]chan struct{}{}}
 }
 
-// found returns the parcel for a snapshot at revision at, or nil. unchanged says whether the type is at that revision what
+// found returns the parcel for a snapshot at revision at, or nil. unchanged reports whether the type is at that revision what
 // it was at the one that it is asked about.
 func (e *Encoder) found(key parcelKey, at uint64, unchanged func(since uint64) bool) *parcel {
 	p := e.parcels.find(key, at, unchanged)

@@ -12,7 +12,7 @@ import (
 
 // Permissions between peers that do not know the same fields. A peer drops JSON fields that it does not know, so a
 // permission is never sent in words that the peer would read as more permissive, and one that arrives with fields unknown
-// to us is refused (design, section 4).
+// to us is refused.
 
 const (
 	fieldSpiffeID     = "spiffeID" // the ecosystem's spelling

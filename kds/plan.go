@@ -128,7 +128,7 @@ func with(set map[string]bool, names []string) map[string]bool {
 // The mass-deletion guard: a list that would remove more than half and more than this many copies is held.
 const guardedDeletions = 10
 
-// remove adds deletions; guarded ones pass the guard or are held. Source: design, section 4, promise 3.
+// remove adds deletions; guarded ones pass the guard or are held. Source: docs/reliability.md, promise 3.
 func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
 	if guarded && p.guard(v, d, len(gone)) {
 		p.held = make(map[resources.Key]uint64, len(gone))

@@ -45,7 +45,7 @@ func (g *gatedStore) Apply(ctx context.Context, b store.Batch) (*store.Commit, e
 	return g.Store.Apply(ctx, b)
 }
 
-// TestNothingAcknowledgedBeforeItIsDurable: promise 1 of design section 4.
+// TestNothingAcknowledgedBeforeItIsDurable: promise 1 of docs/reliability.md.
 func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 	memory := store.NewMemory()
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))

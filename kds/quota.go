@@ -35,7 +35,7 @@ type change struct {
 	over  map[string]int
 }
 
-// admit says whether r, which takes the place of held or of nothing, still has room beside what the plan has admitted.
+// admit reports whether r, which takes the place of held or of nothing, still has room beside what the plan has admitted.
 func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
 	if v.quota == nil {
 		return nil

@@ -37,7 +37,7 @@ type reachedRequest struct {
 	Content   string         `json:"content"`
 }
 
-// Reached is how far a zone's resource, as it is now, has come in the other zones, by what they have said.
+// Reached is how far the current version of a zone's resource has been applied in the other zones, by their reports.
 type Reached struct {
 	// Stored: the global has it as it is.
 	Stored bool `json:"stored"`
@@ -128,7 +128,7 @@ func (r *Report) waitsFor(of *resources.Resource) bool {
 	return false
 }
 
-// Reached asks the global how far a resource that this zone wrote has come in other zones. Errors wrap ErrNotConnected and ErrCannotTell.
+// Reached asks the global which other zones have applied a resource that this zone wrote. Errors wrap ErrNotConnected and ErrCannotTell.
 func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*Reached, error) {
 	conn := z.conn.Load()
 	if conn == nil {

@@ -43,7 +43,7 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 }
 
 // copyName is the name of a reference's object outside the zone of r. A reference to a copy follows its original: what
-// is the name of a copy already stays, and what only the global makes is hashed without a zone (design, section 2).
+// is the name of a copy already stays, and what only the global makes is hashed without a zone.
 // It is not settled when the reference may mean several namespaces and none of them has the object yet: then it stays a
 // display name, which means here what it means in the zone, whatever comes later. No such policy crosses to other zones.
 func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, here *Arrival) (name string, settled bool) {
@@ -75,7 +75,7 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 	return zoneHash(r.Mesh, ref.Name, r.Zone(), namespaces[0]), true
 }
 
-// namespacesOf are those in which a reference looks for its object, in order; open says whether it goes on to any other.
+// namespacesOf are those in which a reference looks for its object, in order; open reports whether it goes on to any other.
 // Without a namespace it means the policy's own, but a system policy's also others, and a MeshExternalService lives with the
 // system only. What lives with the system may have no namespace.
 func namespacesOf(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, system string) (namespaces []string, open bool) {

@@ -41,7 +41,7 @@ func (s *sender) handle(req *discovery.DeltaDiscoveryRequest) error {
 }
 
 // unserved takes a request for a type of which nothing is told here. It gets no answer: a peer takes an empty list for the word that
-// there are none, and deletes what it has. Source: design, section 4.
+// there are none, and deletes what it has.
 func (s *sender) unserved(t resources.Type) error {
 	if s.unknown++; s.unknown > maxUnknownTypes {
 		return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)

@@ -92,7 +92,7 @@ func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
 	return WireName(name, r.Mesh)
 }
 
-// outboundToZone. Source: kuma-wire, "Global → zone", mappers; seed 004.
+// outboundToZone. Source: Kuma's wire format, "Global → zone", mappers; seed 004.
 func outboundToZone() []outboundStep {
 	return []outboundStep{
 		{"says-origin-global", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginGlobal })},
@@ -117,7 +117,7 @@ func outboundToZone() []outboundStep {
 	}
 }
 
-// outboundToGlobal. Source: kuma-wire, "Zone → global", mappers.
+// outboundToGlobal. Source: Kuma's wire format, "Zone → global", mappers.
 func outboundToGlobal() []outboundStep {
 	return []outboundStep{
 		{"says-origin-zone", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginZone })},
@@ -139,7 +139,8 @@ func outboundToGlobal() []outboundStep {
 	}
 }
 
-// inboundOnGlobal. Source: design, section 4, promise 10 and "What crosses"; kuma-wire, "Receiver side".
+// inboundOnGlobal. Source: docs/reliability.md, promise 10; docs/concepts.md, "Who sees what"; Kuma's wire format, "Receiver
+// side".
 func inboundOnGlobal() []inboundStep {
 	return []inboundStep{
 		{"zone-is-pinned", func(r *resources.Resource, here *Arrival) error {
@@ -162,7 +163,7 @@ func inboundOnGlobal() []inboundStep {
 	}
 }
 
-// inboundInZone. Source: design, section 4, "What crosses"; seed 004, "Implementation".
+// inboundInZone. Source: docs/concepts.md, "Who sees what"; seed 004, "Implementation".
 func inboundInZone() []inboundStep {
 	return []inboundStep{
 		{"origin-is-global", func(r *resources.Resource, _ *Arrival) error {

@@ -176,7 +176,7 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 	return g.crossing.Reach(r, here)
 }
 
-// Rollout tells whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go.
+// Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go.
 func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	out := NewRollout(r)
 	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})

@@ -110,8 +110,8 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 // nonceLength is that of 64 bits, as rand.Text writes them.
 const nonceLength = 13
 
-// message starts a response. control_plane and nonce are as in kuma-wire, "Exchange sequence". Nobody can guess a nonce: a peer that
-// answered what it has not read would make prompt wrong, and its stream one that others wait for.
+// message starts a response. control_plane and nonce are as in Kuma's wire format, "Exchange sequence". A nonce cannot be guessed: a
+// peer that answered what it has not read would make prompt wrong, and other streams wait for its own.
 func (s *sender) message(typeURL string, p progress) *response {
 	m := &response{typeURL: typeURL, nonce: rand.Text()[:nonceLength], identifier: s.identifier}
 	if s.audience.Features.Has(FeatureParts) {

@@ -10,7 +10,7 @@ import (
 )
 
 // The services are declared by hand because they carry Envoy's discovery messages, whose .proto sources are not part
-// of this repository. Source: kuma-wire, "Services".
+// of this repository. Source: Kuma's wire format, "Services".
 const (
 	syncServiceName   = "kuma.mesh.v1alpha1.KDSSyncService"
 	globalServiceName = "kuma.mesh.v1alpha1.GlobalKDSService"

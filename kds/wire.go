@@ -30,7 +30,7 @@ const (
 func WireName(name, mesh string) string { return name + "." + mesh }
 
 // Encode puts r, which Outbound has mapped, on the wire. The version is the SHA-256 of the bytes.
-// Source: kuma-wire, "Any rules" and "Exchange sequence".
+// Source: Kuma's wire format, "Any rules" and "Exchange sequence".
 func Encode(r *resources.Resource) (*discovery.Resource, error) {
 	spec, err := encodeSpec(r)
 	if err != nil {
@@ -187,7 +187,8 @@ func canonicalStatus(raw []byte) (json.RawMessage, error) {
 	return canonical, err
 }
 
-// zeroStatus is what a zone is sent instead of a status: the zero value of its type. Source: kuma-wire, "Any rules".
+// zeroStatus returns what a zone is sent instead of a status: the zero value of its type. Source: Kuma's wire format, "Any
+// rules".
 func zeroStatus(t resources.Type) json.RawMessage {
 	if t == resources.TypeMeshService {
 		return json.RawMessage(`{"tls":{},"dataplaneProxies":{}}`)

@@ -248,7 +248,7 @@ func (z *Zone) logOf(s *session, d Direction) *slog.Logger {
 	return z.config.Log.With("zone", s.zone, "session", s.number, "stream", d.String())
 }
 
-// outgoing adds the metadata of every call. Source: kuma-wire, "Request metadata".
+// outgoing adds the metadata of every call. Source: Kuma's wire format, "Request metadata".
 func (z *Zone) outgoing(ctx context.Context) context.Context {
 	pairs := []string{
 		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,

@@ -45,7 +45,7 @@ const (
 
 // BundledProvider makes each zone sign with an authority of its own: a generated one, or CA.
 type BundledProvider struct {
-	// MeshTrustCreation says whether zones publish their authorities by themselves.
+	// MeshTrustCreation reports whether zones publish their authorities by themselves.
 	MeshTrustCreation string `json:"meshTrustCreation,omitempty"`
 	// InsecureAllowSelfSigned lets CA be a root.
 	InsecureAllowSelfSigned bool                   `json:"insecureAllowSelfSigned,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// Scope says whether a type's resources belong to a mesh.
+// Scope reports whether a type's resources belong to a mesh.
 type Scope string
 
 // The scopes, in the spelling of the HTTP API.

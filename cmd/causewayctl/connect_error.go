@@ -42,7 +42,7 @@ func explainTransport(address string, err error) error {
 	}
 }
 
-// unknownIn returns the part of an error message that says whether an unanswered request changed anything. It is empty
+// unknownIn returns the part of an error message that reports whether an unanswered request changed anything. It is empty
 // for a request that only reads.
 func unknownIn(e *url.Error) string {
 	if e.Op == "Get" || e.Op == "Head" {

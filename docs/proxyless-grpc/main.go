@@ -93,7 +93,7 @@ func (refuse) ClientHandshake(context.Context, string, net.Conn) (net.Conn, cred
 
 func (r refuse) Clone() credentials.TransportCredentials { return r }
 
-// tell says whether the zone has given the server its listener. Until then no connection is taken.
+// tell reports whether the zone has given the server its listener. Until then no connection is taken.
 func tell(address net.Addr, change xds.ServingModeChangeArgs) {
 	fmt.Println(address, change.Mode)
 	if change.Err != nil {

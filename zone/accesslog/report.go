@@ -41,7 +41,7 @@ type Denial struct {
 	LastSeen   time.Time `json:"lastSeen"`
 }
 
-// Readiness says whether the shadow denials of a policy can be enforced without anybody noticing.
+// Readiness reports whether the shadow denials of a policy can be enforced without anybody noticing.
 type Readiness struct {
 	Policy string `json:"policy"`
 	Safe   bool   `json:"safe"`

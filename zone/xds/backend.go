@@ -108,7 +108,7 @@ func (b *backend) trust() string { return identitiesOf(b.name) }
 func identitiesOf(cluster string) string { return "identity_of:" + cluster }
 
 // sni is the server name that clients ask for; it leads an ingress to the service.
-// Source: kuma-wire, section 4, "SNI of a destination port".
+// Source: Kuma's wire format, "SNI of a destination port".
 func (b *backend) sni() string {
 	k := b.service.KRI
 	parts := []string{"sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}

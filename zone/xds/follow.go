@@ -165,7 +165,7 @@ func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Re
 	}
 }
 
-// staleLocked has the proxy's permissions built anew once the commits at hand are worked in, however many concern them.
+// staleLocked marks the proxy's permissions for one rebuild after the current commits, however many concern them.
 func (x *Proxies) staleLocked(p *proxy) {
 	cause := x.stale[p]
 	if cause == nil {
@@ -299,7 +299,7 @@ func (x *Proxies) reloadLocked() {
 	x.settleLocked()
 }
 
-// setLocked gives a proxy what its resource says; nil is none yet.
+// setLocked applies a Dataplane to its proxy; nil if there is none yet.
 func (x *Proxies) setLocked(p *proxy, r *resources.Resource) {
 	switch {
 	case r == nil:

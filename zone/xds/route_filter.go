@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Confs of a MeshHTTPRoute's filters. Source: kuma-wire, section 4.
+// Confs of a MeshHTTPRoute's filters. Source: Kuma's wire format.
 type (
 	headerFilter struct {
 		Set    []headerValue `json:"set"`
