@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,16 +60,29 @@ func (p *Process) Start() error {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = processAttributes()
-	if err := p.in.Do(cmd.Start); err != nil {
+	r := &running{cmd: cmd, done: make(chan struct{})}
+	if err := r.start(p.in); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
-	r := &running{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		r.err = cmd.Wait()
-		close(r.done)
-	}()
 	p.run = r
 	return nil
+}
+
+// start starts the process and waits for it on one thread, which lives at least as long as the process: Linux sends the
+// signal of [processAttributes] when the thread that started the process ends, not when the program does.
+func (r *running) start(in *Namespace) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := in.Do(r.cmd.Start)
+		started <- err
+		if err == nil {
+			r.err = r.cmd.Wait()
+			close(r.done)
+		}
+	}()
+	return <-started
 }
 
 // PID returns the number of the running process, or of the last one; zero before Start.

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A thread that ends takes the processes that it started with it, if they are to end with the program.
+func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
+	c, err := New(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	p, err := c.process("shell", "/bin/sh", []string{"-c", `trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread := make(chan int)
+	begin := func() {
+		runtime.LockOSThread() // forever: the thread ends with the goroutine
+		id := syscall.Gettid()
+		if id != os.Getpid() { // the first thread ends only with the program
+			if err := p.Start(); err != nil {
+				t.Error(err)
+			}
+		}
+		thread <- id
+	}
+	go begin()
+	id := <-thread
+	if id == os.Getpid() {
+		go begin()
+		id = <-thread
+	}
+	waitFor(t, "the thread to end", func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", id))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	waitFor(t, "the script to be up", func() bool { return strings.Contains(p.Log(), "\nup\n") })
+	stopped, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Stop(stopped); err != nil {
+		t.Error(err)
+	}
+}
