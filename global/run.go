@@ -127,6 +127,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
 	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
+		func(ctx context.Context) error { return certificate.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return gate.run(ctx, sync) },
 		func(ctx context.Context) error { return serveKDS(ctx, c, grpcServer, sync, sockets.kds) },
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer, c.Panics) },

@@ -16,10 +16,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/causeway-mesh/causeway/credential"
@@ -51,7 +51,7 @@ type Sealer interface {
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a serving certificate is replaced at start.
+	// renewBefore is how long before its end a serving certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = 5 * time.Minute
 )
@@ -65,8 +65,17 @@ type Certificate struct {
 	// MinVersion is the least version of TLS that is served, as ParseTLSVersion returns it; 1.3 when zero.
 	MinVersion uint16
 
-	leaf          tls.Certificate
-	ends, endOfCA time.Time
+	folder certificateFolder
+	ca     *authority
+	leaf   atomic.Pointer[tls.Certificate]
+}
+
+// certificateFolder is where a Certificate is kept, and what it has to cover.
+type certificateFolder struct {
+	dir   string
+	hosts []string
+	box   Sealer
+	now   func() time.Time
 }
 
 // Expiries tells when the serving certificate and its CA end. A nil certificate has none.
@@ -74,14 +83,14 @@ func (c *Certificate) Expiries() map[string]time.Time {
 	if c == nil {
 		return nil
 	}
-	return map[string]time.Time{"server": c.ends, "server-ca": c.endOfCA}
+	return map[string]time.Time{"server": c.leaf.Load().Leaf.NotAfter, "server-ca": c.ca.cert.NotAfter}
 }
 
-// LoadOrCreateCertificate reads the folder's CA and serving certificate, and makes what is missing: the CA at first
-// start, the serving certificate also when it is about to end, was made by a clock that was ahead, or does not cover hosts (DNS names and IP addresses;
-// localhost and the loopback addresses always are). A CA that is there but cannot be used is an error and is never replaced: zones
-// that pinned it would be locked out. Keys are sealed by box, those that an earlier version kept in the clear too; a box of
-// another key is an error and changes nothing.
+// LoadOrCreateCertificate reads the folder's CA and serving certificate, and creates what is missing: the CA at the first
+// start, the serving certificate also when it ends within 30 days, was created by a clock that was ahead, or does not
+// cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that exists but
+// cannot be used is an error and is never replaced: zones that pinned it would be locked out. box seals the keys, also
+// those that an earlier version kept in the clear; a box of another key is an error and changes nothing.
 func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate folder: %w", err)
@@ -90,24 +99,24 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := loadOrCreateLeaf(dir, ca, slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}), box)
+	folder := certificateFolder{dir: dir, hosts: slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}), box: box, now: time.Now}
+	leaf, err := folder.loadOrCreateLeaf(ca)
 	if err != nil {
 		return nil, err
 	}
-	served, err := x509.ParseCertificate(leaf.Certificate[0])
-	if err != nil {
-		return nil, fmt.Errorf("serving certificate: %w", err)
-	}
 	sum := sha256.Sum256(ca.cert.Raw)
-	return &Certificate{
-		CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), leaf: leaf, ends: served.NotAfter, endOfCA: ca.cert.NotAfter,
-	}, nil
+	c := &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), folder: folder, ca: ca}
+	c.leaf.Store(leaf)
+	return c, nil
 }
 
-// TLSConfig returns a new server configuration. The presented chain includes the CA, so that a client that only knows its SHA-256 can
-// verify it.
+// TLSConfig returns a new server configuration, which presents the current serving certificate at each handshake. The
+// chain includes the CA, so that a client that only knows its SHA-256 can verify it.
 func (c *Certificate) TLSConfig() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{c.leaf}, MinVersion: cmp.Or(c.MinVersion, tls.VersionTLS13), CipherSuites: forwardSecret()}
+	return &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.leaf.Load(), nil },
+		MinVersion:     cmp.Or(c.MinVersion, tls.VersionTLS13), CipherSuites: forwardSecret(),
+	}
 }
 
 // forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated encryption. In
@@ -170,7 +179,7 @@ func newCA() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate("Causeway server CA", caLifetime)
+	template, err := newTemplate("Causeway server CA", time.Now(), caLifetime)
 	if err != nil {
 		return nil, err
 	}
@@ -184,63 +193,11 @@ func newCA() (*authority, error) {
 	return &authority{cert: cert, key: key}, err
 }
 
-func loadOrCreateLeaf(dir string, ca *authority, hosts []string, box Sealer) (tls.Certificate, error) {
-	certPath, keyPath := filepath.Join(dir, tlsCertFile), filepath.Join(dir, tlsKeyFile)
-	if pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, box); err == nil && leafServes(pair, ca, hosts) {
-		return withChain(pair, ca), nil
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template, err := newTemplate("Causeway server", leafLifetime)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	for _, h := range hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else if h != "" {
-			template.DNSNames = append(template.DNSNames, h)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	if err := writeKeyPair(certPath, keyPath, der, key, tlsKeyPurpose, box); err != nil {
-		return tls.Certificate{}, err
-	}
-	return withChain(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca), nil
-}
-
-// leafServes reports whether a stored serving certificate can still be used.
-func leafServes(pair tls.Certificate, ca *authority, hosts []string) bool {
-	cert, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || time.Until(cert.NotAfter) < renewBefore || time.Now().Before(cert.NotBefore) {
-		return false
-	}
-	for _, h := range hosts {
-		if h != "" && cert.VerifyHostname(h) != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func withChain(leaf tls.Certificate, ca *authority) tls.Certificate {
-	leaf.Certificate = [][]byte{leaf.Certificate[0], ca.cert.Raw}
-	return leaf
-}
-
-func newTemplate(name string, lifetime time.Duration) (*x509.Certificate, error) {
+func newTemplate(name string, now time.Time, lifetime time.Duration) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: name},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),

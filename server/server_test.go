@@ -162,11 +162,11 @@ func TestDamagedCAIsNeverReplaced(t *testing.T) {
 
 func leafOf(t *testing.T, c *server.Certificate) *x509.Certificate {
 	t.Helper()
-	cert, err := x509.ParseCertificate(c.TLSConfig().Certificates[0].Certificate[0])
+	served, err := c.TLSConfig().GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cert
+	return served.Leaf
 }
 
 func TestServeHTTPFinishesRequestsUnderWay(t *testing.T) {

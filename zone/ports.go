@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -44,22 +45,7 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 		}
 		p.bare = append(p.bare, *one.into)
 	}
-	// The API accepts client certificates of users, and of proxies, which request their identity there. The server
-	// names no acceptable authority, because that would keep all other certificates away.
-	for l, clients := range map[*net.Listener]server.Clients{&p.api: {Ask: true}, &p.diagnostics: {}} {
-		certificate, err := servingCertificate(cfg, box, *l)
-		if err != nil {
-			return nil, err
-		}
-		if certificate != nil {
-			p.certificate, *l = certificate, server.SecureHTTP(*l, certificate, clients)
-		}
-	}
-	xdsCertificate, err := servingCertificate(cfg, box, p.xds)
-	if xdsCertificate != nil {
-		p.certificate, p.xdsTLS = xdsCertificate, xdsCertificate.TLSConfig()
-	}
-	if err != nil {
+	if err := p.secure(cfg, box); err != nil {
 		return nil, err
 	}
 	return p, p.admit(ctx, cfg, guard)
@@ -77,17 +63,25 @@ func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) err
 	return err
 }
 
-// servingCertificate returns nil for a port on loopback.
-func servingCertificate(cfg *Config, box *secrets.Box, l net.Listener) (*server.Certificate, error) {
-	if server.IsLoopback(l.Addr()) {
-		return nil, nil
+// secure adds TLS to the ports off loopback, with one certificate for all.
+func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
+	if !slices.ContainsFunc(p.bare, func(l net.Listener) bool { return !server.IsLoopback(l.Addr()) }) {
+		return nil
 	}
-	certificate, err := server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box)
-	if err != nil {
-		return nil, err
+	if p.certificate, err = server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box); err != nil {
+		return err
 	}
-	certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion)
-	return certificate, err
+	if p.certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion); err != nil {
+		return err
+	}
+	// The API accepts client certificates of users, and of proxies, which request their identity there. The server
+	// names no acceptable authority, because that would keep all other certificates away.
+	p.api = server.SecureHTTP(p.api, p.certificate, server.Clients{Ask: true})
+	p.diagnostics = server.SecureHTTP(p.diagnostics, p.certificate, server.Clients{})
+	if !server.IsLoopback(p.xds.Addr()) {
+		p.xdsTLS = p.certificate.TLSConfig()
+	}
+	return nil
 }
 
 // servingHosts returns the names and addresses at which this machine may be reachable.

@@ -193,6 +193,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	})
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
 	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
+	group.Go(func() error { return ports.certificate.Run(ctx, cfg.Log) })
 	runLink(ctx, group, link, known)
 	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
 	group.Go(func() error { return announce(ctx, cfg, ports) })

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/credential"
+)
+
+// renewalInterval is how often a running server looks whether its serving certificate is to be replaced.
+const renewalInterval = 10 * time.Second
+
+// Run keeps the serving certificate valid until ctx ends: it creates another one 30 days before the end, and reads the
+// files again when somebody has replaced them. Connections stay; new handshakes present the new certificate. What cannot
+// be read or written is logged, and the current certificate goes on. A nil certificate does nothing. It returns nil.
+func (c *Certificate) Run(ctx context.Context, log *slog.Logger) error {
+	if c == nil {
+		return nil
+	}
+	return c.run(ctx, log, renewalInterval)
+}
+
+func (c *Certificate) run(ctx context.Context, log *slog.Logger, interval time.Duration) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		before := c.leaf.Load()
+		err := c.renew()
+		if err != nil && err.Error() != said {
+			log.Error("serving certificate: not renewed; the server goes on with the current one", "ends", before.Leaf.NotAfter, "error", err)
+		}
+		said = fmt.Sprint(err)
+		if after := c.leaf.Load(); after != before {
+			log.Info("serving certificate: replaced", "ends", after.Leaf.NotAfter)
+		}
+	}
+}
+
+// renew loads the stored serving certificate, or creates another one where that cannot serve. It does nothing in a folder
+// whose CA is another one.
+func (c *Certificate) renew() error {
+	caFile := filepath.Join(c.folder.dir, caCertFile)
+	stored, err := credential.Public(caCertFile, caFile)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(bytes.TrimSpace(stored), bytes.TrimSpace(c.CAPEM)) {
+		return fmt.Errorf("%s is not the CA that this server started with; restart the server to serve it", caFile)
+	}
+	leaf, err := c.folder.loadOrCreateLeaf(c.ca)
+	if err == nil && !leaf.Leaf.Equal(c.leaf.Load().Leaf) {
+		c.leaf.Store(leaf)
+	}
+	return err
+}
+
+// loadOrCreateLeaf returns the stored serving certificate while it serves, and otherwise creates another one.
+func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, error) {
+	certPath, keyPath := filepath.Join(f.dir, tlsCertFile), filepath.Join(f.dir, tlsKeyFile)
+	if pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, f.box); err == nil && f.serves(pair, ca) {
+		return withChain(pair, ca)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template, err := newTemplate("Causeway server", f.now(), leafLifetime)
+	if err != nil {
+		return nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, h := range f.hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if h != "" {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKeyPair(certPath, keyPath, der, key, tlsKeyPurpose, f.box); err != nil {
+		return nil, err
+	}
+	return withChain(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca)
+}
+
+// serves reports whether a stored serving certificate can still be used.
+func (f *certificateFolder) serves(pair tls.Certificate, ca *authority) bool {
+	cert, err := x509.ParseCertificate(pair.Certificate[0])
+	now := f.now()
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || cert.NotAfter.Sub(now) < renewBefore || now.Before(cert.NotBefore) {
+		return false
+	}
+	for _, h := range f.hosts {
+		if h != "" && cert.VerifyHostname(h) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// withChain adds the CA to the chain.
+func withChain(leaf tls.Certificate, ca *authority) (*tls.Certificate, error) {
+	cert, err := x509.ParseCertificate(leaf.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	leaf.Certificate, leaf.Leaf = [][]byte{leaf.Certificate[0], ca.cert.Raw}, cert
+	return &leaf, nil
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// openBox keeps things as they are.
+type openBox struct{}
+
+func (openBox) Seal(plain []byte, _ string) ([]byte, error) {
+	return append([]byte("sealed "), plain...), nil
+}
+func (openBox) Open(sealed []byte, _ string) ([]byte, error) { return sealed[len("sealed "):], nil }
+
+// secured serves HTTPS with a certificate, and returns it with the serial number that a new handshake presents.
+func secured(t *testing.T) (*Certificate, func() *big.Int) {
+	t.Helper()
+	c, err := LoadOrCreateCertificate(t.TempDir(), nil, openBox{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(tls.NewListener(listener, c.TLSConfig())) }()
+	t.Cleanup(func() { _ = s.Close() })
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.CAPEM)
+	return c, func() *big.Int {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS13, Time: c.folder.now}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber
+	}
+}
+
+// A server that runs for a year presents a certificate that is valid, without a restart.
+func TestServingCertificateIsRenewed(t *testing.T) {
+	c, presented := secured(t)
+	first, ends := presented(), c.Expiries()["server"]
+	for _, day := range []struct {
+		after time.Duration
+		same  bool
+	}{{0, true}, {300 * 24 * time.Hour, true}, {336 * 24 * time.Hour, false}} {
+		c.folder.now = func() time.Time { return time.Now().Add(day.after) }
+		if err := c.renew(); err != nil {
+			t.Fatal(err)
+		}
+		if same := presented().Cmp(first) == 0; same != day.same {
+			t.Errorf("after %v: the same certificate is %v, want %v", day.after, same, day.same)
+		}
+	}
+	if now := c.Expiries()["server"]; !now.After(ends) {
+		t.Errorf("the certificate ends at %v, before the renewal at %v", now, ends)
+	}
+	stored, err := c.folder.loadOrCreateLeaf(c.ca)
+	if err != nil || stored.Leaf.SerialNumber.Cmp(presented()) != 0 {
+		t.Errorf("the folder has another certificate: %v, %v", stored, err)
+	}
+}
+
+func TestRunReadsReplacedFiles(t *testing.T) {
+	c, presented := secured(t)
+	first := presented()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.run(ctx, slog.New(slog.DiscardHandler), 10*time.Millisecond) }()
+	if err := os.Remove(filepath.Join(c.folder.dir, tlsCertFile)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); presented().Cmp(first) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the server still presents its first certificate")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The folder of another CA is left alone: what it signs is not what peers of this server have pinned.
+func TestRenewalKeepsToItsCA(t *testing.T) {
+	c, presented := secured(t)
+	first := presented()
+	for name, damage := range map[string]func(file string) error{
+		"gone": os.Remove,
+		"other": func(file string) error {
+			other, err := newCA()
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(file, pemBlock("CERTIFICATE", other.cert.Raw), 0o600)
+		},
+	} {
+		file := filepath.Join(c.folder.dir, caCertFile)
+		if err := damage(file); err != nil {
+			t.Fatal(err)
+		}
+		c.folder.now = func() time.Time { return time.Now().Add(leafLifetime - time.Hour) }
+		if err := c.renew(); err == nil || !strings.Contains(err.Error(), caCertFile) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if presented().Cmp(first) != 0 {
+			t.Errorf("%s: the certificate was replaced", name)
+		}
+	}
+}
