@@ -53,7 +53,7 @@ func TestExplicitFormIsEquivalent(t *testing.T) {
 // order, whatever their targets.
 func TestExplicitFormIsEquivalentInbound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policies := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPermission), 0, 6).Draw(rt, "policies"))
+		policies := distinct(readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPermission), 0, 6).Draw(rt, "policies")))
 		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
 		if err != nil {
 			rt.Fatal(err)

@@ -116,7 +116,7 @@ func TestContainment(t *testing.T) {
 // TestIndexAgreesWithSelects: the index's candidates yield the same rules as all policies.
 func TestIndexAgreesWithSelects(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policies := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 0, 12).Draw(rt, "policies"))
+		policies := distinct(readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 0, 12).Draw(rt, "policies")))
 		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
 		if err != nil {
 			rt.Fatal(err)
@@ -128,6 +128,56 @@ func TestIndexAgreesWithSelects(t *testing.T) {
 			if fmt.Sprint(all) != fmt.Sprint(indexed) {
 				rt.Fatalf("all %v, through the index %v", all, indexed)
 			}
+		}
+	})
+}
+
+// distinct keeps the first policy of each key, as a store has it.
+func distinct(policies []*matching.Policy) []*matching.Policy {
+	seen := map[resources.Key]bool{}
+	return slices.DeleteFunc(policies, func(p *matching.Policy) bool {
+		again := seen[p.Resource.Key]
+		seen[p.Resource.Key] = true
+		return again
+	})
+}
+
+// TestSetSelectsWhatPoliciesSelect: a set that has been changed in any way yields each policy that selects a proxy, once,
+// and says by which of its conditions the proxy is found.
+func TestSetSelectsWhatPoliciesSelect(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		drawn := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 1, 12).Draw(rt, "policies"))
+		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		set, kept := matching.NewSet(), map[resources.Key]*matching.Policy{}
+		for _, i := range rapid.SliceOfN(rapid.IntRange(-len(drawn), len(drawn)-1), 0, 40).Draw(rt, "changes") {
+			if i < 0 {
+				key := drawn[-i-1].Resource.Key
+				set.Remove(key)
+				delete(kept, key)
+				continue
+			}
+			set.Add(drawn[i])
+			kept[drawn[i].Resource.Key] = drawn[i]
+		}
+		candidates := set.Candidates(proxy)
+		conditions := matching.Conditions(proxy)
+		for key, p := range kept {
+			got, under := set.Get(key)
+			if got != p {
+				rt.Fatalf("%v: got another policy", key)
+			}
+			n := len(candidates)
+			candidates = slices.DeleteFunc(candidates, func(c *matching.Policy) bool { return c == p })
+			found := n - len(candidates)
+			if slices.Contains(conditions, under) != (found == 1) || matching.Selects(p, proxy) && found != 1 || found > 1 {
+				rt.Fatalf("%v: %d times a candidate under %v; it selects the proxy: %v", key, found, under, matching.Selects(p, proxy))
+			}
+		}
+		if len(candidates) > 0 || len(slices.Collect(set.All())) != len(kept) {
+			rt.Fatalf("the set has policies that were removed")
 		}
 	})
 }

@@ -99,7 +99,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	if err == nil {
 		next, err = built(x, func() (*state, error) {
-			return build(t, p.mesh.received.candidates(t), p.state.Load(), x.accessesLocked(p.key))
+			return build(t, p.mesh.received.Candidates(t.match), p.state.Load(), x.accessesLocked(p.key))
 		})
 	}
 	if err == nil {
@@ -145,19 +145,11 @@ func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *re
 
 func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Resource) {
 	affected := map[*proxy]struct{}{}
-	if old := m.received.byKey[key]; old != nil {
-		for p := range m.selected(old) {
-			affected[p] = struct{}{}
-		}
-		m.received.remove(key)
-	}
+	m.remove(m.received, key, affected)
 	if r != nil {
 		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
 		if !isReceived(key.Type) || policy.Receives() {
-			m.received.add(policy)
-			for p := range m.selected(policy) {
-				affected[p] = struct{}{}
-			}
+			m.add(m.received, policy, affected)
 		}
 	}
 	for p := range affected {
@@ -193,7 +185,7 @@ func (x *Proxies) settlePermissionsLocked() {
 func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	old := p.state.Load()
 	next, err := built(x, func() (*state, error) {
-		return buildReceived(p.target, p.mesh.received.candidates(p.target), old)
+		return buildReceived(p.target, p.mesh.received.Candidates(p.target.match), old)
 	})
 	if err != nil {
 		x.failed(p, err)
@@ -208,7 +200,7 @@ func (x *Proxies) workInTrustLocked(m *mesh) {
 		return
 	}
 	x.network.trustChanged(m.name)
-	for p := range m.proxiesAt[hook{allHook, ""}] {
+	for p := range m.proxies {
 		for s := range p.sessions {
 			s.expect(kindSecret, x.cause)
 			s.wake(kindSecret)
@@ -279,8 +271,8 @@ func (x *Proxies) reloadLocked() {
 		if m.name == "" {
 			continue
 		}
-		m.received.clear()
-		m.confs.clear()
+		m.received.Clear()
+		m.confs.Clear()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)
 		x.workInIdentitiesLocked(m)

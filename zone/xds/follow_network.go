@@ -27,7 +27,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		p.record.setProblem(problemOutbounds, "")
 		return s.with(nil, nil), nil
 	}
-	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.candidates(t)}
+	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match)}
 	var backends []*backend
 	out, err := built(x, func() (out *sending, err error) {
 		out, backends, err = sender.build()
@@ -76,7 +76,7 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 	if m == nil {
 		return
 	}
-	for p := range m.proxiesAt[hook{allHook, ""}] {
+	for p := range m.proxies {
 		for _, r := range []*resources.Resource{c.Old, c.New} {
 			if r == nil || p.target == nil {
 				continue
@@ -97,7 +97,7 @@ func (x *Proxies) workInGrantLocked(key resources.Key) {
 	if m == nil {
 		return
 	}
-	for p := range m.proxiesAt[hook{allHook, ""}] {
+	for p := range m.proxies {
 		if s := p.state.Load(); s != nil && s.sending != nil && s.sending.granted {
 			x.network.mark(p, onlySending)
 		}
@@ -110,21 +110,15 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 	if m == nil || m.since >= revision {
 		return
 	}
-	note := func(policy *matching.Policy) {
-		for p := range m.selected(policy) {
-			if p.sends() {
-				x.network.mark(p, onlySending)
-			}
-		}
-	}
-	if old := m.confs.byKey[key]; old != nil {
-		note(old)
-		m.confs.remove(key)
-	}
+	selected := map[*proxy]struct{}{}
+	m.remove(m.confs, key, selected)
 	if r != nil {
-		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
-		m.confs.add(policy)
-		note(policy)
+		m.add(m.confs, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
+	}
+	for p := range selected {
+		if p.sends() {
+			x.network.mark(p, onlySending)
+		}
 	}
 }
 

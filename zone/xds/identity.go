@@ -74,7 +74,7 @@ func (x *Proxies) ensureIdentity(p *proxy) {
 // outdated are renewed, so that authorities that no longer sign can be retired; the renewals' own goroutine does it, one by one.
 func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 	now := x.cfg.Now()
-	for p := range m.proxiesAt[hook{allHook, ""}] {
+	for p := range m.proxies {
 		switch {
 		case p.target != nil && x.names(p, p.target.dataplane) != p.target.secrets:
 			x.network.mark(p, everything)

@@ -63,7 +63,7 @@ func (x *Proxies) serviceForIngressesLocked() {
 	if m == nil {
 		return
 	}
-	for p := range m.proxiesAt[hook{allHook, ""}] {
+	for p := range m.proxies {
 		x.network.mark(p, everything)
 	}
 }

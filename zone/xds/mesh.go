@@ -1,9 +1,6 @@
 package xds
 
 import (
-	"iter"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -17,79 +14,60 @@ type mesh struct {
 	since uint64 // commits up to this revision are already in policies
 
 	// received are the policies on what proxies receive, permissions among them.
-	received policySet
+	received *matching.Set
 	// confs are the policies on what proxies send, routes among them.
-	confs policySet
-	// proxiesAt holds the proxies under each of their hooks.
-	proxiesAt map[hook]map[*proxy]struct{}
+	confs *matching.Set
+	// proxies are those that are connected, also those without a Dataplane.
+	proxies map[*proxy]struct{}
+	// meeting holds the proxies with a Dataplane under each condition that they meet.
+	meeting map[matching.Condition]map[*proxy]struct{}
 
 	trust atomic.Pointer[trust] // nil while nobody is trusted
 }
 
-// hook is one thing that a proxy must have for a policy to select it: a label, a name (key nameHook), or nothing.
-type hook struct {
-	key, value string
-}
-
-// nameHook is no label's key.
-const nameHook = "\x00name"
-
 func newMesh(name string) *mesh {
-	return &mesh{name: name, received: newPolicySet(), confs: newPolicySet(), proxiesAt: map[hook]map[*proxy]struct{}{}}
-}
-
-func hookOf(p *matching.Policy) hook {
-	if p.Target.KindOrMesh() == resources.KindDataplane && p.Target.Name != "" {
-		return hook{nameHook, p.Target.Name}
+	return &mesh{
+		name: name, received: matching.NewSet(), confs: matching.NewSet(),
+		proxies: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
 	}
-	if len(p.Target.Labels) > 0 {
-		key := slices.Min(slices.Collect(maps.Keys(p.Target.Labels)))
-		return hook{key, p.Target.Labels[key]}
-	}
-	return hook{}
-}
-
-func hooksOf(m *matching.Proxy) []hook {
-	out := []hook{{}, {nameHook, m.Name}, {nameHook, m.HashedName}}
-	for k, v := range m.Labels {
-		out = append(out, hook{k, v})
-	}
-	return out
 }
 
 func (m *mesh) addProxy(p *proxy) {
-	for _, h := range hooksOf(p.target.match) {
-		put(m.proxiesAt, h, p, struct{}{})
+	for _, c := range matching.Conditions(p.target.match) {
+		if m.meeting[c] == nil {
+			m.meeting[c] = map[*proxy]struct{}{}
+		}
+		m.meeting[c][p] = struct{}{}
 	}
 }
 
 func (m *mesh) removeProxy(p *proxy) {
-	for _, h := range hooksOf(p.target.match) {
-		drop(m.proxiesAt, h, p)
-	}
-}
-
-// selected yields the proxies that a policy selects.
-func (m *mesh) selected(p *matching.Policy) iter.Seq[*proxy] {
-	return func(yield func(*proxy) bool) {
-		for q := range m.proxiesAt[hookOf(p)] {
-			if matching.Selects(p, q.target.match) && !yield(q) {
-				return
-			}
+	for _, c := range matching.Conditions(p.target.match) {
+		delete(m.meeting[c], p)
+		if len(m.meeting[c]) == 0 {
+			delete(m.meeting, c)
 		}
 	}
 }
 
-func put[H, K comparable, V any](m map[H]map[K]V, h H, k K, v V) {
-	if m[h] == nil {
-		m[h] = map[K]V{}
-	}
-	m[h][k] = v
+// add adds p to a set and collects the proxies that it selects.
+func (m *mesh) add(set *matching.Set, p *matching.Policy, selected map[*proxy]struct{}) {
+	m.collect(p, set.Add(p), selected)
 }
 
-func drop[H, K comparable, V any](m map[H]map[K]V, h H, k K) {
-	delete(m[h], k)
-	if len(m[h]) == 0 {
-		delete(m, h)
+// remove removes the policy of a key from a set, and collects the proxies that it selected.
+func (m *mesh) remove(set *matching.Set, key resources.Key, selected map[*proxy]struct{}) {
+	if p, under := set.Get(key); p != nil {
+		m.collect(p, under, selected)
+		set.Remove(key)
+	}
+}
+
+// collect collects the proxies that a policy selects; they meet its condition.
+func (m *mesh) collect(p *matching.Policy, under matching.Condition, selected map[*proxy]struct{}) {
+	for q := range m.meeting[under] {
+		if matching.Selects(p, q.target.match) {
+			selected[q] = struct{}{}
+		}
 	}
 }

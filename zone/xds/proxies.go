@@ -129,13 +129,10 @@ func (x *Proxies) addLocked(id proxyID) *proxy {
 	}
 	x.proxies[id] = p
 	x.metrics.proxies.Inc()
-	put(m.proxiesAt, hook{allHook, ""}, p, struct{}{})
+	m.proxies[p] = struct{}{}
 	x.setLocked(p, snap.Get(key))
 	return p
 }
-
-// allHook is the hook of every proxy of a mesh, those without a Dataplane too. It is no label's key.
-const allHook = "\x00all"
 
 func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
 	m := newMesh(name)
@@ -150,19 +147,19 @@ func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
 
 func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
-		m.received.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+		m.received.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
 	}
 	for i := range receivedTypes {
 		for r := range snap.List(store.Query{Type: receivedTypes[i].Type, Mesh: m.name}) {
 			if policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace); policy.Receives() {
-				m.received.add(policy)
+				m.received.Add(policy)
 			}
 		}
 	}
 	x.loadTrafficLocked(m, snap)
 	for _, t := range confTypes {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
-			m.confs.add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+			m.confs.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
 		}
 	}
 }
@@ -183,8 +180,8 @@ func (x *Proxies) detach(p *proxy, s *session) {
 		p.mesh.removeProxy(p)
 	}
 	x.network.drop(p)
-	drop(p.mesh.proxiesAt, hook{allHook, ""}, p)
-	if len(p.mesh.proxiesAt) == 0 {
+	delete(p.mesh.proxies, p)
+	if len(p.mesh.proxies) == 0 {
 		delete(x.meshes, p.mesh.name)
 	}
 }

@@ -10,11 +10,15 @@ import (
 
 // loadTrafficLocked reads a mesh's TrafficTargets together with what they refer to.
 func (x *Proxies) loadTrafficLocked(m *mesh, snap store.Snapshot) {
+	x.eachTrafficTarget(m, snap, func(p *matching.Policy) { m.received.Add(p) })
+}
+
+func (x *Proxies) eachTrafficTarget(m *mesh, snap store.Snapshot, do func(*matching.Policy)) {
 	list := func(t resources.Type) iter.Seq[*resources.Resource] {
 		return snap.List(store.Query{Type: t, Mesh: m.name})
 	}
 	for _, p := range matching.TrafficTargets(x.cfg.Home.SystemNamespace, list) {
-		m.received.add(p)
+		do(p)
 	}
 }
 
@@ -22,23 +26,16 @@ func (x *Proxies) loadTrafficLocked(m *mesh, snap store.Snapshot) {
 // proxies that they selected or select are built again; who gets the same permissions as before is told nothing.
 func (x *Proxies) workInTrafficLocked(m *mesh) {
 	affected := map[*proxy]struct{}{}
-	collect := func() {
-		for key, policy := range m.received.byKey {
-			if key.Type == resources.TypeTrafficTarget {
-				for p := range m.selected(policy) {
-					affected[p] = struct{}{}
-				}
-			}
+	var old []resources.Key
+	for p := range m.received.All() {
+		if p.Resource.Type == resources.TypeTrafficTarget {
+			old = append(old, p.Resource.Key)
 		}
 	}
-	collect()
-	for key := range m.received.byKey {
-		if key.Type == resources.TypeTrafficTarget {
-			m.received.remove(key)
-		}
+	for _, key := range old {
+		m.remove(m.received, key, affected)
 	}
-	x.loadTrafficLocked(m, x.cfg.Store.Snapshot())
-	collect()
+	x.eachTrafficTarget(m, x.cfg.Store.Snapshot(), func(p *matching.Policy) { m.add(m.received, p, affected) })
 	for p := range affected {
 		x.staleLocked(p)
 	}

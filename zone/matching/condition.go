@@ -1,0 +1,90 @@
+package matching
+
+import "github.com/causeway-mesh/causeway/resources"
+
+// Condition is one thing that a proxy must meet for a policy to select it. It is comparable, and means nothing else.
+type Condition struct {
+	mesh       string
+	kind       conditionKind
+	key, value string
+}
+
+type conditionKind uint8
+
+const (
+	// byHome is for policies that select all proxies within reach: key is the zone, value the namespace.
+	byHome conditionKind = iota
+	// byZone is for policies that select all proxies of a zone: key is the zone.
+	byZone
+	// byMesh is for policies that may select any proxy of the mesh.
+	byMesh
+	byName
+	byLabel
+	byTag
+)
+
+type label struct{ key, value string }
+
+// conditionOf returns the condition that p is filed under. common counts labels, see countLabels.
+func conditionOf(p *Policy, common map[label]int) Condition {
+	ref, mesh := p.Target, p.Resource.Mesh
+	if ref.KindOrMesh() == resources.KindDataplane && ref.Name != "" {
+		return Condition{mesh, byName, ref.Name, ""}
+	}
+	if len(ref.Labels) > 0 {
+		l := rarest(ref.Labels, common)
+		return Condition{mesh, byLabel, l.key, l.value}
+	}
+	switch ref.KindOrMesh() {
+	case resources.KindMeshService, resources.KindMeshServiceSubset:
+		return Condition{mesh, byTag, tagService, ref.Name}
+	}
+	switch p.Role {
+	case resources.RoleConsumer, resources.RoleWorkloadOwner:
+		return Condition{mesh, byHome, p.zone, p.namespace}
+	case resources.RoleSystem:
+		if p.zone != "" {
+			return Condition{mesh, byZone, p.zone, ""}
+		}
+	}
+	return Condition{mesh, byMesh, "", ""}
+}
+
+// rarest returns the rarest label, and the one with the smallest key if several are equally rare, so that the result is
+// deterministic.
+func rarest(labels map[string]string, common map[label]int) label {
+	var best label
+	for k, v := range labels {
+		l := label{k, v}
+		n, m := common[l], common[best]
+		if best.key == "" || n < m || n == m && l.key < best.key {
+			best = l
+		}
+	}
+	return best
+}
+
+// Conditions returns the conditions that a proxy meets. A policy can only select the proxy if its own condition is among
+// them.
+func Conditions(proxy *Proxy) []Condition {
+	mesh := proxy.Key.Mesh
+	out := []Condition{
+		{mesh, byMesh, "", ""},
+		{mesh, byZone, proxy.Zone, ""},
+		{mesh, byHome, proxy.Zone, proxy.Namespace},
+		{mesh, byName, proxy.Name, ""},
+		{mesh, byName, proxy.HashedName, ""},
+	}
+	for k, v := range proxy.Labels {
+		out = append(out, Condition{mesh, byLabel, k, v})
+	}
+	services := map[string]bool{}
+	for i := range proxy.Inbounds {
+		services[proxy.Inbounds[i].Tags[tagService]] = true
+	}
+	services[proxy.gatewayTags[tagService]] = true
+	for name := range services {
+		out = append(out, Condition{mesh, byTag, tagService, name})
+	}
+	return out
+}
