@@ -280,3 +280,31 @@ func TestSameForAll(t *testing.T) {
 		t.Errorf("%d rows are the same for all and %d are not: the table shows nothing", same, other)
 	}
 }
+
+// TestBytesAreSharedByThoseWhoGetTheSame: peers share the bytes of a resource unless they announce different things that change them.
+func TestBytesAreSharedByThoseWhoGetTheSame(t *testing.T) {
+	m, differed := NewMapping(), Features(0)
+	for _, row := range readRows(t) {
+		if row.Check != "out" {
+			continue
+		}
+		sent := func(f Features) string {
+			r, err := m.Outbound(row.Resource.build(t), &Audience{Direction: row.direction(), Zone: row.Zone, Features: f})
+			if err != nil {
+				return err.Error()
+			}
+			return fmt.Sprint(r.Key, r.Labels, string(r.Spec.JSON()), string(r.Status))
+		}
+		for _, f := range featureNames {
+			if sent(OwnFeatures()) == sent(OwnFeatures()&^f.feature) {
+				continue
+			}
+			if differed |= f.feature; changeBytes&f.feature == 0 {
+				t.Errorf("%s: one who announces %s gets the bytes of one who does not", row.Name, f.name)
+			}
+		}
+	}
+	if want := changeBytes &^ FeatureHiddenSecrets; differed != want { // secrets are hidden by the encoder
+		t.Errorf("%v change what is sent, want %v", differed.Names(), want.Names())
+	}
+}

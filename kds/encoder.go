@@ -20,10 +20,13 @@ type variant struct {
 	zone string
 }
 
+// changeBytes are the features that change how a resource is sent, and not only whether it is.
+const changeBytes = FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureReferenceGrants | FeatureHiddenSecrets | FeatureOwners
+
 func variantOf(a *Audience) variant {
 	v := variant{
 		direction: a.Direction,
-		features:  a.Features & (FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureHiddenSecrets),
+		features:  a.Features & changeBytes,
 	}
 	if a.Direction == ZoneToGlobal {
 		v.zone = a.Zone

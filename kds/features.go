@@ -36,6 +36,8 @@ const (
 	FeatureReferenceGrants
 	// FeatureHiddenSecrets: the peer takes the hash of a secret in place of one that it does not use.
 	FeatureHiddenSecrets
+	// FeatureOwners: the peer reads from the label of the role whether a service or a grant is the operator's of its zone.
+	FeatureOwners
 )
 
 const (
@@ -61,6 +63,7 @@ var featureNames = []struct {
 	{FeatureTraces, "causeway-traces"},
 	{FeatureReferenceGrants, "causeway-reference-grants"},
 	{FeatureHiddenSecrets, "causeway-hidden-secrets"},
+	{FeatureOwners, "causeway-owners"},
 }
 
 // OwnFeatures is what Causeway announces, FeatureTraces only where it traces.

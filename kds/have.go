@@ -35,6 +35,9 @@ func (v *receiver) have(t resources.Type) map[string]string {
 	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
 		name := v.wireOf(r)
 		version, refused := v.known.versionOf(name, r)
+		if !refused && v.misread(r) {
+			version = ""
+		}
 		if refused && !v.refusals.has(v.arrival.Direction, t, name) {
 			version, refused = "", false // there was no room to remember why: it is judged again
 		}
@@ -56,4 +59,14 @@ func (v *receiver) claim(t resources.Type, name string) {
 		state.claimed = map[string]bool{}
 	}
 	state.claimed[name] = true
+}
+
+// misread reports whether the role of a zone's copy is not what it would be if it arrived now: it was taken in by a server that did not
+// compute it, or the zone has given its system namespace another name since.
+func (v *receiver) misread(r *resources.Resource) bool {
+	if v.arrival.Direction != ZoneToGlobal || !r.Descriptor().HasOwner() {
+		return false
+	}
+	namespace, role := r.HomeNamespace(), resources.Role(r.Labels[resources.LabelPolicyRole])
+	return role == "" || (role == resources.RoleSystem) != (namespace == "" || namespace == v.arrival.SystemNamespace)
 }

@@ -166,7 +166,7 @@ func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 // planOne adds what one resource means, or says why it is refused.
 func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
 	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() && wire.GetVersion() != "" {
-		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision {
+		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision && !v.misread(held) {
 			p.same = append(p.same, c.key)
 			return nil
 		}

@@ -113,6 +113,12 @@ func outboundToZone() []outboundStep {
 		}},
 		{"plain-words", plainWords},
 		{"zones-as-label", zonesAsLabel},
+		{"owner-for-who-reads-it", func(r *resources.Resource, a *Audience) error {
+			if r.Descriptor().Policy == nil && !a.Features.Has(FeatureOwners) {
+				delete(r.Labels, resources.LabelPolicyRole)
+			}
+			return nil
+		}},
 		{"name-is-hashed", hashName},
 	}
 }
@@ -312,16 +318,22 @@ func computeMesh(r *resources.Resource, _ *Arrival) error {
 }
 
 // computeRole computes the role from the references as they were written: resolved ones all live with the copies. Whether a namespace is the
-// system's is decided by what its own zone calls that; what another zone sends down to us is never ours.
+// system's is decided by what its own zone calls that; what another zone sends down to us is never ours. Of what is no policy, the role only
+// tells the operator's of its zone from the rest. The global computes that, and zones keep it: they do not know what other zones call theirs.
 func computeRole(r *resources.Resource, here *Arrival) error {
 	system := here.SystemNamespace
 	if here.Direction == GlobalToZone && r.Zone() != "" {
 		system = ""
 	}
-	delete(r.Labels, resources.LabelPolicyRole)
-	if r.Descriptor().Policy == nil {
+	switch d := r.Descriptor(); {
+	case d.Policy != nil:
+	case !d.HasOwner() || r.Zone() == "":
+		delete(r.Labels, resources.LabelPolicyRole)
+		return nil
+	case here.Direction == GlobalToZone:
 		return nil
 	}
+	delete(r.Labels, resources.LabelPolicyRole)
 	written := r
 	if _, resolved := r.Labels[resources.LabelReferences]; resolved {
 		written = r.Clone()

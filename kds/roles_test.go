@@ -50,3 +50,55 @@ func TestRoleChangeCrossesAtOnce(t *testing.T) {
 func contains(r *resources.Resource, text string) bool {
 	return bytes.Contains(r.Spec.JSON(), []byte(text))
 }
+
+// TestOwnersCross: each server calls its system namespace as it likes. Whose a service and a grant are is the same everywhere: one of an
+// ordinary namespace is not of the operator where that is what the system namespace is called, and one of the operator is where it is not.
+func TestOwnersCross(t *testing.T) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
+	s1, s2 := store.NewMemory(), store.NewMemory()
+	system := func(name string) func(*ZoneConfig) {
+		return func(c *ZoneConfig) { c.SystemNamespace, c.Validate = name, resources.PeerValidation(name) }
+	}
+	first := startZone(t, "zone-1", g.address, s1, system("mesh-one"))
+	second := startZone(t, "zone-2", g.address, s2, system("shop"))
+	specs := map[resources.Type]string{
+		resources.TypeMeshService:        `{"ports":[{"port":80}]}`,
+		resources.TypeMeshReferenceGrant: `{"from":[{"kind":"MeshHTTPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"MeshService"}]}`,
+	}
+	namespaces := map[string]string{"mesh-one": "", "kuma-system": "kuma-system", "shop": "shop"}
+	home := resources.Home{Zone: "zone-1", SystemNamespace: "mesh-one"}
+	for typ, spec := range specs {
+		for namespace := range namespaces {
+			put(t, s1, written(t, home, resources.Key{Type: typ, Mesh: "default", Namespace: namespace, Name: "of-" + namespace}, spec))
+		}
+	}
+	check := func(what string, s store.Reader, system string) {
+		t.Helper()
+		for typ := range specs {
+			for namespace, owner := range namespaces {
+				name, want := "of-"+namespace, resources.Owner{Zone: "zone-1", Namespace: owner}
+				eventually(t, fmt.Sprintf("the %s of %s to be of %q %s", typ, namespace, owner, what), func() bool {
+					r := find(s, typ, name)
+					return r != nil && resources.OwnerOf(r, system) == want
+				})
+			}
+		}
+	}
+	check("on the global", g.store, resources.DefaultSystemNamespace)
+	check("in the other zone", s2, "shop")
+
+	// What was taken in before is read again when its zone comes back.
+	first.stop()
+	second.stop()
+	for _, s := range []store.Store{g.store, s2} {
+		for typ := range specs {
+			r := find(s, typ, "of-shop").Clone()
+			delete(r.Labels, resources.LabelPolicyRole)
+			put(t, s, r)
+		}
+	}
+	startZone(t, "zone-1", g.address, s1, system("mesh-one"))
+	startZone(t, "zone-2", g.address, s2, system("shop"))
+	check("on the global, after an upgrade", g.store, resources.DefaultSystemNamespace)
+	check("in the other zone, after an upgrade", s2, "shop")
+}

@@ -60,11 +60,11 @@ func (f *GrantFrom) Covers(grant Owner, kind string, route Owner) bool {
 // Covers reports whether the item, in a grant of the given owner, includes service. An item that exceeds the authority
 // of the grant's owner includes nothing, even if it was stored.
 func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string) bool {
-	home := t.Home(grant, systemNamespace)
+	home := t.home(grant)
 	if home.Zone != grant.Zone && !grant.IsGlobal() || !grant.IsOperator() && home != grant || grant.IsGlobal() && !grant.IsOperator() {
 		return false
 	}
-	if t.Kind != string(service.Type) || OwnerOf(service, systemNamespace) != home {
+	if t.Kind != string(service.Type) || service.Zone() != home.Zone || !ownedIn(home.Namespace, service, systemNamespace) {
 		return false
 	}
 	if t.Name != "" && t.Name != service.DisplayName() {
@@ -78,8 +78,8 @@ func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string)
 	return true
 }
 
-// Home returns the owner of the services that the item includes.
-func (t *GrantTo) Home(grant Owner, systemNamespace string) Owner {
+// home returns the owner of the services that the item includes, with the namespace as it is written.
+func (t *GrantTo) home(grant Owner) Owner {
 	home := grant
 	if t.Zone != "" {
 		home.Zone = t.Zone
@@ -90,8 +90,19 @@ func (t *GrantTo) Home(grant Owner, systemNamespace string) Owner {
 	if t.Namespace != "" {
 		home.Namespace = t.Namespace
 	}
-	if home.Namespace == systemNamespace {
-		home.Namespace = ""
-	}
 	return home
+}
+
+// ownedIn reports whether the service is in a namespace of its zone, or is the operator's if namespace is empty. Services
+// of types that live with the system are the operator's in whichever namespace.
+func ownedIn(namespace string, service *Resource, systemNamespace string) bool {
+	switch owner := OwnerOf(service, systemNamespace); {
+	case owner.Namespace == namespace:
+		return true
+	case !owner.IsOperator():
+		return false
+	case systemOnly(service.Descriptor()) || service.HomeNamespace() == "":
+		return namespace == systemNamespace
+	}
+	return namespace == service.HomeNamespace()
 }

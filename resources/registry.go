@@ -202,3 +202,9 @@ func LookupShort(short string) (*Descriptor, bool) {
 	d, ok := byShort[short]
 	return d, ok
 }
+
+// HasOwner reports whether it matters which namespace of its zone a resource of the type is in: whether the zone's operator wrote it, or the
+// owner of that namespace. That is so of all that is in a mesh but the proxies.
+func (d *Descriptor) HasOwner() bool {
+	return d.Scope == ScopeMesh && d.Type != TypeDataplane && d.Type != TypeDataplaneInsight
+}

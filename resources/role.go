@@ -51,7 +51,8 @@ func RoleOf(r *Resource, systemNamespace string) Role {
 const noNamespace = "the system namespace"
 
 // systemNamespaceOf returns the name of the system namespace at r's home, as far as it matters for reading r. It is
-// own, unless r is a copy whose role contradicts that.
+// own, unless r is a copy whose role contradicts that. All copies of what a zone wrote that has an owner carry a role,
+// except for those that came by a server that computes none.
 func systemNamespaceOf(r *Resource, own string) string {
 	if !r.isCopy() || r.Zone() == "" {
 		return own

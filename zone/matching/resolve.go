@@ -189,7 +189,7 @@ func (x *Destinations) zonesFor(from Referrer) []string {
 // referrer's own. System policies, and references to types that live only in the system namespace, fall back to the
 // system namespace; system policies then to all others.
 func (x *Destinations) bestNamespace(from Referrer, ref *resources.TargetRef, named []*Destination) []*Destination {
-	system := func(d *Destination) bool { return d.namespace == "" || d.namespace == x.systemNamespace }
+	system := func(d *Destination) bool { return resources.OwnerOf(d.Resource, x.systemNamespace).IsOperator() }
 	if ref.Namespace != "" {
 		return keep(named, func(d *Destination) bool {
 			return d.namespace == ref.Namespace || ref.Namespace == x.systemNamespace && d.namespace == ""

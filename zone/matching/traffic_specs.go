@@ -49,7 +49,7 @@ func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *Traffi
 	for _, r := range list {
 		switch r.Type {
 		case resources.TypeHTTPRouteGroup, resources.TypeTCPRoute:
-			x.found[trafficKey{r.Type, r.Zone(), x.home(r.HomeNamespace()), r.DisplayName()}] = r
+			x.found[trafficKey{r.Type, r.Zone(), x.home(r), r.DisplayName()}] = r
 		case resources.TypeMeshTrust:
 			if trust, err := resources.SpecAs[resources.MeshTrust](r); err == nil {
 				x.domains = append(x.domains, trust.TrustDomain)
@@ -68,19 +68,16 @@ func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *Traffi
 	return x
 }
 
-// home returns the namespace, or an empty string for the system namespace.
-func (x *TrafficSpecs) home(namespace string) string {
-	if namespace == x.systemNamespace {
-		return ""
-	}
-	return namespace
+// home returns the namespace of a resource, or an empty string for the system namespace of its server.
+func (x *TrafficSpecs) home(r *resources.Resource) string {
+	return resources.OwnerOf(r, x.systemNamespace).Namespace
 }
 
 // spec finds the spec that a TrafficTarget refers to by name: in its own zone before the global, in its own namespace
 // before the system namespace. It returns nil if there is none.
 func (x *TrafficSpecs) spec(p *Policy, ref *resources.TrafficRule) *resources.Resource {
 	for _, zone := range []string{p.zone, ""} {
-		for _, namespace := range []string{x.home(p.namespace), ""} {
+		for _, namespace := range []string{x.home(p.Resource), ""} {
 			if r := x.found[trafficKey{resources.Type(ref.Kind), zone, namespace, ref.Name}]; r != nil {
 				return r
 			}
