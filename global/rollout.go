@@ -54,10 +54,13 @@ type counting struct {
 	answer    *kds.Rollout
 	// said is what each zone has said.
 	said map[string]*word
+	// services are the mesh's MeshServices, which tell protocols.
+	services []*resources.Resource
 }
 
 // proxies counts the Dataplanes that are selected, in the zones that the resource is meant for and in the one it is from.
 func (c *counting) proxies() {
+	c.services = slices.Collect(c.snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: c.selection.Mesh}))
 	of := c.selection.Resource
 	zones := c.sync.Meant(of)
 	if from := of.Zone(); from != "" {
@@ -103,8 +106,12 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	case late || !said.has:
 		name.Reason, name.Zone = reason, zone
 		proxies.Behind = append(proxies.Behind, name)
-	case c.selection.Enforced():
-		proxies.Enforced++
+	case !c.selection.Enforced():
+	default:
+		left := c.selection.LeftOut(dataplane, c.insight(dataplane), c.services)
+		if c.answer.NotEnforced = matching.NameLeftOut(c.answer.NotEnforced, dataplane, left); left == "" {
+			proxies.Enforced++
+		}
 	}
 }
 
@@ -170,13 +177,7 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 // disconnected says since when the Dataplane's proxy is not connected to its zone, by its insight, or is so that the zone's word is
 // not about it, and how that is called; empty for one that the word is about.
 func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since time.Time, why string) {
-	key := dataplane.Key
-	key.Type = resources.TypeDataplaneInsight
-	insight := o.status.Snapshot().Get(key)
-	if insight == nil {
-		insight = o.store.Snapshot().Get(key)
-	}
-	open, since := matching.Connected(insight)
+	open, since := matching.Connected(o.insight(dataplane))
 	switch {
 	case open != nil && open.GetGeneration() > said.streams:
 		return open.GetConnectTime().AsTime(), dataplane.Zone() + " has not told of it, connected"
@@ -186,4 +187,14 @@ func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since
 		return since, "not connected, says " + dataplane.Zone()
 	}
 	return since, "not connected"
+}
+
+// insight is what the Dataplane's zone last said of its proxy; nil for nothing.
+func (o *rollout) insight(dataplane *resources.Resource) *resources.Resource {
+	key := dataplane.Key
+	key.Type = resources.TypeDataplaneInsight
+	if insight := o.status.Snapshot().Get(key); insight != nil {
+		return insight
+	}
+	return o.store.Snapshot().Get(key)
 }

@@ -19,6 +19,14 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
+// ProblemProxyless is the key, among the problems in the metadata of a DataplaneInsight, of what a gRPC server without a
+// proxy cannot be told.
+const ProblemProxyless = "proxyless"
+
+// RequestsOnly reports whether the confs for received traffic of a policy type are about requests only, so that they
+// have no effect on inbounds that take connections.
+func RequestsOnly(t Type) bool { return byRoute(t) }
+
 // Unenforced returns the parts of a policy that have no effect in this version, and reports whether the policy has no
 // other parts. It returns nothing for a resource that is not a policy or does not decode.
 func Unenforced(r *Resource) (parts []string, all bool) {
@@ -28,7 +36,7 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 	}
 	takes, some := enforced[d.Type]
 	if !some {
-		return []string{fmt.Sprintf("this version does not configure proxies by %s", d.Type)}, true
+		return []string{fmt.Sprintf("%s has no effect yet: this version does not configure proxies by it", d.Type)}, true
 	}
 	p, err := SpecAs[Policy](r)
 	if err != nil {

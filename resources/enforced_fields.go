@@ -95,6 +95,8 @@ func (f confField) paths(at string) (out []string) {
 type leftOut struct {
 	parts []string
 	taken bool
+	// typed means that no other fields can be written than those of the conf's type, so that none is misspelt.
+	typed bool
 }
 
 // look walks the JSON of a conf. Field names are case-insensitive, as they are in the decoder.
@@ -113,7 +115,11 @@ func (o *leftOut) look(value any, known confField, at *fieldPath) {
 			if below, ok := known.of(name); ok {
 				o.look(v[name], below, at.field(name))
 			} else {
-				o.parts = append(o.parts, fmt.Sprintf("%s: this version does not configure proxies by it%s", at.field(name), suggestion(name, slices.Collect(maps.Keys(known)))))
+				text := fmt.Sprintf("%s: this version does not configure proxies by it", at.field(name))
+				if !o.typed {
+					text += suggestion(name, slices.Collect(maps.Keys(known)))
+				}
+				o.parts = append(o.parts, text)
 			}
 		}
 		return
@@ -181,6 +187,7 @@ func ReceivedFields(t Type) []string { return receivedFields[t].paths("") }
 // leftOutOfReceived checks the confs in one of the policy's lists for inbound traffic.
 func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	known := receivedFields[t]
+	_, out.typed = confTypes[confKey{t, "rule"}]
 	look := func(conf json.RawMessage, at *fieldPath) {
 		var value any
 		if known == nil || json.Unmarshal(conf, &value) != nil || isEmpty(value) {
@@ -193,6 +200,10 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	switch list {
 	case "from":
 		for i := range p.From {
+			if byTags := p.From[i].TargetRef.KindOrMesh() != KindMesh; byTags && t != TypeMeshTrafficPermission {
+				out.parts = append(out.parts, fmt.Sprintf("%s: identities carry no tags, so it has no effect", at.item(i).field("targetRef")))
+				continue
+			}
 			look(p.From[i].Default, at.item(i).field("default"))
 		}
 	case "rules":

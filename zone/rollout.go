@@ -2,6 +2,7 @@ package zone
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
@@ -75,6 +76,7 @@ func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, sn
 		standings[one.Dataplane] = one
 	}
 	proxies, status := &answer.Proxies, o.status.Snapshot()
+	services := slices.Collect(snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: selection.Mesh}))
 	for dataplane := range snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: selection.Mesh}) {
 		if !selection.Has(dataplane) {
 			continue
@@ -90,18 +92,26 @@ func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, sn
 			proxies.Unknown = append(proxies.Unknown, o.away(dataplane, status))
 		case one.Behind:
 			proxies.Behind = append(proxies.Behind, nameOf(one))
-		case selection.Enforced():
-			proxies.Enforced++
+		case !selection.Enforced():
+		default:
+			why := selection.LeftOut(dataplane, status.Get(insightKey(dataplane)), services)
+			if answer.NotEnforced = matching.NameLeftOut(answer.NotEnforced, dataplane, why); why == "" {
+				proxies.Enforced++
+			}
 		}
 	}
+}
+
+func insightKey(dataplane *resources.Resource) resources.Key {
+	key := dataplane.Key
+	key.Type = resources.TypeDataplaneInsight
+	return key
 }
 
 // away describes a Dataplane whose proxy is not connected, and since when, as far as this server knows.
 func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) kds.ProxyUnknown {
 	out := kds.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
-	key := dataplane.Key
-	key.Type = resources.TypeDataplaneInsight
-	if _, out.Since = matching.Connected(status.Get(key)); out.Since.IsZero() {
+	if _, out.Since = matching.Connected(status.Get(insightKey(dataplane))); out.Since.IsZero() {
 		out.Since, out.Reason = o.started, "not seen"
 	}
 	return out

@@ -29,6 +29,7 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	for _, name := range names {
 		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, standing: map[placedKey]*standing{}}
 		l.policies()
+		l.effects(name)
 		l.inbounds()
 		l.identities(name)
 		for _, f := range l.found {
@@ -94,6 +95,48 @@ func (l *linter) policies() {
 func (l *linter) judgesTargets(p *matching.Policy) bool {
 	zone := l.world.options.Zone
 	return len(l.mesh.proxies) > 0 && (zone == "" || l.world.files || p.Resource.Zone() == zone)
+}
+
+// effects runs the checks of the policies that are not permissions: what no proxy carries out, and what selects nothing.
+func (l *linter) effects(mesh string) {
+	for _, d := range resources.Descriptors() {
+		if d.Policy == nil || d.Type == resources.TypeMeshTrafficPermission {
+			continue
+		}
+		for r := range l.world.list(d.Type, mesh) {
+			if !l.world.hides(r) {
+				l.effect(r)
+			}
+		}
+	}
+}
+
+func (l *linter) effect(r *resources.Resource) {
+	p := matching.NewPolicy(r, l.world.options.SystemNamespace)
+	kri := p.KRI.String()
+	if !p.Enforced() {
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", "the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
+		return
+	}
+	parts, _ := resources.Unenforced(r)
+	for _, part := range parts {
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", part, "remove it, or do not rely on it: docs/reference/policies.md says what takes effect"})
+	}
+	selects, has, without := false, false, ""
+	for _, proxy := range l.mesh.proxies {
+		if has || !matching.Selects(p, proxy) {
+			continue
+		}
+		selects = true
+		why := matching.WithoutHTTP(p, proxy)
+		has, without = why == "" || l.mesh.hidesProxy(proxy), cmp.Or(without, why)
+	}
+	switch {
+	case selects && !has:
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", without, "select inbounds that take requests, or say their protocol"})
+	case !selects && l.judgesTargets(p):
+		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy", "compare targetRef with the labels of Dataplanes, or delete the policy"})
+	}
 }
 
 var lists = []rbac.Effect{rbac.EffectDeny, rbac.EffectAllowWithShadowDeny, rbac.EffectAllow}

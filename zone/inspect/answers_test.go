@@ -341,7 +341,8 @@ func TestConditions(t *testing.T) {
 			{resources.TypeMeshTimeout, "own", nil},
 			{resources.TypeMeshRetry, "astray", []string{"ResolvedRefs False NotResolved to[0].targetRef: MeshService nobody resolves to nothing"}},
 			{resources.TypeTrafficTarget, "insiders", []string{"ResolvedRefs False NotResolved rules[1]: TCPRoute nothing resolves to nothing"}},
-			{resources.TypeMeshTrafficPermission, "by-tags", []string{"Accepted False PartlyIneffective from[0].targetRef: identities carry no tags"}},
+			{resources.TypeMeshTrafficPermission, "by-tags", []string{
+				"Accepted False PartlyIneffective from[0].targetRef: identities carry no tags", "Accepted False SelectsNothing selects no Dataplane"}},
 		} {
 			var found *resources.Resource
 			for r := range s.store.Snapshot().List(store.Query{Type: policy.typ, Labels: map[string]string{resources.LabelDisplayName: policy.name}}) {

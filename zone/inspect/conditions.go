@@ -14,6 +14,10 @@ const (
 	reasonNotResolved = "NotResolved"
 	reasonIneffective = "PartlyIneffective"
 	reasonNotBelieved = "NotBelieved"
+	// reasonNotEnforced is for what this version's proxies do not carry out, reasonSelectsNothing for a policy that no
+	// Dataplane that this server knows is affected by.
+	reasonNotEnforced    = "NotEnforced"
+	reasonSelectsNothing = "SelectsNothing"
 )
 
 // conditions reports that no proxy trusts a MeshTrust, and which parts of a policy have no effect on any proxy:
@@ -48,7 +52,7 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 		}
 		out = append(out, c)
 	}
-	return out
+	return append(out, h.effectConditions(v, p)...)
 }
 
 // trustConditions reports a MeshTrust that no proxy trusts.

@@ -56,7 +56,11 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 	if policy == nil {
 		return
 	}
+	byTags := policy.ByTags() // which effectWarnings say
 	for _, problem := range mesh.after.destinations(mesh.after.home()).Problems(policy) {
+		if slices.Contains(byTags, problem) {
+			continue
+		}
 		c.Forecast.Warnings = append(c.Forecast.Warnings, f.reader.Text(problem.String()))
 	}
 	versions := []*matching.Policy{policy}

@@ -54,6 +54,7 @@ func Register(server *api.Server, c Config) {
 	server.AddConditions(h.conditions)
 	server.AddPreview(h.forecast)
 	server.AddWarnings(h.tcpWarnings)
+	server.AddWarnings(h.effectWarnings)
 }
 
 type handlers struct {

@@ -264,15 +264,7 @@ func (x *Destinations) Problems(p *Policy) []Warning {
 		}
 		out = append(out, x.backendProblems(it)...)
 	}
-	switch {
-	case p.Resource.Descriptor().Policy == nil:
-		return out
-	case p.Resource.Type == resources.TypeMeshTrafficPermission:
-		_, warnings := fromPermissions([]*Policy{p})
-		return append(out, warnings...)
-	}
-	_, unread := asRules(p)
-	return append(out, unread...)
+	return append(out, p.ByTags()...)
 }
 
 func (i *item) referenceProblem(problem string) Warning {

@@ -1,6 +1,7 @@
 package matching
 
 import (
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -40,6 +41,52 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 func (s *Selection) Enforced() bool {
 	_, none := resources.Unenforced(s.Resource)
 	return !none && (s.policy == nil || s.policy.Enforced())
+}
+
+// LeftOut says why the resource has no effect on a Dataplane that it selects, as far as the Dataplane itself and what its
+// proxy's insight says tell; insight may be nil. It is empty where it has one.
+func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*resources.Resource) string {
+	if s.policy == nil {
+		return ""
+	}
+	if resources.RequestsOnly(s.Resource.Type) {
+		if proxy, err := NewProxy(dataplane); err == nil {
+			if why := WithoutHTTP(s.policy, proxy.WithServices(services)); why != "" {
+				return why
+			}
+		}
+	}
+	return unsaid(insight, s.policy.KRI.String())
+}
+
+// maxLeftOut is how many proxies without effect an answer names.
+const maxLeftOut = 10
+
+// NameLeftOut adds a proxy on which a resource has no effect, and why, to a list of what is not enforced. It adds nothing
+// without a reason, and names a few proxies only.
+func NameLeftOut(list []string, dataplane *resources.Resource, why string) []string {
+	if why == "" || len(list) >= maxLeftOut {
+		return list
+	}
+	return append(list, "on "+resources.KRIOf(dataplane).String()+": "+why)
+}
+
+// unsaid returns what an insight says that a gRPC server without a proxy cannot be told of a policy.
+func unsaid(insight *resources.Resource, kri string) string {
+	if insight == nil {
+		return ""
+	}
+	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
+	if err != nil {
+		return ""
+	}
+	problems := spec.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()
+	for _, part := range strings.Split(problems[resources.ProblemProxyless].GetStringValue(), "; ") {
+		if strings.Contains(part, kri) {
+			return part
+		}
+	}
+	return ""
 }
 
 // NotEnforced lists the parts of the resource that have no effect, and why.

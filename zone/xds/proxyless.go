@@ -52,7 +52,9 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 		for i := range receivedTypes {
 			input := matching.InboundInput{Type: receivedTypes[i].Type, Proxy: t.match, Inbound: in.port, Policies: policies}
 			for _, rule := range matching.InboundConfs(input).Items {
-				s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section, rule.Origins[0].KRI(), input.Type))
+				for _, origin := range rule.Origins {
+					s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section, origin.KRI(), input.Type))
+				}
 			}
 		}
 		for _, w := range rbac.ClassicWarnings(rules) {

@@ -34,7 +34,7 @@ const (
 	// problemProxyless is what keeps a gRPC server from its config, problemUnsaid what it cannot be told; where that is of
 	// permissions, they are stricter there.
 	problemProxyless = "proxyless-config"
-	problemUnsaid    = "proxyless"
+	problemUnsaid    = resources.ProblemProxyless
 	// problemSpire is what a proxy with a SPIRE identity cannot be told.
 	problemSpire = "spire"
 )

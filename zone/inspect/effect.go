@@ -1,0 +1,95 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// effect is what a policy does to the Dataplanes that this server knows.
+type effect struct {
+	// known reports that there are Dataplanes, selects that the policy selects one of them.
+	known, selects bool
+	// without says why the policy has no effect on one of them; empty if there is none.
+	without string
+}
+
+// effectOn looks for Dataplanes of the snapshot that the policy selects. It stops at the first on which the policy has an
+// effect, and skips those for which may returns false.
+func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) (e effect) {
+	var services []*resources.Resource
+	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
+		e.known = true
+		if !matching.MaySelect(p, dataplane) || !c.crosses(p.Resource, dataplane.Zone()) {
+			continue
+		}
+		proxy, err := matching.NewProxy(dataplane)
+		if err != nil || !matching.Selects(p, proxy) {
+			continue
+		}
+		e.selects = true
+		if !resources.RequestsOnly(p.Resource.Type) {
+			return e
+		}
+		if services == nil {
+			services = []*resources.Resource{}
+			for r := range snap.List(store.Query{Type: resources.TypeMeshService, Mesh: p.Resource.Mesh}) {
+				services = append(services, r)
+			}
+		}
+		without := matching.WithoutHTTP(p, proxy.WithServices(services))
+		if without == "" {
+			return e
+		}
+		if e.without == "" && (may == nil || may(dataplane)) {
+			e.without = without
+		}
+	}
+	return e
+}
+
+// effectTexts says of a policy that it selects nothing, or nothing on which it has an effect.
+func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) []string {
+	if p.Resource.Descriptor().Policy == nil || !p.Enforced() || p.Target.KindOrMesh() == resources.KindMeshGateway {
+		return nil
+	}
+	e, zone := h.views.config.effectOn(snap, p, may), h.views.config.Zone
+	switch {
+	case e.without != "":
+		return []string{"has no effect on the proxies that it selects: " + e.without}
+	case !e.known || e.selects || zone != "" && p.Role == resources.RoleProducer:
+		return nil
+	case zone == "":
+		return []string{"selects no Dataplane: compare targetRef with the labels and names of Dataplanes"}
+	}
+	return []string{fmt.Sprintf("selects no Dataplane in %s: compare targetRef with the labels and names of Dataplanes", zone)}
+}
+
+// effectWarnings warns at writing of a policy that selects nothing, or nothing on which it has an effect.
+func (h *handlers) effectWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
+	if r.Descriptor().Policy == nil {
+		return nil
+	}
+	p := matching.NewPolicy(r, h.views.config.SystemNamespace)
+	var out []string
+	for _, w := range p.ByTags() {
+		out = append(out, "spec."+w.Field+": "+w.Text)
+	}
+	return append(out, h.effectTexts(after, p, reader.May)...)
+}
+
+// effectConditions says the same to who reads the policy, and which parts of it no proxy carries out.
+func (h *handlers) effectConditions(v *view, p *matching.Policy) []resources.Condition {
+	parts, _ := resources.Unenforced(p.Resource)
+	out := make([]resources.Condition, 0, len(parts))
+	for _, part := range parts {
+		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonNotEnforced, Message: part})
+	}
+	for _, text := range h.effectTexts(v.snap, p, nil) {
+		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonSelectsNothing, Message: text})
+	}
+	return out
+}
