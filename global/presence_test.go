@@ -6,12 +6,13 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestProxiesOfAZoneThatIsAwayAreOffline: in the overview and in the counts, and unknown in a rollout; and online again, without being
-// sent again, once the zone is back.
-func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
+// TestProxiesOfAZoneThatIsAwayAreUnknown: since when and why in the overview, in the counts and in a rollout; and online again, without
+// being sent again, once the zone is back.
+func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, dir)
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
@@ -40,13 +41,14 @@ func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 		return func() bool {
 			var overviews struct {
 				Items []struct {
+					Unknown          *api.Unknown
 					DataplaneInsight struct {
 						Subscriptions []struct{ DisconnectTime string }
 					}
 				}
 			}
 			var counts struct {
-				Dataplanes struct{ Standard struct{ Online int } }
+				Dataplanes struct{ Standard api.ProxyTotal }
 				Zones      struct{ ControlPlanes struct{ Online int } }
 			}
 			var rollout struct {
@@ -64,19 +66,24 @@ func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
 			}
 			inOverview := 0
 			for _, item := range overviews.Items {
+				if (item.Unknown != nil) != (online == 0) || item.Unknown != nil && (item.Unknown.Since.IsZero() || item.Unknown.Reason != "zone zone-1 is offline") {
+					return false
+				}
+			}
+			for _, item := range overviews.Items {
 				for _, s := range item.DataplaneInsight.Subscriptions {
 					if s.DisconnectTime == "" {
 						inOverview++
 					}
 				}
 			}
-			return len(overviews.Items) == 1 && inOverview == online && counts.Dataplanes.Standard.Online == online &&
+			return len(overviews.Items) == 1 && inOverview == online && counts.Dataplanes.Standard == (api.ProxyTotal{Online: online, Unknown: 1 - online, Total: 1}) &&
 				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == 1 && len(rollout.Proxies.Unknown) == 1-online
 		}
 	}
 	wait(t, "the proxy is online", shown(1))
 	disconnect()
-	wait(t, "the proxy of the zone that left is offline", shown(0))
+	wait(t, "the proxy of the zone that left is unknown", shown(0))
 	disconnect = r.connect(dir, "zone-1", durable, withStatus)
 	wait(t, "the proxy is online again", shown(1))
 	disconnect()

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +22,22 @@ type dataplaneOverview struct {
 	Insight   struct {
 		Subscriptions []subscription `json:"subscriptions"`
 	} `json:"dataplaneInsight"`
+	// LeftOut is 1 if the caller may not read the insight.
+	LeftOut int `json:"leftOut"`
+	// Unknown is why the server does not know whether the proxy is connected.
+	Unknown *api.Unknown `json:"unknown"`
+}
+
+// connection returns the state of the proxy's connection, since when, and why it is unknown.
+func (o *dataplaneOverview) connection() connectionView {
+	switch {
+	case o.LeftOut > 0:
+		return connectionView{State: stateHidden}
+	case o.Unknown != nil:
+		return connectionView{State: stateUnknown, Since: o.Unknown.Since, Reason: o.Unknown.Reason}
+	}
+	state, since := connectionState(o.Insight.Subscriptions)
+	return connectionView{State: state, Since: since}
 }
 
 // printDataplanes prints Dataplanes together with the server's view of their proxies.
@@ -31,7 +50,26 @@ func (c *cli) printDataplanes(ctx context.Context, client *api.Client, dataplane
 	for _, o := range overviews {
 		byKey[resources.Key{Type: resources.TypeDataplane, Mesh: o.Mesh, Namespace: o.Namespace, Name: o.Name}] = o
 	}
-	return dataplaneTable(dataplanes, byKey, c.output == formatWide, time.Now()).print(c.out)
+	if err := dataplaneTable(dataplanes, byKey, c.output == formatWide, time.Now()).print(c.out); err != nil {
+		return err
+	}
+	return writeUnknown(c.out, dataplanes, byKey)
+}
+
+// writeUnknown writes below a table why the state of some proxies is unknown.
+func writeUnknown(w io.Writer, dataplanes []*item, overviews map[resources.Key]*dataplaneOverview) error {
+	counts := map[string]int{}
+	for _, dp := range dataplanes {
+		if o := overviews[dp.key()]; o != nil && o.connection().Reason != "" {
+			counts[o.connection().reason()]++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		if _, err := fmt.Fprintf(w, "unknown of %d: %s\n", counts[reason], reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOverview, wide bool, now time.Time) *table {
@@ -44,10 +82,10 @@ func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOv
 		if o == nil { // it appeared or disappeared between the two requests
 			o = &dataplaneOverview{}
 		}
-		state, since := connectionState(o.Insight.Subscriptions)
+		proxy := o.connection()
 		row := []string{
 			dp.Mesh, dp.Namespace, dp.Name, o.Dataplane.Networking.Address, inboundsText(o.Dataplane.Networking.Inbound),
-			state, age(since, now), dp.origin(), age(dp.CreationTime, now),
+			proxy.State, age(proxy.Since, now), dp.origin(), age(dp.CreationTime, now),
 		}
 		if wide {
 			row = append(row, dp.displayName(), dp.KRI, userLabels(dp.Labels))

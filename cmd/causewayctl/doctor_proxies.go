@@ -44,22 +44,36 @@ func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	e.add(found...)
 }
 
-// proxyFindings counts the Dataplanes whose proxy is not connected.
+// proxyFindings counts the Dataplanes whose proxy is not connected, as far as the caller may know. unknownFindings covers
+// the others that nobody knows of.
 func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
-	var away []string
+	var away, hidden []string
 	for _, o := range overviews {
-		if state, _ := connectionState(o.Insight.Subscriptions); state != stateOnline {
-			away = append(away, place(resources.Key{Mesh: o.Mesh, Namespace: o.Namespace, Name: o.Name}))
+		name := place(resources.Key{Mesh: o.Mesh, Namespace: o.Namespace, Name: o.Name})
+		switch o.connection().State {
+		case stateOnline, stateUnknown:
+		case stateHidden:
+			hidden = append(hidden, name)
+		default:
+			away = append(away, name)
 		}
 	}
-	if len(away) == 0 {
-		return nil
+	var out []finding
+	if len(away) > 0 {
+		out = append(out, finding{
+			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s", len(away), len(overviews), firstOf(away, 5)),
+			"an Envoy that runs keeps its last configuration and takes no changes; one that does not run serves nobody",
+			"start the proxy (causeway-zone bootstrap), see whether it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
+		})
 	}
-	return []finding{{
-		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s", len(away), len(overviews), firstOf(away, 5)),
-		"an Envoy that runs keeps its last configuration and takes no changes; one that does not run serves nobody",
-		"start the proxy (causeway-zone bootstrap), see whether it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
-	}}
+	if len(hidden) > 0 {
+		out = append(out, finding{
+			findingWarning, "proxies", "mesh " + mesh,
+			fmt.Sprintf("of %d of %d Dataplanes it is unknown whether a proxy is connected: you may not read their DataplaneInsights: %s", len(hidden), len(overviews), firstOf(hidden, 5)),
+			"a proxy that is not connected takes no changes", "ask as somebody who may read them: causewayctl auth can-i read DataplaneInsight",
+		})
+	}
+	return out
 }
 
 // behindFindings separates proxies that fail from proxies that are only late.

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -66,9 +64,20 @@ type dataplaneView struct {
 
 // connectionView reports whether the Dataplane's proxy is connected to the zone.
 type connectionView struct {
-	// State is online, offline, "not seen", or hidden if the caller may not read the DataplaneInsight.
+	// State is online, offline, "not seen", unknown while the zone is away, or hidden if the caller may not read the
+	// DataplaneInsight.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
+	// Reason is why it is unknown.
+	Reason string `json:"reason,omitempty"`
+}
+
+// reason returns why it is unknown, and since when.
+func (v connectionView) reason() string {
+	if v.Since.IsZero() {
+		return v.Reason
+	}
+	return v.Reason + " since " + v.Since.UTC().Format(time.RFC3339)
 }
 
 // inboundView is one inbound and the policies on it.
@@ -176,25 +185,12 @@ func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in
 	return v, err
 }
 
-// connectionOf reads the DataplaneInsight. It exists once a proxy has connected.
+// connectionOf reads the overview of the Dataplane, with the DataplaneInsight. That exists once a proxy has connected.
 func connectionOf(ctx context.Context, client *api.Client, dataplane resources.Key) (connectionView, error) {
-	var insight struct {
-		Subscriptions []subscription `json:"subscriptions"`
-	}
-	key := dataplane
-	key.Type = resources.TypeDataplaneInsight
-	view := connectionView{State: stateUnseen}
-	err := fetch(ctx, client, key, "", &insight)
-	if api.IsNotFound(err) {
-		return view, nil
-	}
-	if answer := (*api.Error)(nil); errors.As(err, &answer) && answer.Status == http.StatusForbidden {
-		view.State = stateHidden
-		return view, nil
-	}
+	var overview dataplaneOverview
+	err := fetch(ctx, client, dataplane, overviewSuffix, &overview)
 	if err != nil {
-		return view, fmt.Errorf("%s: %w", key, err)
+		return connectionView{}, fmt.Errorf("%s: %w", dataplane, err)
 	}
-	view.State, view.Since = connectionState(insight.Subscriptions)
-	return view, nil
+	return overview.connection(), nil
 }

@@ -23,6 +23,9 @@ func (v *dataplaneView) print(w io.Writer) error {
 	if v.Connection.State == stateHidden {
 		connection += ": you may not read its DataplaneInsight"
 	}
+	if v.Connection.Reason != "" {
+		connection += ": " + v.Connection.reason()
+	}
 	t := &table{}
 	t.add("dataplane", place(resources.Key{Type: resources.TypeDataplane, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
 	t.add("kri", v.KRI)

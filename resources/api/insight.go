@@ -20,10 +20,11 @@ type OnlineTotal struct {
 	Total  int `json:"total"`
 }
 
-// ProxyTotal counts proxies by state.
+// ProxyTotal counts proxies by state. Unknown are those of zones that are away: a proxy may run, and may not.
 type ProxyTotal struct {
 	Online            int `json:"online"`
 	Offline           int `json:"offline"`
+	Unknown           int `json:"unknown"`
 	PartiallyDegraded int `json:"partiallyDegraded"`
 	Total             int `json:"total"`
 }
@@ -60,7 +61,7 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 		n := 0
 		for r := range v.list(store.Query{Type: d.Type}) {
 			n++
-			v.count(&out, r)
+			s.count(&out, v, r)
 		}
 		if n > 0 {
 			out.Resources[string(d.Type)] = Total{n}
@@ -76,7 +77,7 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // count adds r to the counter of its state.
-func (v view) count(out *GlobalInsight, r *resources.Resource) {
+func (s *Server) count(out *GlobalInsight, v view, r *resources.Resource) {
 	switch r.Type {
 	case resources.TypeZone:
 		out.Zones.ControlPlanes.Total++
@@ -93,9 +94,12 @@ func (v view) count(out *GlobalInsight, r *resources.Resource) {
 			}
 		}
 		into.Total++
-		if v.proxyOnline(r) {
+		switch {
+		case s.unknown(r) != nil:
+			into.Unknown++
+		case v.proxyOnline(r):
 			into.Online++
-		} else {
+		default:
 			into.Offline++
 		}
 	}

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -23,7 +25,7 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 			return err
 		}
 		v, reader := s.view(), s.Reader(r)
-		return s.writeList(w, r, l, func(dst []byte, found *resources.Resource) []byte { return v.appendOverview(dst, found, reader) })
+		return s.writeList(w, r, l, func(dst []byte, found *resources.Resource) []byte { return s.appendOverview(dst, v, found, reader) })
 	}
 }
 
@@ -35,13 +37,14 @@ func (s *Server) overview(t resources.Type) HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return writeRaw(w, v.appendOverview(nil, found, s.Reader(r)))
+		return writeRaw(w, s.appendOverview(nil, v, found, s.Reader(r)))
 	}
 }
 
 // appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`, or `leftOut: 1` instead of an
-// insight that may not be read. This is the form of Kuma's HTTP API.
-func (v view) appendOverview(dst []byte, r *resources.Resource, reader *Reader) []byte {
+// insight that may not be read. This is the form of Kuma's HTTP API, which shows the proxies of a zone that is away as
+// disconnected since then; `unknown: {since, reason}` says that nobody knows.
+func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reader *Reader) []byte {
 	lower := strings.ToLower(string(r.Type))
 	dst = resources.AppendMeta(append(dst, '{'), r, string(r.Type)+"Overview")
 	dst = append(append(append(dst, `,"`...), lower...), `":`...)
@@ -49,12 +52,39 @@ func (v view) appendOverview(dst []byte, r *resources.Resource, reader *Reader) 
 	key := r.Key
 	key.Type = insightOf(r.Type)
 	switch insight := v.get(key); {
-	case insight == nil:
-	case !reader.insightOf(r):
+	case !reader.insightOf(r): // also where there is none: the caller may not know that
 		dst = append(dst, `,"leftOut":1`...)
+	case insight == nil:
 	default:
 		dst = append(append(append(dst, `,"`...), lower...), `Insight":`...)
 		dst = append(dst, insight.Spec.JSON()...)
 	}
+	if unknown := s.unknown(r); unknown != nil {
+		if raw, err := json.Marshal(unknown); err == nil {
+			dst = append(append(dst, `,"unknown":`...), raw...)
+		}
+	}
 	return append(dst, '}')
+}
+
+// Unknown says since when and why the state of something is not known. Since is zero if it was not known since this
+// server started.
+type Unknown struct {
+	Since  time.Time `json:"since,omitzero"`
+	Reason string    `json:"reason"`
+}
+
+// unknown returns why nobody knows whether the proxy of a Dataplane is connected, or nil: only its zone knows.
+func (s *Server) unknown(r *resources.Resource) *Unknown {
+	if s.config.Away == nil || r.Type != resources.TypeDataplane || r.Zone() == "" {
+		return nil
+	}
+	since, away := s.config.Away(r.Zone())
+	switch {
+	case !away:
+		return nil
+	case since.IsZero():
+		return &Unknown{Reason: "zone " + r.Zone() + " was not seen since the global started"}
+	}
+	return &Unknown{Since: since.UTC(), Reason: "zone " + r.Zone() + " is offline"}
 }

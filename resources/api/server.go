@@ -24,6 +24,9 @@ type Config struct {
 	// Status holds resources that exist only while their subject is connected: ZoneInsights, DataplaneInsights. Nil
 	// means none.
 	Status store.Reader
+	// Away reports since when a zone has no session with this server or its replicas, and whether that is so. The time is
+	// zero if it has had none since they started. Nil means that no zone is away, as for a zone's own server.
+	Away func(zone string) (since time.Time, away bool)
 	// Home identifies this server. It determines which resources users may write here and which labels they get.
 	Home resources.Home
 	// Log receives requests at level debug and failures at level error. Default: none.
