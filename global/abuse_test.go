@@ -34,6 +34,7 @@ type attempt struct {
 // TestAbuseOfZones: each attempt to be a zone that one is not is refused with the right status and an audit line, and the same
 // attempt with right credentials is not.
 func TestAbuseOfZones(t *testing.T) {
+	t.Parallel()
 	for _, group := range []struct {
 		name   string
 		change func(*global.Config)

@@ -57,6 +57,7 @@ func (a *admission) watch(t *testing.T, recheck func()) (stop func()) {
 
 // TestAnonymousIsWarnedOfEachMinute: at once, and then every minute; not where nobody anonymous is let in.
 func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
+	t.Parallel()
 	for allowed, want := range map[bool]int{true: 11, false: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			a, log := watched(t)
@@ -77,6 +78,7 @@ const mostAfterTheEnd = 5 * time.Second
 // TestSessionsAreAskedInTime: within seconds of the moment at which a credential expires or is withdrawn, its session is asked for it again,
 // and has none. Until then it has one.
 func TestSessionsAreAskedInTime(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		withdraw func(*admission, tokens.Claims) error
 		after    time.Duration

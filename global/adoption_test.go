@@ -55,6 +55,7 @@ func (g *gated) listed() (out listedCandidates) {
 // TestAdoption: a global that lost its store and kept its folder turns zones away that hold its certificates, says how they come
 // back, and lets in those that an operator names.
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	first := startGated(t)
 	one, other := first.join("zone-1"), first.join("zone-2")
 	g := first.rebuilt()
@@ -101,6 +102,7 @@ func TestAdoption(t *testing.T) {
 
 // TestAdoptionOfOneOfTwo: where two servers ask to be one zone, the operator says which.
 func TestAdoptionOfOneOfTwo(t *testing.T) {
+	t.Parallel()
 	first := startGated(t)
 	old := first.join("zone-1")
 	first.clock.advance(time.Hour)
@@ -125,6 +127,7 @@ func TestAdoptionOfOneOfTwo(t *testing.T) {
 
 // TestRevokedAreNotAdopted: what the store knows to be revoked or deleted stays out, whatever it asks.
 func TestRevokedAreNotAdopted(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"_revoke", "_delete"} {
 		g := startGated(t)
 		s := g.join("zone-1")
@@ -151,6 +154,7 @@ func refusesToStart(t *testing.T, dir string) error {
 
 // TestZoneCABesideTheStore: the copy follows rotations, and one that cannot be opened is no reason to make another CA silently.
 func TestZoneCABesideTheStore(t *testing.T) {
+	t.Parallel()
 	first := startGated(t)
 	before := first.join("zone-1")
 	first.post("/_keys/zone-ca/_rotate", "{}", nil)

@@ -15,6 +15,7 @@ import (
 // TestDowngrade: no port speaks an older TLS than it was told to, which is 1.3 by default and 1.2 at the least, nor a weak suite of 1.2, and
 // none speaks plaintext.
 func TestDowngrade(t *testing.T) {
+	t.Parallel()
 	const strong, noSecrecy, noAEAD = tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
 	for _, configured := range []string{"", server.TLS13, server.TLS12} {
 		t.Run("least "+configured, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestDowngrade(t *testing.T) {
 }
 
 func TestUnknownTLSVersion(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"1.1", "1.0", "TLS1.3", "0"} {
 		if _, err := server.ParseTLSVersion(version); err == nil {
 			t.Errorf("%s is taken", version)

@@ -10,9 +10,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestProxiesOfAZoneThatIsAwayAreUnknown: since when and why in the overview, in the counts and in a rollout; and online again, without
-// being sent again, once the zone is back.
-func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
+// TestProxiesOfAZoneThatIsAwayAreOffline: in the overview and in the counts, and unknown in a rollout; and online again, without being
+// sent again, once the zone is back.
+func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}

@@ -17,6 +17,7 @@ import (
 // TestWhatCouldNotBeToldIsToldLater: what went, and a zone whose replica has died, while the board could not be written, are taken off the board
 // and shown as away once it can be.
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	durable, err := backend.Open(t.Context(), backend.Config{Kind: backend.Etcd, Endpoints: cluster.Endpoints(), Prefix: "/test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

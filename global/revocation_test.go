@@ -12,6 +12,7 @@ import (
 // TestRevocationEndsSessions: whatever takes a zone's credential away ends its session within seconds, and the zone does not
 // come back by it; another zone's session goes on.
 func TestRevocationEndsSessions(t *testing.T) {
+	t.Parallel()
 	keys := func(g *gated, purpose, retire string) {
 		var before, after struct{ Keys []struct{ ID string } }
 		g.post("/_keys/"+purpose+"/_rotate", "{}", &before)

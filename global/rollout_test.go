@@ -32,6 +32,7 @@ type proxiesAnswer struct {
 // TestRolloutCountsWhatWasTold: a proxy counts as one that enforces only where its zone has told of it: not of one among so many that are
 // behind that the zone names only some, and not of one that has connected since. No clock decides: the zone's is a day ahead.
 func TestRolloutCountsWhatWasTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}

@@ -115,6 +115,7 @@ func (r *running) connect(dir, zone string, s store.Store, change ...func(*kds.Z
 }
 
 func TestZoneSyncsOverTLSAndIsShown(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
 	zone := store.NewMemory()
@@ -169,6 +170,7 @@ func TestZoneSyncsOverTLSAndIsShown(t *testing.T) {
 }
 
 func TestRestartKeepsEverything(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
 	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
@@ -203,6 +205,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 }
 
 func TestWhatCannotStart(t *testing.T) {
+	t.Parallel()
 	for what, change := range map[string]func(*global.Config){
 		"no data directory": func(c *global.Config) { c.DataDir = "" },
 		"loopback only":     func(c *global.Config) { c.KDSTLS, c.KDSAddress = false, ":0" },

@@ -13,6 +13,7 @@ import (
 // TestShareWithAnotherKey: a store that has secrets, but no name yet, as one restored from a single server, takes nothing from a
 // server with another key, which would keep the right one out.
 func TestShareWithAnotherKey(t *testing.T) {
+	t.Parallel()
 	keys := func() *secrets.Box {
 		box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 // TestZoneThatWasNotDeletedComesBack: where the session of a zone does not end, the answer is that nothing was deleted, and the zone is let in as
 // before.
 func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
+	t.Parallel()
 	a, _ := watched(t)
 	sync := kds.NewGlobal(kds.GlobalConfig{Store: a.store.(store.Store), Replica: "me"})
 	sync.Adopt("zone-1", &kds.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end

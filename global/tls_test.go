@@ -13,6 +13,7 @@ import (
 )
 
 func TestHTTPOffLoopbackIsTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, func(c *global.Config) { c.APIAddress, c.DiagnosticsAddress, c.KDSTLS = "0.0.0.0:0", "0.0.0.0:0", false })
 	ca, err := os.ReadFile(filepath.Join(dir, "kds-tls", "ca.crt"))

@@ -11,6 +11,7 @@ import (
 // TestNamesThatCollideLiveBoth: whoever comes first, two owners whose names hash alike are both kept, each can change and remove its
 // own, and another zone gets both.
 func TestNamesThatCollideLiveBoth(t *testing.T) {
+	t.Parallel()
 	service := func(zone, namespace, port string) *resources.Resource {
 		return written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: namespace, Name: "x"}, `{"ports":[{"port":`+port+`}]}`)
 	}
@@ -53,6 +54,7 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 // TestCompleteListsNameWhatIsApart: a list that names a copy by the wire's rule keeps it, whatever it is called here, and one that does not
 // removes it; so it goes for what is said to be here when a session begins.
 func TestCompleteListsNameWhatIsApart(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	first := written(t, zoneHome("zone-3"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "0", Name: "x"}, `{}`)
 	p := dialPeer(t, "zone-3", g.address, plainFeatures)
@@ -75,6 +77,7 @@ func TestCompleteListsNameWhatIsApart(t *testing.T) {
 
 // TestNameOfTheGlobalsOwn: what a zone sends does not go to other zones by the name that the global's own resource has there.
 func TestNameOfTheGlobalsOwn(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SystemNamespace = "kuma-system" })
 	p := dialPeer(t, "kuma-sys", g.address, plainFeatures)
 	p.openUp()
@@ -97,6 +100,7 @@ func TestNameOfTheGlobalsOwn(t *testing.T) {
 
 // TestApartNames: they are names, tell zones apart, and are never by the wire's rule.
 func TestApartNames(t *testing.T) {
+	t.Parallel()
 	long := hashing.Name("default", string(make([]byte, 300)), "zone-1")
 	for _, name := range []string{"x-bcdfghjklmnpqrst", long} {
 		apart := apartName("default", name, "zone-1")

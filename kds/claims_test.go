@@ -22,6 +22,7 @@ func startReplica(t *testing.T, s store.Store, name string) *testGlobal {
 // TestNewestSessionWinsAcrossReplicas: the session that a zone has on one replica ends when it comes to another one, and what it
 // was writing is refused, also while its end is not known yet.
 func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error), deaf: true}
@@ -76,6 +77,7 @@ func (l *lagging) Apply(ctx context.Context, b store.Batch) (*store.Commit, erro
 // TestZoneComesBackToAViewThatLags: a zone that was elsewhere meanwhile, and comes back before the replica knows of it, is not sent what
 // was true before.
 func TestZoneComesBackToAViewThatLags(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	late := &lagging{Store: memory}
 	a, b := startReplica(t, late, "a"), startReplica(t, memory, "b")
@@ -102,6 +104,7 @@ func TestZoneComesBackToAViewThatLags(t *testing.T) {
 
 // TestClaimsCostNothingTwice: a zone that comes back to its replica writes nothing.
 func TestClaimsCostNothingTwice(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startReplica(t, s, "a")
 	dialPeer(t, "zone-1", g.address, plainFeatures).openUp()
@@ -116,6 +119,7 @@ func TestClaimsCostNothingTwice(t *testing.T) {
 
 // TestResyncOfAZoneElsewhere: a replica that is asked to resync a zone has the one that has it do so.
 func TestResyncOfAZoneElsewhere(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	a, b := startReplica(t, s, "a"), startReplica(t, s, "b")
 	below := store.NewMemory()
@@ -132,6 +136,7 @@ func TestResyncOfAZoneElsewhere(t *testing.T) {
 
 // TestReplicasAnswerForEachOther: what one knows of a zone, another shows as its own.
 func TestReplicasAnswerForEachOther(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	a, b := startReplica(t, s, "a"), startReplica(t, s, "b")
 	key, spec := permission("p")

@@ -15,6 +15,7 @@ import (
 
 // TestResponses: what the codec writes by hand is the message that Protobuf would have written.
 func TestResponses(t *testing.T) {
+	t.Parallel()
 	resource := &discovery.Resource{Name: "r.default", Version: "v1"}
 	raw, err := proto.Marshal(resource)
 	if err != nil {
@@ -58,6 +59,7 @@ func TestResponses(t *testing.T) {
 
 // TestDenseMessagesAreRefused: five million empty resources in ten MiB are refused before they are decoded.
 func TestDenseMessagesAreRefused(t *testing.T) {
+	t.Parallel()
 	dense := mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x12\x00", MaxMessageSize/2))}
 	if err := newCodec().Unmarshal(dense, &discovery.DeltaDiscoveryResponse{}); !errors.Is(err, messages.ErrDense) {
 		t.Errorf("%v", err)

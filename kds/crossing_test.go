@@ -193,6 +193,7 @@ func canonical(raw json.RawMessage) string {
 }
 
 func TestWhatCrosses(t *testing.T) {
+	t.Parallel()
 	for _, r := range readRows(t) {
 		t.Run(r.Name, func(t *testing.T) {
 			if failure := r.failure(t, NewCrossing(), NewMapping()); failure != "" {
@@ -204,6 +205,7 @@ func TestWhatCrosses(t *testing.T) {
 
 // TestEachRuleHasItsRows leaves out one rule after the other: exactly the rows that name it must fail.
 func TestEachRuleHasItsRows(t *testing.T) {
+	t.Parallel()
 	rows := readRows(t)
 	leaveOut := func(direction, check, rule string, c *Crossing, m *Mapping) {
 		t.Helper()
@@ -250,6 +252,7 @@ func TestEachRuleHasItsRows(t *testing.T) {
 
 // TestSameForAll: what is said to be the same for all zones is, in every row and for any zone that takes part.
 func TestSameForAll(t *testing.T) {
+	t.Parallel()
 	c, same, other := NewCrossing(), 0, 0
 	for _, row := range readRows(t) {
 		r := row.Resource.build(t)
@@ -283,6 +286,7 @@ func TestSameForAll(t *testing.T) {
 
 // TestBytesAreSharedByThoseWhoGetTheSame: peers share the bytes of a resource unless they announce different things that change them.
 func TestBytesAreSharedByThoseWhoGetTheSame(t *testing.T) {
+	t.Parallel()
 	m, differed := NewMapping(), Features(0)
 	for _, row := range readRows(t) {
 		if row.Check != "out" {

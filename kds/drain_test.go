@@ -11,6 +11,7 @@ import (
 
 // TestJoinWhileDraining: a stream that was admitted before the server began to drain, and joins after it, leaves nothing behind.
 func TestJoinWhileDraining(t *testing.T) {
+	t.Parallel()
 	g := NewGlobal(GlobalConfig{Store: store.NewMemory(), Log: testLog()})
 	defer g.Wait()
 	g.Drain()

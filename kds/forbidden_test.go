@@ -16,6 +16,7 @@ import (
 // TestWhatDoesNotTravelIsRefused: of each type that does not travel this way, secrets among them, what a peer sends all the same is
 // refused by name, whichever side it comes to; nothing of it is stored, what it removes stays, and who watches hears of it.
 func TestWhatDoesNotTravelIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, direction := range []Direction{GlobalToZone, ZoneToGlobal} {
 		seen := 0
 		for _, d := range resources.Stored() {

@@ -31,6 +31,7 @@ func typeOf(s SyncStatus, t resources.Type, direction string) TypeSync {
 }
 
 func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	bad, badSpec := permission("bad")
 	good, goodSpec := permission("good")
@@ -77,6 +78,7 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 }
 
 func TestLagIsZeroOnceAcknowledged(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
 	z := startZone(t, "zone-1", g.address, store.NewMemory())
@@ -104,6 +106,7 @@ func TestLagIsZeroOnceAcknowledged(t *testing.T) {
 }
 
 func TestOperatorAcceptsHeldDeletions(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	var keys []resources.Key
 	for i := range 30 {

@@ -11,6 +11,7 @@ import (
 
 // TestHeardPeersAreWaitedFor: who sends a byte now and then is waited for, up to a minute; who is silent is not.
 func TestHeardPeersAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ every, want time.Duration }{
 		"silent": {time.Hour, 10 * time.Second},
 		"slow":   {time.Second, longestHandshake},

@@ -114,6 +114,7 @@ func (r *reopened) want(permissions, held int, strange bool) {
 // TestAnotherStoreDeletesNothing: however few the removals are, a store that the zone did not know brings none of them about; the
 // one that it knew does, and one of which nothing is known goes by the guard.
 func TestAnotherStoreDeletesNothing(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		incarnation         string
 		lacking, left, held int
@@ -138,6 +139,7 @@ func TestAnotherStoreDeletesNothing(t *testing.T) {
 // TestStoreCatchesUp: what comes back is no longer held, and when all is there the store is one like any other. What somebody
 // removes from it meanwhile is removed.
 func TestStoreCatchesUp(t *testing.T) {
+	t.Parallel()
 	r := reopen(t, 3, otherStore)
 	r.want(10, 3, true)
 	put(t, r.above, r.all[0])
@@ -161,6 +163,7 @@ func TestStoreCatchesUp(t *testing.T) {
 // TestOperatorAcceptsAnotherStore: an operator's word removes what is held, and the zone knows the store from then on. The global
 // hears of both.
 func TestOperatorAcceptsAnotherStore(t *testing.T) {
+	t.Parallel()
 	r := reopen(t, 3, otherStore)
 	if _, err := r.z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout); err != nil {
 		t.Fatal(err)
@@ -178,6 +181,7 @@ func TestOperatorAcceptsAnotherStore(t *testing.T) {
 
 // TestStoreThatCannotBeRemembered: a zone whose own store does not take the name stays careful, and tries again.
 func TestStoreThatCannotBeRemembered(t *testing.T) {
+	t.Parallel()
 	r := reopen(t, 1, otherStore)
 	r.kept.mu.Lock()
 	r.kept.err = errors.New("the disk is full")
@@ -191,6 +195,7 @@ func TestStoreThatCannotBeRemembered(t *testing.T) {
 }
 
 func TestGlobalHearsOfAnotherStore(t *testing.T) {
+	t.Parallel()
 	r := reopen(t, 2, otherStore)
 	r.part()
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
@@ -209,6 +214,7 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 }
 
 func TestIncarnationOfAHeader(t *testing.T) {
+	t.Parallel()
 	for want, header := range map[string]metadata.MD{
 		"a": metadata.Pairs(metadataIncarnation, "a"),
 		"":  metadata.Pairs(metadataIncarnation, "a", metadataIncarnation, "b"),

@@ -39,6 +39,7 @@ func readJoinString(t *testing.T, path string) string {
 
 // TestGoldenJoinStrings: what any format was written as is read today, and means the same.
 func TestGoldenJoinStrings(t *testing.T) {
+	t.Parallel()
 	all := []string{readJoinString(t, "testdata/format-1-first.join")}
 	for i := range joinFormats() {
 		all = append(all, joinStringOf(t, i+1))
@@ -57,6 +58,7 @@ func TestGoldenJoinStrings(t *testing.T) {
 
 // TestJoinStringOfANewerFormat: it is refused, and says which version can read it.
 func TestJoinStringOfANewerFormat(t *testing.T) {
+	t.Parallel()
 	reads := len(joinFormats())
 	newer := strings.Replace(joinStringOf(t, reads), fmt.Sprintf(":v%d:", reads), fmt.Sprintf(":v%d:", reads+1), 1)
 	want := fmt.Sprintf("the join string's format is too new: it has format %d, and this program reads up to %d: use the version that the global has (causewayctl version shows it), or a newer one", reads+1, reads)

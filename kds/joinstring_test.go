@@ -16,6 +16,7 @@ func aJoinString() *JoinString {
 }
 
 func TestJoinStringsComeBack(t *testing.T) {
+	t.Parallel()
 	text, err := aJoinString().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func TestJoinStringsComeBack(t *testing.T) {
 
 // TestNoJoinStrings: what is no join string is refused, with nothing of it in the error.
 func TestNoJoinStrings(t *testing.T) {
+	t.Parallel()
 	good, err := aJoinString().Encode()
 	if err != nil {
 		t.Fatal(err)

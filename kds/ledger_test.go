@@ -9,6 +9,7 @@ import (
 
 // Changes that turn out not to concern the peer leave no lag behind.
 func TestNoLagWhenNothingIsMissing(t *testing.T) {
+	t.Parallel()
 	n := &line{behind: time.Now().Add(-time.Minute)}
 	n.upToDate(7)
 	if n.acknowledged != 7 || !n.behind.IsZero() {
@@ -28,6 +29,7 @@ func (o *slowStart) Observe(e Event) {
 
 // Nothing is told of a session before its start, whichever of its two streams comes first.
 func TestNothingIsToldBeforeTheStart(t *testing.T) {
+	t.Parallel()
 	o := &slowStart{}
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Observer = o })
 	startZone(t, "zone-1", g.address, store.NewMemory())

@@ -4,6 +4,7 @@ import "testing"
 
 // TestLineageKnowsWhatWasSeen: a store that was put back does not continue what was seen of it, however far it has come since.
 func TestLineageKnowsWhatWasSeen(t *testing.T) {
+	t.Parallel()
 	starts := []Start{{"a", 10}, {"b", 100}, {"c", 200}}
 	for name, tt := range map[string]struct {
 		seen     Seen
@@ -36,6 +37,7 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 
 // TestLineageIsBounded: it remembers the last starts, and what it kept is what is read.
 func TestLineageIsBounded(t *testing.T) {
+	t.Parallel()
 	l := &Lineage{Store: "s"}
 	for i := range uint64(mostStarts + 10) {
 		l.Begin()
@@ -54,6 +56,7 @@ func TestLineageIsBounded(t *testing.T) {
 
 // TestWhatIsNoPoint: a peer's word of another form is nothing seen.
 func TestWhatIsNoPoint(t *testing.T) {
+	t.Parallel()
 	for _, said := range [][]string{nil, {""}, {"w:1:2", "w:1:2"}, {"w:1"}, {"w:2:1"}, {"w:-1:2"}, {"a b:1:2"}, {"w:1:99999999999999999999"}} {
 		if got := parseSeen(said); got != (Seen{}) {
 			t.Errorf("%q is %+v", said, got)

@@ -11,6 +11,7 @@ import (
 // TestLiveStatusIsNeverDurable: DataplaneInsights go from the zone's status store to the global's, beside the Dataplanes
 // that they belong to, and go away with a zone's restart.
 func TestLiveStatusIsNeverDurable(t *testing.T) {
+	t.Parallel()
 	durable, status := store.NewMemory(), store.NewMemory()
 	g := startGlobal(t, durable, func(c *GlobalConfig) { c.Status = status })
 	home := zoneHome("zone-1")

@@ -12,6 +12,7 @@ import (
 
 // TestSeriesOfManyZones: what all zones have does not grow with the types, and details are there for what is behind only.
 func TestSeriesOfManyZones(t *testing.T) {
+	t.Parallel()
 	const zones, most = 1000, 6
 	statuses := make([]SyncStatus, zones)
 	for i := range statuses {
@@ -56,6 +57,7 @@ func TestSeriesOfManyZones(t *testing.T) {
 
 // TestLagOfASenderThatIsAwayIsUnknown: what a zone that has gone has written since then, nobody here knows; what it misses is known.
 func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
 	z := startZone(t, "zone-1", g.address, store.NewMemory())

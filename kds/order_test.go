@@ -16,6 +16,7 @@ import (
 // TestCreateBeforeDeleteOnTheWire: promise 8, message by message, to a peer that joins parts and to one that does not. When resources
 // get other names, each new one is on the wire before the old one is taken away, in the same message or in an earlier one.
 func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
+	t.Parallel()
 	for _, features := range []Features{OwnFeatures(), plainFeatures} {
 		for _, size := range []int{1 << 10, 1 << 20} { // several messages, or one
 			t.Run(fmt.Sprintf("features %b, messages of %d bytes", features, size), func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 // TestTypesInOrderOfDependency: promise 8, the other half. However a peer asks, and however a commit is ordered, what others refer
 // to is sent before them.
 func TestTypesInOrderOfDependency(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	types := []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeMeshTimeout, resources.TypeMesh}
 	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
@@ -122,6 +124,7 @@ func TestTypesInOrderOfDependency(t *testing.T) {
 // TestClocksThatJump: neither order nor "unchanged" depends on a clock. The clocks of both stores leap years, back and forth, with
 // every write; what is where is as without, and a reconnect afterwards sends nothing.
 func TestClocksThatJump(t *testing.T) {
+	t.Parallel()
 	jumping := func(first time.Duration) store.ReplicaConfig {
 		leap := first
 		return store.ReplicaConfig{Now: func() time.Time {

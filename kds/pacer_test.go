@@ -23,6 +23,7 @@ func (h heard) hear() {
 // TestWaves: the first change goes out at once; while most streams are still at work on it, later ones share waves; no
 // change is left behind; and streams that are done are woken at once again.
 func TestWaves(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	p := newPacer(s)
 	var running sync.WaitGroup
@@ -89,6 +90,7 @@ func TestWaves(t *testing.T) {
 }
 
 func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
+	t.Parallel()
 	b := newBundles()
 	var list []*encoded
 	for i := range 2 * joinedFrom {
@@ -122,6 +124,7 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 // TestLeavingTakesItsAnswerAlong: how many streams are done is counted of those that are here. One that was done and left does not stand
 // for one that is at work, and one that was stuck and left holds up nobody.
 func TestLeavingTakesItsAnswerAlong(t *testing.T) {
+	t.Parallel()
 	p := newPacer(store.NewMemory())
 	var running sync.WaitGroup
 	var streams [6]heard

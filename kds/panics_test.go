@@ -73,6 +73,7 @@ func (p panickingPass) Err() error {
 // TestPanicEndsOneSession: wherever what serves a zone panics, under whatever locks, its session ends and it can come back; a zone beside
 // it keeps its session and all that is written meanwhile.
 func TestPanicEndsOneSession(t *testing.T) {
+	t.Parallel()
 	w, seen := watch(), &panicking{}
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
 		c.Panics, c.Observer = w.Guard, seen
@@ -148,6 +149,7 @@ func writtenByZone(t *testing.T, zone string, key resources.Key, spec string) *r
 
 // TestPanicInAPass: passes of all sessions are asked by one goroutine, under the lock of the sessions.
 func TestPanicInAPass(t *testing.T) {
+	t.Parallel()
 	w, armed := watch(), &atomic.Bool{}
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Panics = w.Guard })
 	var zones []*testZone
@@ -174,6 +176,7 @@ func TestPanicInAPass(t *testing.T) {
 
 // TestPanicInAZone: what the global says ends the session with it when it makes the zone panic. The zone comes back.
 func TestPanicInAZone(t *testing.T) {
+	t.Parallel()
 	w, armed := watch(), &atomic.Bool{}
 	g := startGlobal(t, store.NewMemory())
 	s := store.NewMemory()
@@ -198,6 +201,7 @@ func TestPanicInAZone(t *testing.T) {
 
 // TestPanicOfAnEncoding: a resource that cannot be encoded is withheld by name; the next one is sent.
 func TestPanicOfAnEncoding(t *testing.T) {
+	t.Parallel()
 	w := watch()
 	m := NewMapping()
 	m.outbound[GlobalToZone] = append(m.outbound[GlobalToZone], outboundStep{"panics", func(r *resources.Resource, _ *Audience) error {
@@ -227,6 +231,7 @@ func TestPanicOfAnEncoding(t *testing.T) {
 
 // TestRefusalOfWhatHasNoName: the panic that took a global down. A zone says that it has x, is told that x is gone, and refuses that.
 func TestRefusalOfWhatHasNoName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default", strings.Repeat("a", 600) + ".default"} {
 		g := startGlobal(t, store.NewMemory())
 		p := dialPeer(t, "zone-1", g.address, OwnFeatures())
@@ -252,6 +257,7 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 
 // TestNackAttribution holds the reading of refusals against what it replaces: names are found in the lines of any peer.
 func TestNackAttribution(t *testing.T) {
+	t.Parallel()
 	names := []string{"a-b.default", "long-name-x.default", "long-name.default", "dotted.name.mesh", "x", "", ".", "mesh-1."}
 	for _, c := range []struct{ line, name, reason string }{
 		{"a-b.default: is bad: very", "a-b.default", "is bad: very"},
@@ -271,6 +277,7 @@ func TestNackAttribution(t *testing.T) {
 // TestNackThatNamesNothing: of what a peer refuses without saying which, or all of which it does not say, nothing is taken for acknowledged, and
 // what it takes later is refused no more.
 func TestNackThatNamesNothing(t *testing.T) {
+	t.Parallel()
 	for _, says := range []string{"no", "", " \n ", "a.default: is bad\nand 1 more"} {
 		t.Run(says, func(t *testing.T) {
 			s := store.NewMemory()
@@ -303,6 +310,7 @@ func TestNackThatNamesNothing(t *testing.T) {
 
 // TestNackCostsWhatItIs: 300 lines about 10,000 names took 0.94 s. Each line is looked up, and not held against each name.
 func TestNackCostsWhatItIs(t *testing.T) {
+	t.Parallel()
 	names := make([]string, 10_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("some-resource-%d.default", i)
@@ -326,6 +334,7 @@ func TestNackCostsWhatItIs(t *testing.T) {
 }
 
 func TestWhatArrives(t *testing.T) {
+	t.Parallel()
 	many := map[string]string{}
 	for i := range maxNames + 1 {
 		many[fmt.Sprintf("n%d.default", i)] = "1"

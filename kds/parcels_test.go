@@ -10,6 +10,7 @@ import (
 )
 
 func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
+	t.Parallel()
 	ps := newParcels()
 	key := parcelKey{typ: resources.TypeMesh, list: true}
 	p := &parcel{bundle: &bundle{}}
@@ -47,6 +48,7 @@ func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 }
 
 func TestOneMakesAParcelAndOthersWait(t *testing.T) {
+	t.Parallel()
 	ps := newParcels()
 	key := parcelKey{typ: resources.TypeMesh, list: true}
 	done, others := ps.begin(key)
@@ -70,6 +72,7 @@ func TestOneMakesAParcelAndOthersWait(t *testing.T) {
 
 // TestListsAreMadeOnce connects zones to a global that holds what is the same for all and, in one case, what is not.
 func TestListsAreMadeOnce(t *testing.T) {
+	t.Parallel()
 	for name, owned := range map[string]bool{"the same for all": false, "one zone's among them": true} {
 		t.Run(name, func(t *testing.T) {
 			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 4 << 10 })

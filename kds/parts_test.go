@@ -27,6 +27,7 @@ func many(t *testing.T, s store.Store, prefix string, n int) []resources.Key {
 }
 
 func TestMessagesAreCut(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
 	keys := many(t, g.store, "a", 40)
 	s := store.NewMemory()
@@ -49,6 +50,7 @@ func TestMessagesAreCut(t *testing.T) {
 
 // TestPlainPeersFirstListIsWhole: such a peer takes the first response of a type as all there is.
 func TestPlainPeersFirstListIsWhole(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
 	keys := many(t, g.store, "a", 40)
 	p := dialPeer(t, "plain", g.address, plainFeatures)
@@ -71,6 +73,7 @@ func TestPlainPeersFirstListIsWhole(t *testing.T) {
 
 // TestComingAndGoingBetweenParts changes what was listed, and what was not yet, between two parts of a list.
 func TestComingAndGoingBetweenParts(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 1 << 10 })
 	keys := many(t, g.store, "m", 20)
 	p := dialPeer(t, "parts", g.address, OwnFeatures())
@@ -135,6 +138,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 }
 
 func TestPastTheWindow(t *testing.T) {
+	t.Parallel()
 	for _, features := range []Features{plainFeatures, OwnFeatures()} {
 		g := startGlobal(t, store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8, WindowChanges: 8}))
 		keys := many(t, g.store, "a", 3)
@@ -166,6 +170,7 @@ func TestPastTheWindow(t *testing.T) {
 
 // TestTooBigForOneMessage: what a store of an older version holds, and no peer takes, is reported by name.
 func TestTooBigForOneMessage(t *testing.T) {
+	t.Parallel()
 	key, _ := permission("big")
 	big := written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", MaxMessageSize)+`"}}]}}`)
 	memory := store.NewMemory()
@@ -185,6 +190,7 @@ func TestTooBigForOneMessage(t *testing.T) {
 
 // TestTooLargeForTheStore: a resource that the receiver's store can never hold is refused by name, once, and nothing after it waits.
 func TestTooLargeForTheStore(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, spec := permission("ordinary")
 	big := written(t, zoneHome("zone-1"), key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
@@ -204,6 +210,7 @@ func TestTooLargeForTheStore(t *testing.T) {
 
 // TestLargeFromBeforeTheLimit: what a global has had since there was no limit goes to every zone, one that has nothing yet among them.
 func TestLargeFromBeforeTheLimit(t *testing.T) {
+	t.Parallel()
 	old := store.NewMemory()
 	key, _ := permission("big")
 	big := written(t, globalHome, key, `{"default":{"deny":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)

@@ -151,6 +151,7 @@ func envelope(t *testing.T, r *discovery.Resource) *meshpb.KumaResource {
 }
 
 func TestPlainZoneGetsThePlainProtocol(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, _ := permission("http")
 	put(t, g.store,
@@ -190,6 +191,7 @@ func TestPlainZoneGetsThePlainProtocol(t *testing.T) {
 }
 
 func TestOneUnansweredMessageAndFolding(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, spec := permission("p")
 	put(t, g.store, written(t, globalHome, key, spec))
@@ -231,6 +233,7 @@ func TestOneUnansweredMessageAndFolding(t *testing.T) {
 }
 
 func TestRefusalByPeerIsRememberedAndBlocksNothing(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	bad, badSpec := permission("bad")
 	put(t, g.store, written(t, globalHome, bad, badSpec))
@@ -267,6 +270,7 @@ func TestRefusalByPeerIsRememberedAndBlocksNothing(t *testing.T) {
 }
 
 func TestResumeSendsOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	for _, name := range []string{"same", "other"} {
 		key, spec := permission(name)
@@ -292,6 +296,7 @@ func TestResumeSendsOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestZonesWordIsOnlyAboutItself(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 	own, ownSpec := permission("own")
 	put(t, g.store, written(t, globalHome, own, ownSpec))
@@ -333,6 +338,7 @@ func TestZonesWordIsOnlyAboutItself(t *testing.T) {
 }
 
 func TestNewestSessionWins(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	service := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "late"}, `{}`))
 	old := dialPeer(t, "zone-1", g.address, plainFeatures)
@@ -369,6 +375,7 @@ func openAgain(p *peer) (*discovery.DeltaDiscoveryRequest, error) {
 }
 
 func TestWhoMayNotConnect(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	for name, want := range map[string]codes.Code{"": codes.InvalidArgument, "Zone_1": codes.InvalidArgument, "off": codes.FailedPrecondition} {
 		off := written(t, globalHome, ZoneKey("off"), `{"enabled":false}`)
@@ -384,6 +391,7 @@ func TestWhoMayNotConnect(t *testing.T) {
 }
 
 func TestDisabledZoneGetsAndGivesNothing(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	s1, s2 := store.NewMemory(), store.NewMemory()
 	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
@@ -405,6 +413,7 @@ func TestDisabledZoneGetsAndGivesNothing(t *testing.T) {
 
 // TestTypesThatAreNotServedGetNoAnswer: a peer takes an empty list for the word that there are none, and deletes what it has.
 func TestTypesThatAreNotServedGetNoAnswer(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	p := dialPeer(t, "plain", g.address, plainFeatures)
 	p.openDown()

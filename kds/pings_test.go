@@ -14,6 +14,7 @@ import (
 
 // TestPings: which writes of gRPC become which on the connection.
 func TestPings(t *testing.T) {
+	t.Parallel()
 	keepalive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	for name, c := range map[string]struct{ write, want []string }{
 		"goes with the next":        {[]string{estimate, "one", "two"}, []string{estimate + "one", "two"}},
@@ -83,6 +84,7 @@ func (c countingConn) Write(b []byte) (int, error) {
 // TestPingsOfClients: a client with gRPC's default options sends a ping for nearly each message, and the answers cost no packets
 // of their own while messages flow. It shows that the frame is what gRPC makes of it today.
 func TestPingsOfClients(t *testing.T) {
+	t.Parallel()
 	const messages = 100
 	exchange := func(listen func(net.Listener) net.Listener) (writes, alone int64) {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")

@@ -138,6 +138,7 @@ func plainItem(t *testing.T, r *resources.Resource) *discovery.Resource {
 }
 
 func TestZoneWithAPlainGlobal(t *testing.T) {
+	t.Parallel()
 	g := startPlainGlobal(t)
 	s := store.NewMemory()
 	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
@@ -186,6 +187,7 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 }
 
 func TestCopiesInAZoneKeepOwnerAndStatus(t *testing.T) {
+	t.Parallel()
 	g := startPlainGlobal(t)
 	s := store.NewMemory()
 	startZone(t, "zone-1", g.address, s)
@@ -214,6 +216,7 @@ func TestCopiesInAZoneKeepOwnerAndStatus(t *testing.T) {
 }
 
 func TestMassDeletionIsHeld(t *testing.T) {
+	t.Parallel()
 	for _, accept := range []bool{false, true} {
 		g := startPlainGlobal(t)
 		s := store.NewMemory()
@@ -259,6 +262,7 @@ func TestMassDeletionIsHeld(t *testing.T) {
 }
 
 func TestBrokenStreamDeletesNothing(t *testing.T) {
+	t.Parallel()
 	g := startPlainGlobal(t)
 	s := store.NewMemory()
 	key, spec := permission("p")

@@ -80,6 +80,7 @@ func refusesOnlyPoison(t *testing.T, text string, items []*discovery.Resource) {
 // TestPoisonFromAZone: of each type that travels up, what the global cannot read is refused by name; the rest is taken, also in
 // later sessions, which bring the poison again.
 func TestPoisonFromAZone(t *testing.T) {
+	t.Parallel()
 	for _, d := range resources.Descriptors() {
 		if !ZoneToGlobal.Carries(d) || d.Type == resources.TypeDataplaneInsight {
 			continue
@@ -112,6 +113,7 @@ func TestPoisonFromAZone(t *testing.T) {
 
 // TestPoisonFromTheGlobal is the same the other way.
 func TestPoisonFromTheGlobal(t *testing.T) {
+	t.Parallel()
 	for _, d := range resources.Descriptors() {
 		if !d.GlobalToZone {
 			continue

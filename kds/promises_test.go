@@ -47,6 +47,7 @@ func (g *gatedStore) Apply(ctx context.Context, b store.Batch) (*store.Commit, e
 
 // TestNothingAcknowledgedBeforeItIsDurable: promise 1 of docs/reliability.md.
 func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error)}
@@ -90,6 +91,7 @@ func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 
 // TestFencedInTheMiddleOfAWrite: a batch of an older session that waits for the store is refused (promise 9).
 func TestFencedInTheMiddleOfAWrite(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error), deaf: true}
@@ -110,6 +112,7 @@ func TestFencedInTheMiddleOfAWrite(t *testing.T) {
 
 // TestPeerThatDoesNotReadIsEnded: promise 7, and the others do not wait for it (promise 5).
 func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout = 2 * time.Second })
 	var rs []*resources.Resource
 	noise := make([]byte, 100<<10) // what gzip cannot make small
@@ -143,6 +146,7 @@ func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
 // TestPeerThatOnlyTalksIsEnded: promise 7. What such a peer is answered piles up where it does not look, and the end of its
 // streams would wait behind that, so it is the connection that ends.
 func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
+	t.Parallel()
 	unknown := func(i int) string { return fmt.Sprintf("Type%d", i) }
 	for _, tt := range []struct {
 		name string
@@ -186,6 +190,7 @@ func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 // TestRandomOperationsConverge runs writes on a global and two zones while sessions break, with small messages and a
 // small changelog, and compares what each zone ends up with to what Crossing says.
 func TestRandomOperationsConverge(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { converge(t, rand.New(rand.NewPCG(seed, 1))) })
 	}

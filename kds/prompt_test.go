@@ -68,6 +68,7 @@ func nudges(s *sender) int {
 
 // TestSmallChangesWakeNobody: a wave sends, an answer is taken and what waited for it goes out, all without the stream's goroutine.
 func TestSmallChangesWakeNobody(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	change := func(name string) {
@@ -93,6 +94,7 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 
 // TestWhatMayHaveToWaitIsLeft: a large message is for the stream's goroutine, which sends it once.
 func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	for i := range 40 {
@@ -116,6 +118,7 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 
 // TestWhoIsAtWorkIsNudged: what comes while the stream's goroutine is at work, or before and after it, is not waited for and not lost.
 func TestWhoIsAtWorkIsNudged(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	sender.mu.Lock()
@@ -133,6 +136,7 @@ func TestWhoIsAtWorkIsNudged(t *testing.T) {
 
 // TestFailureEndsTheStream: what a wave finds ends run.
 func TestFailureEndsTheStream(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
@@ -147,6 +151,7 @@ func TestFailureEndsTheStream(t *testing.T) {
 
 // TestAnswerToWhatWasNotSent: a peer that answers a message before it is sent ends nothing, and gets the message.
 func TestAnswerToWhatWasNotSent(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	key, spec := permission("large")
@@ -166,6 +171,7 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 
 // TestNoncesCannotBeGuessed: who answers has read, or gRPC would not take at once what is sent by who must not wait.
 func TestNoncesCannotBeGuessed(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for range 3 {
 		_, stream := promptSender(t, store.NewMemory())
@@ -179,6 +185,7 @@ func TestNoncesCannotBeGuessed(t *testing.T) {
 
 // TestWavesTakeNoTurn: where a wave finds that a list is due, the stream's goroutine makes it, in a turn that it gives up again.
 func TestWavesTakeNoTurn(t *testing.T) {
+	t.Parallel()
 	for name, writes := range map[string]int{"a list that was too big before": 1, "past the window": 5} {
 		t.Run(name, func(t *testing.T) {
 			s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 2})
@@ -209,6 +216,7 @@ func (still) settled(paced, uint64) {}
 
 // TestDisabledBetweenWaves: an answer brings out nothing more once the zone is disabled, though no wave said so yet.
 func TestDisabledBetweenWaves(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	for _, name := range []string{"a", "b"} {

@@ -9,6 +9,7 @@ import (
 
 // TestReach has a row for each way of seed 004, "Namespace-scoped policies and multizone", written at its home.
 func TestReach(t *testing.T) {
+	t.Parallel()
 	const (
 		own   = `{"to":[{"targetRef":{"kind":"MeshService","name":"b"},"default":{}}]}`
 		other = `{"to":[{"targetRef":{"kind":"MeshService","name":"b","namespace":"other"},"default":{}}]}`

@@ -10,6 +10,7 @@ import (
 
 // TestZoneMovesToAnotherReplica: when a replica goes, its zones go to the next at once, and are sent there only what changed.
 func TestZoneMovesToAnotherReplica(t *testing.T) {
+	t.Parallel()
 	shared := store.NewMemory()
 	replicas := []*testGlobal{startGlobal(t, shared), startGlobal(t, shared)}
 	for _, name := range []string{"a", "b", "c"} {

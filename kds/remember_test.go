@@ -29,6 +29,7 @@ func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) 
 // TestResumeAfterRestarts: neither side is sent again what it has, after both processes were restarted; a copy that was
 // changed or removed by hand in between is put back, and nothing else is sent.
 func TestResumeAfterRestarts(t *testing.T) {
+	t.Parallel()
 	for _, many := range []int{200, 10_000} {
 		t.Run(fmt.Sprintf("%d resources", many), func(t *testing.T) { resumeAfterRestarts(t, many) })
 	}

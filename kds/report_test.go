@@ -13,6 +13,7 @@ import (
 )
 
 func TestZoneReportsItsProxies(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
 	var late atomic.Pointer[[]ProxyBehind]
@@ -31,6 +32,7 @@ func TestZoneReportsItsProxies(t *testing.T) {
 }
 
 func TestRolloutNamesWhoIsMissing(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
 	startZone(t, "zone-1", g.address, store.NewMemory())
@@ -69,6 +71,7 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 
 // TestRolloutOfAZonesOwn: a zone asks the global's word on what it wrote; copies go nowhere from there.
 func TestRolloutOfAZonesOwn(t *testing.T) {
+	t.Parallel()
 	s, own := store.NewMemory(), store.NewMemory()
 	g := startGlobal(t, s)
 	z := startZone(t, "zone-1", g.address, own)
@@ -88,6 +91,7 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 
 // TestZoneIsToldHowFarItsOwnHasCome, by name, and of no other content and no other zone's.
 func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
+	t.Parallel()
 	own := store.NewMemory()
 	g := startGlobal(t, store.NewMemory())
 	z := startZone(t, "zone-1", g.address, own)
@@ -150,6 +154,7 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 
 // TestZoneCalledGlobal: a zone of that name is one as any other: what another zone refuses is not refused by it.
 func TestZoneCalledGlobal(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
 	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("p") })

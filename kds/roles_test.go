@@ -12,6 +12,7 @@ import (
 // TestRoleChangeCrossesAtOnce: a policy that becomes a producer crosses, and one that stops being one is withdrawn, while the
 // global has it all the time (seed 004, "Namespace-scoped policies and multizone").
 func TestRoleChangeCrossesAtOnce(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	s1, s2 := store.NewMemory(), store.NewMemory()
 	startZone(t, "zone-1", g.address, s1)
@@ -54,6 +55,7 @@ func contains(r *resources.Resource, text string) bool {
 // TestOwnersCross: each server calls its system namespace as it likes. Whose a service and a grant are is the same everywhere: one of an
 // ordinary namespace is not of the operator where that is what the system namespace is called, and one of the operator is where it is not.
 func TestOwnersCross(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 	s1, s2 := store.NewMemory(), store.NewMemory()
 	system := func(name string) func(*ZoneConfig) {

@@ -99,6 +99,7 @@ var rulesOfReach = []ruleOfReach{
 // TestRulesOfReachHoldEverywhere: each rule refuses, and lets its twin pass, at each place where something is taken: the HTTP API of the
 // zone, the global that hears it from the zone, and another zone that hears it from the global.
 func TestRulesOfReachHoldEverywhere(t *testing.T) {
+	t.Parallel()
 	for i := range rulesOfReach {
 		row := &rulesOfReach[i]
 		t.Run(strings.ReplaceAll(row.rule, " ", "-"), func(t *testing.T) {
@@ -172,6 +173,7 @@ func refusalOf(t *testing.T, direction Direction, wire *discovery.Resource, typ 
 
 // TestNoRuleOfReachAsksWhoSent: where these rules are, nobody asks whether a peer or a user sent it, but to find the owner.
 func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
+	t.Parallel()
 	asks := regexp.MustCompile(`v\.peer\b`)
 	for file, want := range map[string]int{"validate_namespace.go": 1, "validate_grant.go": 0, "validate_services.go": 0, "validate_claims.go": 0} {
 		raw, err := os.ReadFile("../resources/" + file)
@@ -187,6 +189,7 @@ func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
 // TestSystemNamespaceOfAnotherName: what an operator writes into what her zone calls the system namespace is the system's on the global, and a
 // MeshTrust of hers reaches the other zones, whatever those call theirs.
 func TestSystemNamespaceOfAnotherName(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 	put(t, s, written(t, globalHome, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`))

@@ -10,6 +10,7 @@ import (
 // TestSecretsOnTheWire: a zone gets the value, a foreign peer too; a global that knows hashes gets one; and the version, which peers keep in
 // the clear, is not of the value.
 func TestSecretsOnTheWire(t *testing.T) {
+	t.Parallel()
 	spec, err := resources.NewSpec(resources.TypeMeshExternalService, []byte(`{"match":{"port":443},"tls":{"verification":{"clientKey":{"inlineString":"S3cret"}}}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // TestZonesWithoutAFeature: a zone that lacks one optional feature, and one that lacks all, gets and gives all that the
 // feature is not about, in each of its sessions. A global that lacks all is in TestZoneWithAPlainGlobal.
 func TestZonesWithoutAFeature(t *testing.T) {
+	t.Parallel()
 	lacking := map[string]Features{"ours": plainFeatures, "any": 0}
 	for _, f := range featureNames {
 		lacking[f.name] = OwnFeatures() &^ f.feature
@@ -46,6 +47,7 @@ func TestZonesWithoutAFeature(t *testing.T) {
 // TestSkewInBothDirections: a zone and a global of which one does not know a feature, or both do not: what either has comes to the other,
 // changed and removed too, in each of their sessions, and nothing is refused.
 func TestSkewInBothDirections(t *testing.T) {
+	t.Parallel()
 	all := OwnFeatures() &^ FeatureTraces
 	for _, f := range featureNames {
 		for _, tt := range []struct {

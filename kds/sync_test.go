@@ -9,6 +9,7 @@ import (
 )
 
 func TestPolicyFromGlobalReachesZones(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, spec := permission("before")
 	put(t, g.store, written(t, globalHome, key, spec))
@@ -34,6 +35,7 @@ func TestPolicyFromGlobalReachesZones(t *testing.T) {
 }
 
 func TestServiceAndProducerPolicyCrossZones(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	s1, s2 := store.NewMemory(), store.NewMemory()
 	startZone(t, "zone-1", g.address, s1)
@@ -66,6 +68,7 @@ func TestServiceAndProducerPolicyCrossZones(t *testing.T) {
 }
 
 func TestReconnectWritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		g := startGlobal(t, store.NewMemory())
 		for _, name := range []string{"a", "b", "c"} {
@@ -109,6 +112,7 @@ func TestReconnectWritesNothing(t *testing.T) {
 }
 
 func TestEachResourceIsEncodedOnce(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, _ := permission("p")
 	stores := map[string]store.Store{}
@@ -134,6 +138,7 @@ func TestEachResourceIsEncodedOnce(t *testing.T) {
 }
 
 func TestDeletionWhileDisconnected(t *testing.T) {
+	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, spec := permission("gone")
 	keep, keepSpec := permission("kept")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTurnsComeInOrderOfArrival(t *testing.T) {
+	t.Parallel()
 	var told []bool
 	queue := newTurns(1, func(busy bool) { told = append(told, busy) })
 	ready := func(c chan struct{}) bool {
@@ -43,6 +44,7 @@ func TestTurnsComeInOrderOfArrival(t *testing.T) {
 // TestFullStatesTakeTurns: with one turn, a zone that does not answer makes the next one wait for its list, but not for
 // longer than the send timeout; and a zone that is in sync waits for nobody.
 func TestFullStatesTakeTurns(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	key, spec := permission("p")
 	put(t, s, written(t, globalHome, key, spec))

@@ -14,6 +14,7 @@ import (
 
 // TestAnswersWithoutReading: a zone that reads nothing and answers whatever it can think of holds up no other.
 func TestAnswersWithoutReading(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	key, spec := permission("p")
 	put(t, s, written(t, globalHome, key, spec))

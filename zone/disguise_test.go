@@ -164,6 +164,7 @@ func newDisguiseWorld(t *testing.T, form rbac.Form, more string) (*world, int) {
 // Envoy. A model of each kind of application reads the requests that Envoy forwards: none may serve the denied path, or
 // a path outside the allowed one.
 func TestNoReaderServesADeniedPath(t *testing.T) {
+	t.Parallel()
 	w, port := newDisguiseWorld(t, rbac.Auto, "")
 	would, passed := map[string]int{}, map[string]int{}
 	clients := judgedClients()
@@ -234,6 +235,7 @@ const (
 
 // TestReadersTable: the table of docs/permissions.md shows which reader treats which spelling as a denied path.
 func TestReadersTable(t *testing.T) {
+	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| written | taken for `/api/admin` by |\n| --- | --- |\n")
 	for _, s := range spellings {
@@ -268,6 +270,7 @@ func TestReadersTable(t *testing.T) {
 // name methods, a request that asks to be treated as one with another method is denied. Each request has a twin that
 // passes.
 func TestMethodsInDisguise(t *testing.T) {
+	t.Parallel()
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
 		t.Run(string(form), func(t *testing.T) { methodsInDisguise(t, form) })
 	}
@@ -315,6 +318,7 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 
 // TestWhatADenyOfAPathCosts shows what else a deny of a path denies, and what it does not affect.
 func TestWhatADenyOfAPathCosts(t *testing.T) {
+	t.Parallel()
 	w, port := newDisguiseWorld(t, rbac.Auto, "")
 	left := []string{
 		"/", "/api", "/api/", "/api/administration", "/api/admin2", "/api/admin.1", "/api/admin-x", "/api/x/admin", "/admin", "/cars;color=red/4;doors=5", "/api/users;x/admin1",

@@ -41,6 +41,7 @@ const spiffe = "spiffe://default.zone-1.mesh.local/workload/"
 // TestAccessLogs sends requests that two policies allow, allow with a shadow denial, and deny, over HTTP and TCP. It
 // reads which policy decided from the log, the report, the metrics and the suggestion.
 func TestAccessLogs(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")
 	clock := &laterClock{}
 	z := runZone(t, func(c *zone.Config) { c.AccessLog, c.Now = "als,"+file, clock.now })

@@ -13,6 +13,7 @@ import (
 // TestNoRequestFailsWhileRoutesMove: requests run without a pause while a route moves between services, disappears and
 // returns, and confs change clusters. Not one request fails.
 func TestNoRequestFailsWhileRoutesMove(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"backend", "blue", "green"} {
 		w.handler(name, name, answers(name))

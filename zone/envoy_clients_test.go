@@ -89,6 +89,7 @@ func plaintext(port int) bool {
 }
 
 func TestWhoReachesTheApplication(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, hits := application(t)
 	port := freePort(t)

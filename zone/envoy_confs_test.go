@@ -50,6 +50,7 @@ func ok(port int, path string) func() bool {
 // TestRouteHasItsOwnTimeout: requests to a route get the route's timeout, and all others the service's. None of the
 // changes moves a listener or a cluster.
 func TestRouteHasItsOwnTimeout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/slow") {
@@ -84,6 +85,7 @@ func TestRouteHasItsOwnTimeout(t *testing.T) {
 
 // TestClusterConfsReachEnvoy: a changed cluster is soon in use, with its endpoints.
 func TestClusterConfsReachEnvoy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("backend", "backend", answers("backend"))
 	w.allowAll()
@@ -106,6 +108,7 @@ func TestClusterConfsReachEnvoy(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var n atomic.Int64
 	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
@@ -131,6 +134,7 @@ func TestRetry(t *testing.T) {
 
 // TestOutlierDetection: an endpoint that fails gets no more requests.
 func TestOutlierDetection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("good", "backend", answers("good"))
 	w.handler("bad", "backend", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusInternalServerError) })
@@ -157,6 +161,7 @@ func TestOutlierDetection(t *testing.T) {
 
 // TestRouteFilters: weights, header matches, redirects and rewrites.
 func TestRouteFilters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(out, "backend %s %s", r.URL.Path, r.Header.Get("X-Added"))
@@ -198,6 +203,7 @@ func TestRouteFilters(t *testing.T) {
 // TestEndpointsFollowReadiness: an endpoint that is not ready gets no requests, and adding and removing endpoints moves
 // no cluster.
 func TestEndpointsFollowReadiness(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("a", "backend", answers("a"))
 	w.handler("b", "backend", answers("b"))

@@ -68,6 +68,7 @@ func exactly(workload string) string {
 // TestLosingAccessEndsTCPConnections: the connections of the inbound whose permissions shrank end within the drain time
 // (one second here), and no others do.
 func TestLosingAccessEndsTCPConnections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := speaksFirst(t)
 	main, other := freePort(t), freePort(t)

@@ -20,6 +20,7 @@ import (
 // TestExternalServices: proxies dial MeshExternalServices in plaintext or with TLS, as their specs require, and refuse
 // servers whose certificate is not the required one. They do not dial a service that they cannot verify.
 func TestExternalServices(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	tellHost := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "host "+r.Host) })
 	open, secured := httptest.NewServer(tellHost), httptest.NewTLSServer(tellHost)

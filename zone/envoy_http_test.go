@@ -42,6 +42,7 @@ func h2Client(certificate *tls.Certificate) *http.Client {
 }
 
 func TestHTTPInbounds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	one, two := freePort(t), freePort(t)
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [

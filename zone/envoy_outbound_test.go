@@ -118,6 +118,7 @@ func (e *envoy) refusedNothing() {
 }
 
 func TestOutboundReachesAService(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hits := w.service("backend")
 	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
@@ -133,6 +134,7 @@ func TestOutboundReachesAService(t *testing.T) {
 // TestCallAcrossZones: an application of zone-2 reaches a service of zone-1 through the ingress of zone-1, where
 // permissions apply to the application's own identity.
 func TestCallAcrossZones(t *testing.T) {
+	t.Parallel()
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
 	hits := one.service("backend")
 	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: ingress, networking: {address: 127.0.0.1, port: %d}}`, freePort(t)))

@@ -18,6 +18,7 @@ import (
 
 // TestImpostorIsRefused: a server of a service must have one of the service's identities, not just any of the mesh.
 func TestImpostorIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.handler("backend", "backend", answers("backend"))
 	w.allowAll()
@@ -82,6 +83,7 @@ func ask(port int) string {
 
 // TestTCPOutbound: connections reach the service, or the backends of a MeshTCPRoute, by weight.
 func TestTCPOutbound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.echoing("db")
 	w.echoing("replica")
@@ -104,6 +106,7 @@ func TestTCPOutbound(t *testing.T) {
 // TestServiceOfSeveralZones: the proxies of the caller's own zone answer. If none of them is ready, those of the other
 // zone do.
 func TestServiceOfSeveralZones(t *testing.T) {
+	t.Parallel()
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
 	one.handler("far", "backend", answers("far"))
 	two.handler("near", "backend", answers("near"))
@@ -142,6 +145,7 @@ func TestServiceOfSeveralZones(t *testing.T) {
 
 // TestEnvoyTakesEveryConf: a real Envoy accepts the content of the golden files.
 func TestEnvoyTakesEveryConf(t *testing.T) {
+	t.Parallel()
 	for name, listeners := range map[string]int{"http": 3, "tcp": 2, "ingress": 1} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

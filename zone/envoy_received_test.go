@@ -38,6 +38,7 @@ func askAs(t *testing.T, c *http.Client, method string, port int, path string) a
 // TestPoliciesOnWhatIsReceived shows in a real Envoy the effect of each field of a MeshFaultInjection, a MeshRateLimit
 // and the inbound part of a MeshTimeout. None of them moves a listener or a cluster.
 func TestPoliciesOnWhatIsReceived(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

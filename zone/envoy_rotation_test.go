@@ -16,6 +16,7 @@ import (
 // Meanwhile a new authority is published and signs, and the old one is retired, twice. Not one request fails, and both
 // proxies end with identities from the newest authority.
 func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.service("backend")
 	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")

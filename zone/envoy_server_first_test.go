@@ -22,6 +22,7 @@ const simultaneous = 240
 // TestServerSpeaksFirst: with the setting for applications that send first, allowed clients receive the greeting before
 // they have sent anything. No other client reads a byte or reaches the application, however many connect.
 func TestServerSpeaksFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, connections := speaksFirst(t)
 	port := freePort(t)
@@ -80,6 +81,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 // TestServerFirstTellsWhoDecided: the log and the metrics show connections that the handshake denies with the policy
 // that decided, like those that it accepts, even if neither side sends anything.
 func TestServerFirstTellsWhoDecided(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als," + file })
 	service, _ := speaksFirst(t)

@@ -148,6 +148,7 @@ const (
 // selects it, with the SPIFFE IDs that it defines. Permissions apply to those IDs, and clients accept no other identity
 // of a service. Without the MeshIdentity, the zone signs again.
 func TestIdentitiesBySpire(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent, socket := newSpireAgent(t, "spire.zone-1.mesh.local")
 	w.spire = socket

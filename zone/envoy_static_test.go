@@ -35,6 +35,7 @@ func staticBootstrap(t *testing.T, generated []byte, web, db int) []byte {
 // TestFiltersForAnEnvoyWithListenersOfItsOwn: Envoy denies everyone until a client is allowed, and applies changes
 // live.
 func TestFiltersForAnEnvoyWithListenersOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web, db := freePort(t), freePort(t)
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [

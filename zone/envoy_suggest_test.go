@@ -20,6 +20,7 @@ type suggested struct {
 // TestSuggestionOpensNothing: the suggestion for an allowed request allows that request again, but not one on a path
 // below it, which was denied. With prefixes it would allow both, and reports that.
 func TestSuggestionOpensNothing(t *testing.T) {
+	t.Parallel()
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als" })
 	service, _ := application(t)
 	web := freePort(t)

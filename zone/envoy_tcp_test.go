@@ -64,6 +64,7 @@ func converse(certificate *tls.Certificate, port int, line string, wait time.Dur
 }
 
 func TestTCPInbound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, connections := speaksFirst(t)
 	port := freePort(t)

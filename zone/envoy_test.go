@@ -43,6 +43,7 @@ func (w *world) httpDataplane(name string, port, servicePort int) {
 }
 
 func TestPolicyReachesARealEnvoy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, hits := application(t)
 	port := freePort(t)
@@ -78,6 +79,7 @@ func TestPolicyReachesARealEnvoy(t *testing.T) {
 }
 
 func TestShadowDenyAndSectionName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	one, two := freePort(t), freePort(t)
@@ -109,6 +111,7 @@ func TestShadowDenyAndSectionName(t *testing.T) {
 
 // TestDeletedDataplane: the listeners disappear with the Dataplane, and return with it.
 func TestDeletedDataplane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port := freePort(t)

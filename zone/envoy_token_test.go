@@ -49,6 +49,7 @@ func (z *runningZone) token(body string) issuedToken {
 // only with a token. The bootstrap contains the token, and no output shows it. Revoking it ends the stream, but not the
 // traffic.
 func TestTokensOffLoopback(t *testing.T) {
+	t.Parallel()
 	log := &lockedBuffer{}
 	port := freePort(t)
 	z := runZone(t, func(c *zone.Config) {
@@ -115,6 +116,7 @@ func metrics(t *testing.T, z *runningZone) (int, string) {
 
 // TestDataplaneTokenRequests shows which tokens can be issued.
 func TestDataplaneTokenRequests(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	for _, row := range []struct {
 		name, path, body string

@@ -14,6 +14,7 @@ import (
 // TestTricksWithIdentity: certificates of a trusted authority without a SPIFFE ID, and headers that claim another
 // identity or another host, give access to no client that is not allowed.
 func TestTricksWithIdentity(t *testing.T) {
+	t.Parallel()
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
 		t.Run(string(form), func(t *testing.T) { tricksWithIdentity(t, form) })
 	}

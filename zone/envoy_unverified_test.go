@@ -46,6 +46,7 @@ func impostor(t *testing.T, id string, genuine *tls.Certificate) *tls.Certificat
 // appears in the log with the reason, and its identity as a claim. It never appears as a client: not in the log, the
 // reports, the suggestions, or the metrics.
 func TestUnverifiedIdentity(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")
 	z := runZone(t, func(c *zone.Config) { c.AccessLog = "als," + file })
 	httpService, _ := application(t)

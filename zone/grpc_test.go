@@ -149,6 +149,7 @@ const allowAliceOrders = `{type: MeshTrafficPermission, mesh: default, name: ord
 // TestGRPCServerWithoutProxy: a grpc-go server reads its listener and its permissions, by method, from the zone.
 // Changes reach it while its connections and calls continue.
 func TestGRPCServerWithoutProxy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	port := freePort(t)
 	w.apply(fmt.Sprintf("{type: Dataplane, mesh: default, name: orders, labels: {app: orders}, networking: {address: 127.0.0.1, inbound: [{name: grpc, port: %d, protocol: grpc}]}}", port))
@@ -194,6 +195,7 @@ func TestGRPCServerWithoutProxy(t *testing.T) {
 // TestGRPCServerTrust: each trust domain's CA is trusted for that domain only, and new files take effect without a
 // restart. Without bundle maps, only the server's own trust domain is trusted.
 func TestGRPCServerTrust(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	port, plain := freePort(t), freePort(t)
 	for name, port := range map[string]int{"orders": port, "plain": plain} {
@@ -243,6 +245,7 @@ func TestGRPCServerTrust(t *testing.T) {
 // TestGRPCServerShowsItsSVIDToTheZone: off loopback, the zone authenticates itself with its certificate, and gRPC
 // programs with their own.
 func TestGRPCServerShowsItsSVIDToTheZone(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.stop()
 	z.cfg.XDSAddress = fmt.Sprintf("0.0.0.0:%d", freePort(t))
@@ -280,6 +283,7 @@ func (z *runningZone) writeIdentity(dataplane, dir string) {
 // TestGRPCClientWithoutProxy: a grpc-go client finds a service from the outbounds of its Dataplane in the zone, and
 // accepts only servers with the service's identities.
 func TestGRPCClientWithoutProxy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	port := freePort(t)
 	w.apply(fmt.Sprintf("{type: Dataplane, mesh: default, name: orders, labels: {app: orders}, networking: {address: 127.0.0.1, inbound: [{name: grpc, port: %d, protocol: grpc}]}}", port))
@@ -301,6 +305,7 @@ func TestGRPCClientWithoutProxy(t *testing.T) {
 
 // TestGRPCClientTellsTheServerName: the client sends the server name, by which ingresses of other zones route.
 func TestGRPCClientTellsTheServerName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	asked := make(chan string, 1)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

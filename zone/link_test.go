@@ -52,6 +52,7 @@ func testBox(t *testing.T) *secrets.Box {
 }
 
 func TestGlobalTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ours, err := server.LoadOrCreateCertificate(filepath.Join(dir, "ours"), nil, testBox(t))
 	if err != nil {
@@ -132,6 +133,7 @@ func handshake(t *testing.T, cfg *Config, address string) error {
 
 // TestGlobalsOfReplicas: several addresses must share one scheme.
 func TestGlobalsOfReplicas(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"grpcs://a:5685":                   "a:5685",
 		"grpcs://a:5685,b:5685":            "a:5685 b:5685",

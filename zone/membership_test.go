@@ -12,6 +12,7 @@ import (
 // TestDueByAWrongClock: a zone whose clock differs from the global's renews its credential at half of the life that the
 // global set, and once when its clock is set back. A credential that has just arrived is never due.
 func TestDueByAWrongClock(t *testing.T) {
+	t.Parallel()
 	const life = 30 * 24 * time.Hour
 	signed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	got := func(zonesClock time.Duration) *membership {

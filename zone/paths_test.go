@@ -110,6 +110,7 @@ func readPaths(t *testing.T) (paths, answers []string) {
 // TestEnvoyNormalisesPaths: an inbound's Envoy still answers as recorded. zone/rbac tests its own normalisation against
 // the same record. After -update, read the difference.
 func TestEnvoyNormalisesPaths(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	port := freePort(t)
 	w.httpDataplane("backend", port, echoesTarget(t))
@@ -166,6 +167,7 @@ var disguises = []string{
 // TestDisguisesOfADeniedPath: only the lookalikes pass, with either form, over HTTP/1.1 and HTTP/2, and explain
 // predicts what Envoy does for each.
 func TestDisguisesOfADeniedPath(t *testing.T) {
+	t.Parallel()
 	if len(disguises) < 40 {
 		t.Fatalf("%d disguises", len(disguises))
 	}

@@ -166,6 +166,7 @@ func renewingZone(t *testing.T, name string, g *signingGlobal) *memberships {
 // TestRenewalAtHalfLife: over 100 days, 20 zones renew their 30-day certificates at half of their life, each within the
 // hour. An absent global, and lost answers, only delay them. No zone ever has an expired certificate.
 func TestRenewalAtHalfLife(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()

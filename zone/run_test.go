@@ -129,6 +129,7 @@ func (z *runningZone) svid(dataplane string) (*x509svid.SVID, map[string]string)
 }
 
 func TestSVIDEndpoint(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.dataplane(8080, 9080)
 	svid, bundles := z.svid("backend")
@@ -162,6 +163,7 @@ func TestSVIDEndpoint(t *testing.T) {
 }
 
 func TestInspectEndpoint(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.dataplane(8080, 9080)
 	const path = "/meshes/default/dataplanes/backend/_inbounds/"
@@ -202,6 +204,7 @@ func TestInspectEndpoint(t *testing.T) {
 }
 
 func TestTrustEndpoint(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	_, published := z.call(http.MethodGet, "/meshes/default/meshtrusts/identity-zone-1", "")
 	var own struct{ Spec resources.MeshTrust }
@@ -237,6 +240,7 @@ func asJSON(v any) string {
 // TestRestartMovesNothing: a proxy continues to serve while its zone is down. After its restart the zone sends the
 // proxy nothing, not even its identity.
 func TestRestartMovesNothing(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	service, _ := application(t)
 	port := freePort(t)
@@ -299,6 +303,7 @@ func (z *runningZone) metrics() string {
 
 // TestXDSOffLoopbackIsTLS: a port off loopback serves TLS with the certificate of <DataDir>/tls.
 func TestXDSOffLoopbackIsTLS(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.stop()
 	z.cfg.XDSAddress = fmt.Sprintf("0.0.0.0:%d", freePort(t))
@@ -321,6 +326,7 @@ func TestXDSOffLoopbackIsTLS(t *testing.T) {
 // TestAnotherKeyForSecretsKeepsTheZoneFromStarting: the zone does not start with another key, or without one. With the
 // right key it starts again.
 func TestAnotherKeyForSecretsKeepsTheZoneFromStarting(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.stop()
 	file := filepath.Join(z.cfg.DataDir, secrets.KeyFileName)
@@ -346,6 +352,7 @@ func TestAnotherKeyForSecretsKeepsTheZoneFromStarting(t *testing.T) {
 
 // TestIdentityFilesOfAnEarlierVersion: damaged files keep the zone from starting, and are not replaced.
 func TestIdentityFilesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "identity", "default", "ca.key")
 	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
@@ -362,6 +369,7 @@ func TestIdentityFilesOfAnEarlierVersion(t *testing.T) {
 }
 
 func TestConfigValidate(t *testing.T) {
+	t.Parallel()
 	pin := strings.Repeat("ab", 32)
 	for name, c := range map[string]struct {
 		change func(*zone.Config)

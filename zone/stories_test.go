@@ -68,6 +68,7 @@ func readStories(t *testing.T) []story {
 // real Envoy with the list form and one with the compiled form must all give the story's answer. For gRPC, so must a
 // grpc-go server without a proxy.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	stories := readStories(t)
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
 		t.Run(string(form), func(t *testing.T) {
@@ -303,6 +304,7 @@ func sendGRPC(certificate *tls.Certificate, port int, method string) string {
 // TestStoriesAreAllThere: the nine stories of seed 000 are present, each with requests over every protocol, and so is
 // one without policies.
 func TestStoriesAreAllThere(t *testing.T) {
+	t.Parallel()
 	stories := readStories(t)
 	for _, prefix := range []string{"operator 1", "operator 2", "operator 3", "operator 4", "owner 1", "owner 2", "owner 3", "owner 4", "owner 5"} {
 		asked := map[string]int{}

@@ -22,6 +22,7 @@ import (
 // TestSVIDOffLoopback: off loopback, a caller gets an identity for the credential of its own proxy, a token or the
 // previous identity, but not for another proxy's. That credential permits nothing else.
 func TestSVIDOffLoopback(t *testing.T) {
+	t.Parallel()
 	z := runZone(t)
 	z.dataplane(18080, 18081)
 	z.apply("dataplanes/frontend", `{"type": "Dataplane", "mesh": "default", "name": "frontend", "networking": {"address": "127.0.0.1", "inbound": [{"name": "main", "port": 18082}]}}`)

@@ -36,6 +36,7 @@ func accepts(t *testing.T, bootstrap []byte) {
 }
 
 func TestEnvoyAcceptsBootstraps(t *testing.T) {
+	t.Parallel()
 	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), []string{"zone.example"}, newBox(t))
 	must(t, err)
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
@@ -59,6 +60,7 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 }
 
 func TestBootstrapRefuses(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]zone.BootstrapConfig{
 		"no dataplane":        {XDSAddress: "127.0.0.1:5678"},
 		"no port":             {Dataplane: "backend", XDSAddress: "127.0.0.1"},
@@ -75,6 +77,7 @@ func TestBootstrapRefuses(t *testing.T) {
 }
 
 func TestGRPCBootstrapRefuses(t *testing.T) {
+	t.Parallel()
 	good := zone.GRPCBootstrapConfig{Dataplane: "orders", XDSAddress: "127.0.0.1:5678", IdentityDir: "/run/orders"}
 	if _, err := zone.GRPCBootstrap(good); err != nil {
 		t.Error(err)
@@ -95,6 +98,7 @@ func TestGRPCBootstrapRefuses(t *testing.T) {
 
 // TestEnvoyAcceptsListeners puts the resources for inbounds of each protocol into a bootstrap.
 func TestEnvoyAcceptsListeners(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply(`{type: Dataplane, mesh: default, name: backend, networking: {address: 192.0.2.1, inbound: [
   {name: one, port: 80, protocol: http}, {port: 81, servicePort: 9081, protocol: http2}, {port: 82, tags: {kuma.io/protocol: grpc}},

@@ -11,6 +11,7 @@ import (
 // TestCommandsExplainThemselves also links the whole program into the test binary. The go command caches the results of
 // tests whose binary has not changed, and the scripts only start the program.
 func TestCommandsExplainThemselves(t *testing.T) {
+	t.Parallel()
 	c := &cli{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

@@ -16,6 +16,7 @@ import (
 // TestDoctorOfASickServer examines a server with a wrong clock, a store and an audit log that cannot be written, and no
 // connection to its global.
 func TestDoctorOfASickServer(t *testing.T) {
+	t.Parallel()
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))

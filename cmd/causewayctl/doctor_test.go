@@ -13,6 +13,7 @@ import (
 
 // TestFindings checks the thresholds of each check. Every finding except ok says why it matters and what to do.
 func TestFindings(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
 	cert := func(from, until time.Duration) *x509.Certificate {

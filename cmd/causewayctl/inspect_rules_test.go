@@ -9,6 +9,7 @@ import (
 // TestTypeRulesText checks that equal rules appear once, that the last of the merged items carries the reason, and that
 // older rules are named by tags.
 func TestTypeRulesText(t *testing.T) {
+	t.Parallel()
 	const answer = `{"type":"MeshTimeout",
 		"proxyRule":{"conf":{"idleTimeout":"1s"},"origin":[{"kri":"kri_a"}]},
 		"toResourceRules":[

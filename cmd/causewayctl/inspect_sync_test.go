@@ -7,6 +7,7 @@ import (
 )
 
 func TestSessionsText(t *testing.T) {
+	t.Parallel()
 	const answers = `[
 		{"zone":"zone-1","connected":true,"types":[
 			{"type":"Mesh","direction":"toZone"},

@@ -8,6 +8,7 @@ import (
 )
 
 func TestConfLines(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, match, conf, want string }{
 		{name: "nothing", conf: `{}`, want: "no entries"},
 		{
@@ -36,6 +37,7 @@ func TestConfLines(t *testing.T) {
 }
 
 func TestConnectionState(t *testing.T) {
+	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
 	ended := func(minute int) *time.Time { m := at(minute); return &m }
 	for _, tc := range []struct {
@@ -58,6 +60,7 @@ func TestConnectionState(t *testing.T) {
 }
 
 func TestLookupType(t *testing.T) {
+	t.Parallel()
 	for _, arg := range []string{"meshtrafficpermissions", "MeshTrafficPermission", "meshtrafficpermission", "mesh-traffic-permission", "mtp"} {
 		d, err := lookupType(arg)
 		if err != nil || d.Type != "MeshTrafficPermission" {

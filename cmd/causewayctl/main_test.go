@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the real program, in its own process, against a real server. Each script has its own servers.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

@@ -19,6 +19,7 @@ const permissionsGuide = "../../docs/permissions.md"
 // TestPermissionsGuide writes the files of docs/permissions.md, runs its commands beside them, and expects the output
 // that the page shows. If UPDATE is set, it rewrites the page; review the diff.
 func TestPermissionsGuide(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(permissionsGuide)
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ func nastyServer(t *testing.T, refuses bool) string {
 
 // TestWhatIsPrintedIsText checks the output of commands for answers whose every field is hostile.
 func TestWhatIsPrintedIsText(t *testing.T) {
+	t.Parallel()
 	commands := [][]string{{"audit"}, {"keys", "list"}, {"inspect", "sync"}, {"inspect", "dataplane", "a"}, {"report", "shadow"}, {"doctor"}, {"version"}, {"auth", "can-i", "read", "zones"}}
 	for _, d := range resources.Descriptors() {
 		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
@@ -77,6 +78,7 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 
 // TestOneWayOut checks that only main names the process's own outputs, so that no command can bypass the escaping.
 func TestOneWayOut(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {
 		t.Fatal(files, err)

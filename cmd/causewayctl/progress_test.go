@@ -10,6 +10,7 @@ import (
 // TestProgress checks that a quick command prints nothing. A slow one prints what it waits for, again when that
 // changes, and periodically when it does not.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := startProgress(&out, "quick")

@@ -6,6 +6,7 @@ import (
 )
 
 func TestRolloutSentence(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer, want string
 		complete     bool

@@ -26,6 +26,7 @@ import (
 )
 
 func TestHalfLife(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +50,7 @@ func TestHalfLife(t *testing.T) {
 
 // TestWatchTellsOfAProblemOnce checks that a zone that is away for a day costs two lines, not thousands.
 func TestWatchTellsOfAProblemOnce(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w := &svidWatch{dir: "id", refresh: time.Second, log: &log}
 	for _, err := range []error{nil, errors.New("away"), errors.New("away"), nil, nil} {
@@ -110,6 +112,7 @@ func (z *shortLived) sign(csr string) (string, error) {
 // TestWatchRenewsAtHalfLife checks that certificates are replaced while they are valid, that key and certificate match
 // at the end, and that a zone's absence is only reported.
 func TestWatchRenewsAtHalfLife(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

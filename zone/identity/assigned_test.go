@@ -22,6 +22,7 @@ func meshIdentity(t *testing.T, h resources.Home, name, spec string) *resources.
 
 // TestWhoIsAssignedWhat checks which of several MeshIdentities decides, and which identity its templates give.
 func TestWhoIsAssignedWhat(t *testing.T) {
+	t.Parallel()
 	global := resources.Home{}
 	all := []*resources.Resource{
 		meshIdentity(t, global, "everybody", `{"selector":{"dataplane":{}},"spiffeID":{"path":"/all/{{ .Workload }}"},"provider":{"type":"Bundled"}}`),
@@ -73,6 +74,7 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 
 // TestWithoutMeshIdentityNothingChanges checks that Dataplanes keep their default identity without a MeshIdentity.
 func TestWithoutMeshIdentityNothingChanges(t *testing.T) {
+	t.Parallel()
 	got, err := identity.AssignmentsOf(slices.Values([]*resources.Resource{}), "default", "zone-1", nil).Of(dataplane(t, "ns", "x", map[string]string{resources.LabelServiceAccount: "a"}))
 	must(t, err)
 	if got.ID.String() != "spiffe://default.zone-1.mesh.local/ns/ns/sa/a" || got.By != nil || got.Spire || got.Lifetime != identity.Lifetime {
@@ -83,6 +85,7 @@ func TestWithoutMeshIdentityNothingChanges(t *testing.T) {
 // TestOtherTrustDomain checks that a MeshIdentity with its own trust domain gets an authority, which is published
 // before it signs, and removed when all certificates that it signed have expired.
 func TestOtherTrustDomain(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	clock := func() time.Time { return now }
 	memory := store.NewMemory()
@@ -157,6 +160,7 @@ func TestOtherTrustDomain(t *testing.T) {
 // TestWhoMaySpeakForATrustDomain checks that a zone may speak for its own trust domain, and for those that a
 // MeshIdentity of the global grants it.
 func TestWhoMaySpeakForATrustDomain(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	for name, put := range map[string]struct {
 		home resources.Home

@@ -64,6 +64,7 @@ func dataplane(t *testing.T, namespace, name string, labels map[string]string) *
 }
 
 func TestIDOf(t *testing.T) {
+	t.Parallel()
 	domain := spiffeid.RequireTrustDomainFromString("default.zone-1.mesh.local")
 	for _, c := range []struct {
 		name, namespace string
@@ -98,6 +99,7 @@ func TestIDOf(t *testing.T) {
 }
 
 func TestSVIDVerifies(t *testing.T) {
+	t.Parallel()
 	now := time.Now().Add(-36 * time.Hour).Truncate(time.Second)
 	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1", Now: func() time.Time { return now }})
 	svid, err := authorities.Issue(dataplane(t, "payments", "backend", map[string]string{resources.LabelServiceAccount: "pay"}))
@@ -154,6 +156,7 @@ func request(t *testing.T, key crypto.Signer, uris ...string) []byte {
 }
 
 func TestSign(t *testing.T) {
+	t.Parallel()
 	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})
 	dp := dataplane(t, "", "backend", nil)
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -208,6 +211,7 @@ func TestSign(t *testing.T) {
 }
 
 func TestAuthorityIsKept(t *testing.T) {
+	t.Parallel()
 	keeper := newKeeper(t)
 	first, err := identity.NewAuthorities(identity.Config{Keeper: keeper, Zone: "zone-1"}).For("default")
 	must(t, err)
@@ -220,6 +224,7 @@ func TestAuthorityIsKept(t *testing.T) {
 
 // TestServersThatStartAtOnceHaveOneAuthority checks this for servers that share a store.
 func TestServersThatStartAtOnceHaveOneAuthority(t *testing.T) {
+	t.Parallel()
 	keeper := newKeeper(t)
 	found := make([]*identity.Authority, 8)
 	var wg sync.WaitGroup
@@ -264,6 +269,7 @@ func inFiles(t *testing.T, dir, mesh string) *x509.Certificate {
 
 // TestFilesAreTakenOver checks that the authority does not change, and that its key is no longer stored unencrypted.
 func TestFilesAreTakenOver(t *testing.T) {
+	t.Parallel()
 	dir, keeper := t.TempDir(), newKeeper(t)
 	want := inFiles(t, dir, "default")
 	for range 2 {
@@ -279,6 +285,7 @@ func TestFilesAreTakenOver(t *testing.T) {
 }
 
 func TestDamagedFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, dir string){
 		"no key":         func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "default/ca.key"))) },
 		"no certificate": func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "default/ca.crt"))) },
@@ -319,6 +326,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 
 // TestAnotherKeyForSecrets checks that nothing is created anew, and that the error names the key to provide.
 func TestAnotherKeyForSecrets(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	open := func() *secrets.Keeper {
 		box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -349,6 +357,7 @@ func contents(t *testing.T, dir string) string {
 }
 
 func TestMeshNameStaysInDirectory(t *testing.T) {
+	t.Parallel()
 	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})
 	for _, mesh := range []string{"", ".", "..", "../x", "a/b", "/etc", "A", strings.Repeat("a", 64)} {
 		if _, err := authorities.For(mesh); !errors.Is(err, identity.ErrAuthority) {
@@ -369,6 +378,7 @@ func trust(t *testing.T, h resources.Home, name, domain string, pems ...[]byte) 
 }
 
 func TestBundlesOf(t *testing.T) {
+	t.Parallel()
 	ours := newKeeper(t)
 	pemOf := func(zone string) []byte {
 		keeper := ours
@@ -431,6 +441,7 @@ func TestBundlesOf(t *testing.T) {
 }
 
 func TestPublisher(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -84,6 +84,7 @@ func joined(cas ...*ca) []byte {
 // TestWhatIsRefusedOfProvidedAuthorities checks the reason of each refusal, and that nothing of a refused authority is
 // stored.
 func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
+	t.Parallel()
 	uri := func(text string) []*url.URL {
 		u, err := url.Parse(text)
 		must(t, err)
@@ -161,6 +162,7 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 // TestProvidedAuthoritySigns checks that the root alone verifies certificates that it signs, that it survives a
 // restart, and that importing it again changes nothing.
 func TestProvidedAuthoritySigns(t *testing.T) {
+	t.Parallel()
 	root := newCA(t, "root", nil, nil)
 	middle := newCA(t, "middle", root, nil)
 	given := newCA(t, "zone-1", middle, nil)
@@ -196,6 +198,7 @@ func TestProvidedAuthoritySigns(t *testing.T) {
 // TestFilesOfAMeshIdentity checks that a zone uses the authority in the files that a MeshIdentity names, and the next
 // one when they change. Faulty files are reported, and change nothing.
 func TestFilesOfAMeshIdentity(t *testing.T) {
+	t.Parallel()
 	memory := store.NewMemory()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)

@@ -103,6 +103,7 @@ func (w *keptWorld) signedBy(parent *x509.Certificate, by any, change func(*x509
 
 // TestResume checks that a kept SVID is restored byte for byte, with all its fields.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	w := newKeptWorld(t)
 	dp := w.dataplane(nil)
 	issued, err := w.authorities.Issue(dp)
@@ -127,6 +128,7 @@ func TestResume(t *testing.T) {
 // TestResumeAfterALeap checks an identity whose validity is longer, or begins earlier, because the clock was set. A
 // proxy that reconnects gets it back with the times that it was issued with, but not once the clock is right.
 func TestResumeAfterALeap(t *testing.T) {
+	t.Parallel()
 	for _, set := range []time.Duration{-48 * time.Hour, 40 * 24 * time.Hour} {
 		w := newKeptWorld(t)
 		dp, start := w.dataplane(nil), w.now
@@ -153,6 +155,7 @@ func TestResumeAfterALeap(t *testing.T) {
 
 // TestWhatIsNotResumed checks that anything that would not be issued now is refused.
 func TestWhatIsNotResumed(t *testing.T) {
+	t.Parallel()
 	kept := func(w *keptWorld) []byte {
 		svid, err := w.authorities.Issue(w.dataplane(nil))
 		noError(t, err)

@@ -26,6 +26,7 @@ func states(t *testing.T, a *identity.Authorities) string {
 }
 
 func TestRotationByHand(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	a := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1", Now: func() time.Time { return now }})
 	ctx := t.Context()
@@ -69,6 +70,7 @@ func TestRotationByHand(t *testing.T) {
 // TestRotationWaits checks that the next authority signs when it is due and every peer knows it, not before. The
 // previous one is retired when all certificates that it signed have expired.
 func TestRotationWaits(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	asked := 0
 	now, unaware := time.Now(), identity.Unaware{Waited: []string{"zone-2"}, Away: []string{"zone-3, offline"}}

@@ -10,6 +10,7 @@ import (
 // TestValidity checks that a peer that trusts an SVID trusts the next one too if the clock was set in between and the
 // peer's was not, and that no clock makes an SVID valid for weeks.
 func TestValidity(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	domain := spiffeid.RequireTrustDomainFromString("default.zone-1.mesh.local")
 	a, err := newAuthority(domain, start.Add(-100*24*time.Hour))

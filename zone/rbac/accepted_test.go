@@ -13,6 +13,7 @@ import (
 // TestAcceptedPathsCanBeEnforced checks that a path that a user may apply is one that a path normalised by Envoy can
 // equal, and the reverse.
 func TestAcceptedPathsCanBeEnforced(t *testing.T) {
+	t.Parallel()
 	pieces := rapid.SampledFrom([]string{"/", "/", "a", ".", "..", "%61", "%2e", "%7E", "%2f", "%5C", "%00", "%3a", "%c3", "%", "%4", ":", ";", "\"", "{", "~", "é", " ", "\x01", `\`, "%2D", "%5b"})
 	rapid.Check(t, func(rt *rapid.T) {
 		path := "/"

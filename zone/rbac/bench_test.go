@@ -30,6 +30,7 @@ var benchSizes = []int{10, 100, 1000, 10000}
 
 // TestCompiledIsNoLarger checks that for rules on identity alone, the maps are not larger than the list.
 func TestCompiledIsNoLarger(t *testing.T) {
+	t.Parallel()
 	for _, n := range benchSizes {
 		rules := manyIdentities(n)
 		list, compiled := proto.Size(rbac.List.HTTPFilter(rules)), proto.Size(rbac.Compiled.HTTPFilter(rules))

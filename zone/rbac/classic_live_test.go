@@ -50,6 +50,7 @@ import (
 // by a header, for each random set of rules. The server decides as the evaluator does where the classic form can
 // express the rules, and never allows what the evaluator denies.
 func TestGRPCAgreesWithEvaluator(t *testing.T) {
+	t.Parallel()
 	sets := liveSets()
 	g := startGRPC(t, sets)
 	seen, stricter := map[bool]int{}, 0
@@ -296,6 +297,7 @@ func (g *liveGRPC) allows(t *testing.T, set int, req *rbac.Request) bool {
 // TestGRPCDeniesWithoutRules checks that a route that does not configure the filters leaves them as the listener has
 // them.
 func TestGRPCDeniesWithoutRules(t *testing.T) {
+	t.Parallel()
 	g := startGRPC(t, nil)
 	if g.allows(t, 0, &rbac.Request{URISANs: []string{"spiffe://a/w"}, Path: "/a/b"}) {
 		t.Error("allowed")

@@ -111,6 +111,7 @@ func withStrangeHeaders(rt *rapid.T, rules matching.Rules) matching.Rules {
 // TestClassicAgreesWithEvaluator checks that the classic form decides as the reference does wherever it can express the
 // rules, and never allows what the reference denies.
 func TestClassicAgreesWithEvaluator(t *testing.T) {
+	t.Parallel()
 	equal, stricter, allowed := 0, 0, 0
 	check := func(rt *rapid.T, rules matching.Rules) {
 		c, exact := classicOf(rules), len(rbac.ClassicWarnings(rules)) == 0
@@ -149,6 +150,7 @@ func TestClassicAgreesWithEvaluator(t *testing.T) {
 // TestClassicDeniesUnusualPaths checks that the denied paths are exactly those that Envoy, with the settings of every
 // inbound, refuses or rewrites.
 func TestClassicDeniesUnusualPaths(t *testing.T) {
+	t.Parallel()
 	c := classicOf(rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"POST"}}}}))
 	check := func(t rapid.TB, path string) {
 		normal, refused := rbac.NormalizePath(path)
@@ -181,6 +183,7 @@ func TestClassicDeniesUnusualPaths(t *testing.T) {
 
 // TestClassicWarnings checks that each condition that a gRPC server cannot see is reported, and nothing else.
 func TestClassicWarnings(t *testing.T) {
+	t.Parallel()
 	sni := &resources.SNIMatch{Type: resources.MatchExact, Value: "x"}
 	id := &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: "spiffe://a/b"}
 	rules := rulesOf(resources.PermissionConf{

@@ -44,6 +44,7 @@ func envoyBinary(t *testing.T) string {
 
 // TestEnvoyAcceptsGoldens makes a real Envoy validate a bootstrap with the filters of each golden input.
 func TestEnvoyAcceptsGoldens(t *testing.T) {
+	t.Parallel()
 	envoy := envoyBinary(t)
 	ca := newAuthority(t)
 	for _, input := range goldenInputs(t) {

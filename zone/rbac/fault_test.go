@@ -11,6 +11,7 @@ import (
 // TestEntriesThatCannotBeEnforced checks that each such entry allows no client, denies by its valid parts, and is
 // reported.
 func TestEntriesThatCannotBeEnforced(t *testing.T) {
+	t.Parallel()
 	const somebody, other = "spiffe://a.mesh/x", "spiffe://a.mesh/y"
 	id := func(kind, value string) *resources.SpiffeIDMatch {
 		return &resources.SpiffeIDMatch{Type: kind, Value: value}

@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestGolden compares the filters of each inbound with the golden file beside the input.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	inputs := goldenInputs(t)
 	for _, input := range inputs {
 		t.Run(filepath.Base(input), func(t *testing.T) {

@@ -23,6 +23,7 @@ const greeting = "220 hello\n"
 // front of an application that speaks first. Clients that the evaluator allows get the greeting without sending
 // anything; all others read nothing.
 func TestEnvoyJudgesHandshakes(t *testing.T) {
+	t.Parallel()
 	sets := append(liveSets(), clientsByName(500), rulesOf(resources.PermissionConf{
 		Deny:  []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
 		Allow: []resources.PermissionMatch{{}, {SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}},
@@ -197,6 +198,7 @@ func manyPolicies(n int) matching.Rules {
 
 // TestHandshakeThatCannotBeJudged checks that rules too many for Envoy's expressions allow no client and are reported.
 func TestHandshakeThatCannotBeJudged(t *testing.T) {
+	t.Parallel()
 	filter, err := rbac.HandshakeFilter(clientsByName(5000), "127.0.0.1:1")
 	if err == nil || !strings.Contains(err.Error(), "characters") || len(filter.GetOnDownstreamTlsHandshake()) != 2 {
 		t.Errorf("%v, %v", filter, err)

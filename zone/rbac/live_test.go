@@ -28,6 +28,7 @@ const (
 // TestEnvoyAgreesWithEvaluator sends requests with mTLS through one real Envoy that has listeners for each random set
 // of rules, in both forms, and requires verdict, policy name and dry run of the evaluator.
 func TestEnvoyAgreesWithEvaluator(t *testing.T) {
+	t.Parallel()
 	live := newLiveEnvoy(t, liveSets())
 	seen := map[bool]int{}
 	for i, rules := range live.rules {

@@ -30,6 +30,7 @@ func recordedPaths(t testing.TB) map[string]string {
 
 // TestNormalizePath compares the function with the answers of a real Envoy.
 func TestNormalizePath(t *testing.T) {
+	t.Parallel()
 	for path, want := range recordedPaths(t) {
 		got, refused := rbac.NormalizePath(path)
 		if refused != "" {

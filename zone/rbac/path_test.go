@@ -12,6 +12,7 @@ import (
 
 // TestPaths is a table of the boundaries of path matching: the requests that a path matches in an allow and in a deny.
 func TestPaths(t *testing.T) {
+	t.Parallel()
 	const neither, denied, both = "", "deny", "allow deny"
 	for _, c := range []struct{ kind, value, path, want string }{
 		{resources.MatchPrefix, "/metrics", "/metrics", both},
@@ -107,6 +108,7 @@ func TestPaths(t *testing.T) {
 // TestInvalidPaths checks that a path that can match nothing, or that Envoy would refuse, allows no client, denies
 // every client, and is reported.
 func TestInvalidPaths(t *testing.T) {
+	t.Parallel()
 	for _, m := range []resources.PathMatch{
 		{Type: "Glob", Value: "/a"},
 		{Type: resources.MatchExact, Value: ""},
@@ -156,6 +158,7 @@ func TestInvalidPaths(t *testing.T) {
 // TestEnvoyTakesBigExpressions checks the limits of expressions with a real Envoy, which must accept those within the
 // limits.
 func TestEnvoyTakesBigExpressions(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	var conf resources.PermissionConf
 	for _, e := range []string{

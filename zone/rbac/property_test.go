@@ -154,6 +154,7 @@ func drawRequest() *rapid.Generator[rbac.Request] {
 // TestFiltersAgreeWithEvaluator compares the generated filters of both forms, evaluated by the interpreter, with the
 // reference.
 func TestFiltersAgreeWithEvaluator(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		agree(t, rt, drawRules().Draw(rt, "rules"), drawRequest())
 	})
@@ -161,6 +162,7 @@ func TestFiltersAgreeWithEvaluator(t *testing.T) {
 
 // TestFiltersAgreeOnManyIdentities does the same for rules long enough that compiling them takes several segments.
 func TestFiltersAgreeOnManyIdentities(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		agree(t, rt, drawManyRules().Draw(rt, "rules"), rapid.Custom(func(t *rapid.T) rbac.Request {
 			req := drawRequest().Draw(t, "base")
@@ -230,6 +232,7 @@ func alternating() matching.Rules {
 // TestCompiledStaysShallow checks that the depth is bounded however policies alternate, because Envoy refuses deep
 // nesting, and that the answers stay those of the list.
 func TestCompiledStaysShallow(t *testing.T) {
+	t.Parallel()
 	all := alternating()
 	for from := range 2 {
 		rules := matching.Rules{Items: all.Items[from:]}
@@ -365,6 +368,7 @@ func drawManyRules() *rapid.Generator[matching.Rules] {
 // TestNothingIsOpenByAccident checks for any rules that no client without a SPIFFE ID or with two is allowed, and that
 // without an allow entry no client is.
 func TestNothingIsOpenByAccident(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		rules := drawRules().Draw(rt, "rules")
 		req := drawRequest().Draw(rt, "request")

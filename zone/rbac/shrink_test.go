@@ -11,6 +11,7 @@ import (
 )
 
 func TestShrinks(t *testing.T) {
+	t.Parallel()
 	id := func(kind, value string) resources.PermissionMatch {
 		return resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: kind, Value: "spiffe://a/" + value}}
 	}
@@ -57,6 +58,7 @@ func TestShrinks(t *testing.T) {
 // TestWhatDoesNotShrinkDeniesNobody checks that where Shrinks is false, no allowed request becomes denied: open
 // connections may stay.
 func TestWhatDoesNotShrinkDeniesNobody(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		old, next := drawRules().Draw(rt, "old"), drawRules().Draw(rt, "next")
 		if rapid.Bool().Draw(rt, "grows") { // unrelated rules hardly ever only add entries

@@ -92,6 +92,7 @@ func (s *story) request(protocol matching.Protocol) rbac.Request {
 
 // TestStories runs the stories with the evaluator, both forms under the interpreter, and both forms in a real Envoy.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	var sets []matching.Rules
 	for i := range stories {
 		sets = append(sets, stories[i].load(t).rules)

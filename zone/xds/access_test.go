@@ -13,6 +13,7 @@ import (
 
 // TestMarkChangesWhenAccessShrinks: and only then, be the proxy connected or not.
 func TestMarkChangesWhenAccessShrinks(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	x := testProxies(s)
 	apply := func(op store.Op) {
@@ -85,6 +86,7 @@ func TestMarkChangesWhenAccessShrinks(t *testing.T) {
 
 // TestInboundThatCannotBeJudged: the DataplaneInsight says why an inbound lets nobody in, for as long as it is so.
 func TestInboundThatCannotBeJudged(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	x := testProxies(s)
 	apply := func(r *resources.Resource) {

@@ -181,6 +181,7 @@ func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL st
 
 // TestWhoMayOpenAStream: each row changes one thing of what is shown; the rows that pass show that nothing else is wrong.
 func TestWhoMayOpenAStream(t *testing.T) {
+	t.Parallel()
 	g := newGatedServer(t)
 	strangers := newGatedServer(t)
 	backend := tokens.Claims{Mesh: "default", Dataplane: "backend"}
@@ -270,6 +271,7 @@ func TestWhoMayOpenAStream(t *testing.T) {
 
 // TestOnlyOnesOwn: with a good credential, nobody gets what is another's, however it is asked for.
 func TestOnlyOnesOwn(t *testing.T) {
+	t.Parallel()
 	g := newGatedServer(t)
 	show := bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour))
 	// Somebody else has got his, so that it exists.
@@ -327,6 +329,7 @@ func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
 // TestStreamsEndWithTheirCredential: when it is revoked, when its key is retired, when it expires, and when the Dataplane
 // becomes another; and the streams of others go on.
 func TestStreamsEndWithTheirCredential(t *testing.T) {
+	t.Parallel()
 	g := newGatedServer(t)
 	bystander := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)), nodeOf("backend", ""))
 
@@ -392,6 +395,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 
 // TestANodeCannotChangeMidStream, with a credential too.
 func TestANodeCannotChangeMidStream(t *testing.T) {
+	t.Parallel()
 	g := newGatedServer(t)
 	c := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", ""))
 	c.subscribe(nodeOf("frontend", ""), sds, "identity_cert:default/frontend")

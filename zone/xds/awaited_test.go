@@ -18,6 +18,7 @@ import (
 // TestAwaited: after a start, proxies whose identities were kept are awaited until they come back, their Dataplane is deleted, or half a
 // minute is over.
 func TestAwaited(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory()
 		apply := func(op store.Op) {

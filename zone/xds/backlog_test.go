@@ -14,6 +14,7 @@ import (
 // TestBacklog: however far behind the zone is, proxies that come and go have their turn, and a proxy is built once for all the
 // commits between two turns.
 func TestBacklog(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	x := testProxies(s)
 	apply := func(op store.Op) {

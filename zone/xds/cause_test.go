@@ -43,6 +43,7 @@ func (z *zoneServer) holds(what string, condition func() bool) {
 // TestChangesAreFollowedToTheAnswer: what a proxy acknowledges counts in the histogram, from when it was written wherever that
 // was, and ends the change's span; what it refuses ends the span only. What was not caused by a change is not counted.
 func TestChangesAreFollowedToTheAnswer(t *testing.T) {
+	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	t.Cleanup(func() { must(t, provider.Shutdown(context.Background())) })
@@ -101,6 +102,7 @@ func TestChangesAreFollowedToTheAnswer(t *testing.T) {
 
 // TestProxiesByState: each Dataplane is in one state.
 func TestProxiesByState(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.dataplane("away", httpInbound)

@@ -15,6 +15,7 @@ import (
 
 // TestCodec: messages of all sizes are what protobuf makes of them, also in buffers that others used before.
 func TestCodec(t *testing.T) {
+	t.Parallel()
 	c := newCodec()
 	for range 2 {
 		for _, size := range []int{0, grpcBuffers - 100, grpcBuffers, grpcBuffers + 1, 64 << 10, 200 << 10, 3 << 20} {
@@ -40,6 +41,7 @@ func TestCodec(t *testing.T) {
 
 // TestDenseMessagesAreRefused: two million empty names in a request are refused before they are decoded.
 func TestDenseMessagesAreRefused(t *testing.T) {
+	t.Parallel()
 	dense := mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x1a\x00", maxRequest/2))}
 	if err := newCodec().Unmarshal(dense, &discovery.DiscoveryRequest{}); !errors.Is(err, messages.ErrDense) {
 		t.Errorf("%v", err)

@@ -37,6 +37,7 @@ func (z *zoneServer) connected() *deltaClient {
 }
 
 func TestDeltaAnswersWhenTheDataplaneAppears(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	c := z.delta()
 	c.subscribe(nodeOf("backend", ""), cds, "*")
@@ -63,6 +64,7 @@ func TestDeltaAnswersWhenTheDataplaneAppears(t *testing.T) {
 }
 
 func TestDeltaSendsOnlyWhatAChangeConcerns(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.dataplane("frontend", httpInbound)
@@ -88,6 +90,7 @@ func TestDeltaSendsOnlyWhatAChangeConcerns(t *testing.T) {
 }
 
 func TestDeltaResumes(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.permission("ours", "backend", "spiffe://td/a")
@@ -118,6 +121,7 @@ func TestDeltaResumes(t *testing.T) {
 }
 
 func TestDeltaRemovesADeletedDataplane(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	c := z.connected()
@@ -135,6 +139,7 @@ func TestDeltaRemovesADeletedDataplane(t *testing.T) {
 }
 
 func TestABrokenDataplaneKeepsItsLastConfig(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	c := z.connected()
@@ -150,6 +155,7 @@ func TestABrokenDataplaneKeepsItsLastConfig(t *testing.T) {
 }
 
 func TestIgnoredInboundHasNoListener(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", `{"port": 8080, "servicePort": 9080, "state": "Ignored"}, {"port": 8081, "servicePort": 9081, "state": "NotReady"}`)
 	c := z.delta()
@@ -166,6 +172,7 @@ func TestIgnoredInboundHasNoListener(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.trust()
 	z.dataplane("backend", httpInbound)
@@ -203,6 +210,7 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestAStreamIsForOneProxy(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.dataplane("frontend", httpInbound)
@@ -233,6 +241,7 @@ func TestAStreamIsForOneProxy(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	c := z.delta()
 	c.subscribe(nodeOf("backend", ""), ecds, make([]string, 5000)...)
@@ -249,6 +258,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRefusalsAreShown(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	c := z.connected()
@@ -278,6 +288,7 @@ func TestRefusalsAreShown(t *testing.T) {
 }
 
 func TestARefusedResponseIsSentOneByOne(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound+`, {"name": "other", "port": 8081, "servicePort": 9081, "protocol": "http"}`)
 	c := z.delta()

@@ -20,6 +20,7 @@ var alwaysThere = []string{"outlierDetection.disabled"}
 // TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf with all of
 // them, each changes it when it is taken out, and one that is not among them changes nothing and is said to be left out.
 func TestFieldsThatAreCalledEnforced(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "fields.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestFieldsThatAreCalledEnforced(t *testing.T) {
 
 // TestReceivedFieldsThatAreCalledEnforced is the same for the confs of rules: each field that is called enforced changes what is sent.
 func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "received.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +92,7 @@ func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 
 // TestConfOfOnlyUnknownFieldsIsNotEnforced: such a policy is stored, and configures nothing.
 func TestConfOfOnlyUnknownFieldsIsNotEnforced(t *testing.T) {
+	t.Parallel()
 	for typ, conf := range map[resources.Type]string{
 		resources.TypeMeshRetry:          `{"http":{"numRetrys":3},"htp":{"numRetries":3}}`,
 		resources.TypeMeshCircuitBreaker: `{"connectionLimit":{"maxConnections":3}}`,
@@ -153,6 +156,7 @@ func takeOut(at any, path []string) (found bool) {
 
 // TestMatchesThatRoutesCannotTell: a match that a peer narrows down by what routes do not see holds for nothing, and is a problem.
 func TestMatchesThatRoutesCannotTell(t *testing.T) {
+	t.Parallel()
 	for _, match := range []string{`{"path":{"type":"Exact","value":"/a"},"headers":[{"name":"a","value":"b"}]}`, `{"sni":{"type":"Exact","value":"a"}}`} {
 		rules := []any{map[string]any{
 			"matches": []any{json.RawMessage(match)}, "default": json.RawMessage(`{"http":[{"abort":{"httpStatus":418,"percentage":100}}]}`),
@@ -166,6 +170,7 @@ func TestMatchesThatRoutesCannotTell(t *testing.T) {
 
 // TestCombinations: of the rules of two types, a request takes the first of each that matches.
 func TestCombinations(t *testing.T) {
+	t.Parallel()
 	path := func(kind, value string) *resources.PathMatch { return &resources.PathMatch{Type: kind, Value: value} }
 	for _, tt := range []struct {
 		a, b     *resources.PathMatch

@@ -16,6 +16,7 @@ import (
 // TestWhatIsCalledEnforced holds what servers say of policies against what proxies are sent: with a policy of each type, with each list
 // that the type has, a proxy's configuration differs from the one without it where resources.Enforced says so, and nowhere else.
 func TestWhatIsCalledEnforced(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "confs.yaml"))
 	if err != nil {
 		t.Fatal(err)

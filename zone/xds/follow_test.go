@@ -84,6 +84,7 @@ func watchAll(s *session, k kind) chan cache.DeltaResponse {
 // TestChangesLeadWhereABuildFromScratchDoes: whatever happens to Dataplanes and permissions, worked in one by one or after a
 // gap, each connected proxy has what a new connection would get, and no other proxy was built than those it concerns.
 func TestChangesLeadWhereABuildFromScratchDoes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8})
 		x := testProxies(s)
@@ -203,6 +204,7 @@ func checkAgainstScratch(t *rapid.T, snap store.Snapshot, name string, p *proxy)
 }
 
 func TestIdentitiesAreRenewedAtHalfTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory()
 		apply := func(op store.Op) {

@@ -18,6 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden shows what each kind of inbound becomes, for people to read: testdata/<case>.yaml is a Dataplane.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
 		t.Fatal(err)

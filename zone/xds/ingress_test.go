@@ -9,6 +9,7 @@ import (
 // TestServerNamesThatAreSpelledAlike: a service of no namespace, whose name begins as that of a namespace does, does not get what
 // other zones send to the namespace's own service; what is spelled in one way only is served.
 func TestServerNamesThatAreSpelledAlike(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "store.yaml")
 	if err := os.WriteFile(file, []byte(`type: MeshService
 mesh: default

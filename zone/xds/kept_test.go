@@ -101,6 +101,7 @@ func (z *zoneServer) counts(name string) map[string]float64 {
 // TestNothingIsSentAfterARestart: a proxy that comes back with what it has is sent nothing, its identity and the filter chains of TCP inbounds
 // among it; and what changed meanwhile is all that it is sent.
 func TestNothingIsSentAfterARestart(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.trust()
 	z.dataplane("backend", httpInbound+","+tcpInbound)
@@ -144,6 +145,7 @@ func TestNothingIsSentAfterARestart(t *testing.T) {
 // TestAccessThatIsLostWhileTheZoneIsAway: the chain of a TCP inbound is another one when anything may have been lost, what was lost and given
 // again among it.
 func TestAccessThatIsLostWhileTheZoneIsAway(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", tcpInbound)
 	z.permission("ours", "backend", "spiffe://td/a")
@@ -193,6 +195,7 @@ func TestAccessThatIsLostWhileTheZoneIsAway(t *testing.T) {
 
 // TestStateOfTheWorldAfterARestart: in the older form of the protocol too, a proxy that has everything is sent nothing.
 func TestStateOfTheWorldAfterARestart(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.trust()
 	z.dataplane("backend", httpInbound+","+tcpInbound)
@@ -223,6 +226,7 @@ func TestStateOfTheWorldAfterARestart(t *testing.T) {
 
 // TestKeptIdentitiesThatAreNotUsed: a proxy whose identity cannot be what it was gets another one, and nothing stands in its way.
 func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		// meanwhile happens while the zone is away.
@@ -306,6 +310,7 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 // TestDeletedWhileItRuns: nothing is kept of a Dataplane that was deleted, be its proxy connected or not, and be it noticed change by
 // change or by a full comparison.
 func TestDeletedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	for _, connected := range []bool{true, false} {
 		z := newZoneServer(t)
 		z.dataplane("backend", httpInbound)

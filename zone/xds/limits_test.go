@@ -15,6 +15,7 @@ import (
 // TestStreamsOfOneProxyAreBounded: a proxy has so many streams, which is shown, another proxy does not notice, and when they have
 // gone there is room again.
 func TestStreamsOfOneProxyAreBounded(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.dataplane("evil", httpInbound)
@@ -52,6 +53,7 @@ func TestStreamsOfOneProxyAreBounded(t *testing.T) {
 
 // TestNamesOfOneProxyAreBounded: 100,000 names, however they are spread over requests and streams, are too many for one proxy.
 func TestNamesOfOneProxyAreBounded(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	z.dataplane("evil", httpInbound)
@@ -95,6 +97,7 @@ func TestNamesOfOneProxyAreBounded(t *testing.T) {
 
 // TestProxyComesBackWithAllItHas: who asks for nearly as much as it may says so again when it connects again, with the version of each.
 func TestProxyComesBackWithAllItHas(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	names, versions := []string{"*"}, map[string]string{}

@@ -20,6 +20,7 @@ import (
 // TestNetworkGolden shows what outbounds and ingresses become: testdata/network/<case>.yaml is a zone's store, and the proxy that of the
 // resource named caller.
 func TestNetworkGolden(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"http", "tcp", "ingress", "external"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "network", name)

@@ -12,6 +12,7 @@ import (
 func testNode(name string) *corev3.Node { return &corev3.Node{Id: NodeID("default", name)} }
 
 func TestNodeNamesItsDataplane(t *testing.T) {
+	t.Parallel()
 	key, err := DataplaneOf(testNode("a.b"))
 	if want := (resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "a.b"}); err != nil || key != want {
 		t.Errorf("got %v, %v", key, err)

@@ -29,6 +29,7 @@ func watchOf(t *testing.T, s *session, k kind, names ...string) chan cache.Delta
 // TestRoutesWaitForClusters: a stream of all clusters gets a route only after the clusters that it names, with their endpoints and
 // secrets. One that asks for clusters by name gets the route first: it knows the names from there.
 func TestRoutesWaitForClusters(t *testing.T) {
+	t.Parallel()
 	for _, all := range []bool{true, false} {
 		x := testProxies(storeOf(t, "testdata/network/http.yaml"))
 		s := newSession(x)
@@ -56,6 +57,7 @@ func TestRoutesWaitForClusters(t *testing.T) {
 
 // TestClustersGoLast: what is no longer used is taken away after the route that named it.
 func TestClustersGoLast(t *testing.T) {
+	t.Parallel()
 	x := testProxies(storeOf(t, "testdata/network/http.yaml"))
 	s := newSession(x)
 	if err := s.identify(testNode("caller")); err != nil {

@@ -36,6 +36,7 @@ func grpcListener(address string) string { return "self_inbound_grpc/" + address
 // TestProxyless: a gRPC server asks for its listener by address. The listener denies by itself; permissions come, and change, with the
 // routes. The Dataplane could not have an Envoy, which goes on being told so.
 func TestProxyless(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", `{"name": "main", "port": 8080, "protocol": "grpc"}, {"name": "db", "port": 8081, "servicePort": 9081, "protocol": "tcp"}`)
 	c := z.sotw()
@@ -115,6 +116,7 @@ func allowsOf(t *testing.T, value []byte) *httprbac.RBAC {
 
 // TestProxylessAddresses: a server that listens on all addresses has its listener, unless two inbounds could be meant.
 func TestProxylessAddresses(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", `{"name": "a", "port": 8080, "protocol": "grpc"}, {"name": "b", "port": 8081, "protocol": "http2"},
 		{"name": "b-too", "address": "127.0.0.2", "port": 8081, "protocol": "grpc"}`)
@@ -140,6 +142,7 @@ func TestProxylessAddresses(t *testing.T) {
 }
 
 func TestProxylessIsNoIngress(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	c := z.sotw()
 	n := grpcServerOf("x")

@@ -147,6 +147,7 @@ func connectKey(x *Proxies, name string) *session {
 // TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes: whatever happens to services, Dataplanes, ingresses, routes and policies, each
 // connected proxy has what it would get from a server that starts now.
 func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := &drawnNetwork{store: store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8})}
 		d.x = testProxies(d.store)

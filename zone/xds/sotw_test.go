@@ -72,6 +72,7 @@ func (c *sotwClient) nothing() {
 }
 
 func TestSotW(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.trust()
 	c := z.sotw()
@@ -123,6 +124,7 @@ func TestSotW(t *testing.T) {
 // TestRepeatedNonceAnswersNothing: a client that asks for other names repeats the nonce that it answered last. It is no answer to what was sent since,
 // takes nothing back that was refused, and neither does a nonce that nobody gave out.
 func TestRepeatedNonceAnswersNothing(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.trust()
 	z.dataplane("backend", httpInbound)
@@ -174,6 +176,7 @@ func envoyOf(name string) *corev3.Node {
 
 // Clients that are no Envoy ask for listeners only: their filters are inline, and a change of policy is a new listener.
 func TestSotWFiltersInline(t *testing.T) {
+	t.Parallel()
 	for name, port := range map[string]string{"http": httpInbound, "tcp": `{"name": "main", "port": 8080, "servicePort": 9080, "protocol": "tcp"}`} {
 		t.Run(name, func(t *testing.T) {
 			z := newZoneServer(t)
@@ -209,6 +212,7 @@ func discovers(l *listenerv3.Listener) bool {
 }
 
 func TestSotWStreamIsForOneProxy(t *testing.T) {
+	t.Parallel()
 	z := newZoneServer(t)
 	z.dataplane("backend", httpInbound)
 	c := z.sotw()

@@ -60,6 +60,7 @@ func newSwept(t testing.TB, streams int) *swept {
 // TestTokensAreVerifiedWhenSomethingChanged: a look at open streams verifies no token again, unless keys, revocations or its own time say
 // so, and never while streams wait to open.
 func TestTokensAreVerifiedWhenSomethingChanged(t *testing.T) {
+	t.Parallel()
 	s := newSwept(t, 20)
 	if wait, some := s.sweep(); s.verified != 0 || !some || wait > time.Hour {
 		t.Errorf("with nothing new, %d tokens were verified; the next look is due in %s (%t)", s.verified, wait, some)

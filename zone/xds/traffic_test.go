@@ -12,6 +12,7 @@ import (
 // TestTrafficTargetsAreFollowed: a TrafficTarget, and what it refers to, reaches the proxy of its service account in
 // whatever order they come and change; the other proxy is left alone.
 func TestTrafficTargetsAreFollowed(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	x := testProxies(s)
 	apply := func(ops ...store.Op) {

@@ -87,6 +87,7 @@ func writeUntilKilled(path string) error {
 // TestKill kills a writing process at random moments. Whatever it acknowledged must be there, batches must be whole, and
 // revisions must go on.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
 	var acknowledged [crashWriters]int
 	revision := uint64(0)
@@ -169,6 +170,7 @@ func killed(t *testing.T, path string) (lines []string) {
 
 // TestDiskRefuses has the operating system refuse writes to the file, by a limit on the size of files.
 func TestDiskRefuses(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
 	out, err := childProcess("limit", path).Output()
 	if err != nil || !strings.Contains(string(out), "all as expected") {

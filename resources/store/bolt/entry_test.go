@@ -15,6 +15,7 @@ import (
 )
 
 func TestRecordRoundTrip(t *testing.T) {
+	t.Parallel()
 	text := rapid.StringMatching(`[^\x00]{0,12}`)
 	rapid.Check(t, func(t *rapid.T) {
 		k := resources.Key{Type: resources.TypeMeshTimeout, Mesh: text.Draw(t, "mesh"), Namespace: text.Draw(t, "namespace"), Name: text.Draw(t, "name")}

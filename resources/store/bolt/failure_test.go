@@ -45,6 +45,7 @@ func (f *failing) commit(tx *bbolt.Tx) error {
 }
 
 func TestFailedWrite(t *testing.T) {
+	t.Parallel()
 	for _, visible := range []bool{false, true} {
 		for _, failures := range []int64{1, 2, 3, 4} {
 			t.Run(fmt.Sprintf("visible %t, %d times", visible, failures), func(t *testing.T) {
@@ -128,6 +129,7 @@ func reopened(t *testing.T, s *Store) *Store {
 
 // TestUndoing looks into the file: the failed write is there, and then, with failures going on, it is not.
 func TestUndoing(t *testing.T) {
+	t.Parallel()
 	disk := &failing{visible: true}
 	s := open(t, Config{Commit: disk.commit})
 	r := kilobyte(1, 1)
@@ -156,6 +158,7 @@ func TestUndoing(t *testing.T) {
 }
 
 func TestDoubtIsBounded(t *testing.T) {
+	t.Parallel()
 	disk := &failing{}
 	s := open(t, Config{Commit: disk.commit})
 	disk.left.Store(1 << 30)
@@ -172,6 +175,7 @@ func TestDoubtIsBounded(t *testing.T) {
 }
 
 func TestCloseReportsDoubt(t *testing.T) {
+	t.Parallel()
 	disk := &failing{}
 	s := open(t, Config{Commit: disk.commit})
 	disk.left.Store(1 << 30)
@@ -222,6 +226,7 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 // TestGroupFailsTogether has three writers in one group: one that writes, one that is refused because of it, and one
 // whose write changes nothing because of it. None of that is true when the group fails.
 func TestGroupFailsTogether(t *testing.T) {
+	t.Parallel()
 	disk := &failing{}
 	s := open(t, Config{Commit: disk.commit})
 	release := stalled(t, s)
@@ -251,6 +256,7 @@ func TestGroupFailsTogether(t *testing.T) {
 }
 
 func TestGroupIsOneWrite(t *testing.T) {
+	t.Parallel()
 	var writes atomic.Int64
 	s := open(t, Config{Commit: func(tx *bbolt.Tx) error {
 		writes.Add(1)
@@ -290,6 +296,7 @@ func TestGroupIsOneWrite(t *testing.T) {
 }
 
 func TestFullQueue(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{QueueSize: 1})
 	release := stalled(t, s)
 	var wg sync.WaitGroup
@@ -308,6 +315,7 @@ func TestFullQueue(t *testing.T) {
 }
 
 func TestGivingUpInTheQueue(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{})
 	release := stalled(t, s)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -329,6 +337,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 }
 
 func TestCloseWithAQueue(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{})
 	release := stalled(t, s)
 	const writers = 20

@@ -55,6 +55,7 @@ func refused(t *testing.T, path string, want error, words ...string) {
 }
 
 func TestReopenGivesTheSame(t *testing.T) {
+	t.Parallel()
 	path, before := filled(t, 20)
 	s := open(t, Config{Path: path})
 	storetest.SameState(t, s.Snapshot(), before)
@@ -79,11 +80,13 @@ func TestReopenGivesTheSame(t *testing.T) {
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	s := open(t, Config{})
 	refused(t, s.file.path, ErrInUse, "another process has "+filepath.Dir(s.file.path)+" open")
 }
 
 func TestNewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
 	path, _ := filled(t, 1)
 	edit(t, path, func(tx *bbolt.Tx) error {
 		return tx.Bucket(storeBucket).Put(formatKey, []byte(strconv.Itoa(formatVersion+6)))
@@ -105,6 +108,7 @@ func edit(t *testing.T, path string, change func(*bbolt.Tx) error) {
 }
 
 func TestDamageIsRefused(t *testing.T) {
+	t.Parallel()
 	victim := storetest.Key("policy-1")
 	key := store.EncodeKey(victim)
 	flip := func(tx *bbolt.Tx, change func([]byte)) error {
@@ -142,6 +146,7 @@ func TestDamageIsRefused(t *testing.T) {
 }
 
 func TestForeignFileIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string][]byte{
 		"empty":    {},
 		"one byte": {1},
@@ -162,6 +167,7 @@ func TestForeignFileIsRefused(t *testing.T) {
 }
 
 func TestTruncatedFileIsRefused(t *testing.T) {
+	t.Parallel()
 	path, _ := filled(t, 60)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -187,6 +193,7 @@ func usedBytes(t *testing.T, path string) (n int) {
 // TestFlippedBits flips bits all over the file: it is refused, or it loads as it was (the flip hit what is not in use).
 // Whatever loads must also be fit for writing.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	path, before := filled(t, 60)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -238,6 +245,7 @@ func TestFlippedBits(t *testing.T) {
 // TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after the other: they reach beyond the end of the file, and
 // those of some pages are only ever read when the file is checked.
 func TestKeyBeyondTheEnd(t *testing.T) {
+	t.Parallel()
 	path, _ := filled(t, 60)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -279,6 +287,7 @@ func TestKeyBeyondTheEnd(t *testing.T) {
 
 // TestManyChunks loads more than is decoded at a time, with and without damage in the first and the last entry.
 func TestManyChunks(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, Config{Path: path})
 	const n = 5*decodeChunk + 3

@@ -82,6 +82,7 @@ func entries(t *testing.T, path string) map[string]string {
 
 // TestGoldenFiles: what any format was written as is read today, and means the same.
 func TestGoldenFiles(t *testing.T) {
+	t.Parallel()
 	paths := map[string]string{"format-1-first": golden(t, "testdata/format-1-first.db.gz")}
 	for format := 1; format <= formatVersion; format++ {
 		paths[fmt.Sprint("format-", format)] = ofFormat(t, format)
@@ -108,6 +109,7 @@ func TestGoldenFiles(t *testing.T) {
 
 // TestFormatIsAsItWas: what is written today is what the golden file of its format has, byte by byte.
 func TestFormatIsAsItWas(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
 	if err := Create(path, storetest.GoldenRevision, storetest.Golden()); err != nil {
 		t.Fatal(err)
@@ -120,6 +122,7 @@ func TestFormatIsAsItWas(t *testing.T) {
 
 // TestGoldenFileOfANewerFormat: it is refused, and says which version can read it.
 func TestGoldenFileOfANewerFormat(t *testing.T) {
+	t.Parallel()
 	path := ofFormat(t, formatVersion)
 	newer := strconv.Itoa(formatVersion + 1)
 	for program, needed := range map[string]string{"v9.8.7": `use version "v9.8.7", which wrote it, or a newer one`, "": "use the newer program"} {

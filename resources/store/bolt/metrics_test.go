@@ -14,6 +14,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	registry := prometheus.NewRegistry()
 	disk := &failing{}
 	config := Config{Path: t.TempDir() + "/store.db", Registerer: registry, Commit: disk.commit}
@@ -66,6 +67,7 @@ causeway_store_write_failures_total 1
 }
 
 func TestMetricsTaken(t *testing.T) {
+	t.Parallel()
 	registry := prometheus.NewRegistry()
 	open(t, Config{Registerer: registry})
 	path := t.TempDir() + "/store.db"

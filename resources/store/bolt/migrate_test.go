@@ -15,6 +15,7 @@ import (
 // TestMigrations: an older file is brought forward once, whole or not at all, with a copy of it beside; the newest is left alone. The
 // steps are made up: there has been one format so far.
 func TestMigrations(t *testing.T) {
+	t.Parallel()
 	path, before := filled(t, 5)
 	run := func(steps ...migration) error {
 		f, err := openFile(path, time.Second)
@@ -58,6 +59,7 @@ func TestMigrations(t *testing.T) {
 }
 
 func TestEachFormatHasItsMigration(t *testing.T) {
+	t.Parallel()
 	if n := len(migrations()); n != formatVersion-1 {
 		t.Errorf("there are %d migrations for format %d", n, formatVersion)
 	}

@@ -27,6 +27,7 @@ func refusedForItsPlace(t *testing.T, s *Store, b store.Batch) error {
 // TestFileThatMoves: no batch is acknowledged, not even one that changes nothing, while the next start would not find the file. Once it
 // is back, the store goes on.
 func TestFileThatMoves(t *testing.T) {
+	t.Parallel()
 	for what, move := range map[string]func(t *testing.T, path string) (back func()){
 		"the file":   func(t *testing.T, path string) func() { return renamed(t, path) },
 		"its folder": func(t *testing.T, path string) func() { return renamed(t, filepath.Dir(path)) },
@@ -78,6 +79,7 @@ func must(t *testing.T, err error) {
 // TestFileThatMovesMeanwhile: a file that goes while it is written has what was written, and the next start may not: nobody is told that it is
 // stored, nor that it is not. Once it is back it holds what readers were shown.
 func TestFileThatMovesMeanwhile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "store.db")
 	var back func()
 	moving := false

@@ -16,6 +16,7 @@ import (
 
 // TestScanFindsAll: of a file that is not damaged, the scan says the same as the store.
 func TestScanFindsAll(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 3, 100} {
 		path, before := filled(t, n)
 		if err := Verify(t.Context(), path); err != nil {
@@ -50,6 +51,7 @@ func contains(s *Scan, name string, revision uint64) bool {
 // TestScanOfDamage: bits are flipped, pages blanked and ends cut off all over a file. The scan never fails, never calls whole what the
 // server refuses for what is in it, and never yields a resource that was not written.
 func TestScanOfDamage(t *testing.T) {
+	t.Parallel()
 	path, before := filled(t, 60)
 	good, err := os.ReadFile(path)
 	if err != nil {
@@ -95,6 +97,7 @@ func TestScanOfDamage(t *testing.T) {
 
 // TestScanFindsStrays: with the tree's root gone, what is on leaves is found all the same.
 func TestScanFindsStrays(t *testing.T) {
+	t.Parallel()
 	path, before := filled(t, 60)
 	var root uint64
 	edit(t, path, func(tx *bbolt.Tx) error { root = uint64(tx.Bucket(resourcesBucket).Root()); return nil })
