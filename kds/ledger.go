@@ -34,6 +34,8 @@ type line struct {
 	behind         time.Time // guarded by mu
 	messages, acks uint64    // guarded by mu
 	held           held      // guarded by mu
+	// mute: the peer sends and does not say its revisions.
+	mute bool // guarded by mu
 }
 
 // held are removals that wait for an operator.
@@ -87,13 +89,13 @@ func (n *line) upToDate(revision uint64) {
 	n.acknowledged, n.behind = max(n.acknowledged, revision), time.Time{}
 }
 
-// applied notes a message of the peer.
-func (n *line) applied(revision uint64) {
+// applied notes a message of the peer, which is mute if it does not say its revisions.
+func (n *line) applied(revision uint64, mute bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.messages++
 	n.acks++
-	n.revision, n.acknowledged = revision, revision
+	n.revision, n.acknowledged, n.mute = revision, revision, mute
 }
 
 // hold replaces what is held by what a new list says; release takes out what came back or is gone.

@@ -81,6 +81,22 @@ func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
 	}
 }
 
+// TestLagOfASenderThatSaysNoRevisionsIsUnknown: of a zone of the ecosystem nobody knows what it has not sent yet.
+func TestLagOfASenderThatSaysNoRevisionsIsUnknown(t *testing.T) {
+	g := startGlobal(t, store.NewMemory())
+	p := dialPeer(t, "zone-1", g.address, plainFeatures)
+	p.openUp()
+	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
+	p.send(service.Type, "1", nil, wireOf(t, "zone-1", written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`)))
+	status, _ := g.Status("zone-1", service.Type)
+	if len(status.Types) != 1 || !status.Connected || status.Types[0].Acked != 1 || !status.Types[0].LagUnknown {
+		t.Errorf("the status is %+v", status)
+	}
+	if l, ok := furthest(status.Types)[ZoneToGlobal.label()]; ok {
+		t.Errorf("its lag is %+v", l)
+	}
+}
+
 func seriesOf(t *testing.T, g prometheus.Gatherer) (n int) {
 	t.Helper()
 	families, err := g.Gather()

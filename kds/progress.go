@@ -42,7 +42,7 @@ type TypeSync struct {
 	// LagRevisions and LagSeconds are zero while the receiver misses nothing.
 	LagRevisions uint64  `json:"lagRevisions"`
 	LagSeconds   float64 `json:"lagSeconds"`
-	// LagUnknown: the sender is away, so nobody here knows what the receiver misses since.
+	// LagUnknown: the sender is away, or does not say its revisions, so nobody here knows what the receiver misses.
 	LagUnknown bool `json:"lagUnknown,omitempty"`
 	// Sent and Acked count messages since this server started.
 	Sent    uint64            `json:"sent"`
@@ -111,7 +111,7 @@ func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s sto
 func (n *line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks, LagUnknown: !n.sending && !connected}
+	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks, LagUnknown: !n.sending && (!connected || n.mute)}
 	behind := n.behind
 	if n.sending && (!connected || !behind.IsZero()) {
 		if last := latest(n.acknowledged); last > n.acknowledged {

@@ -200,7 +200,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *dis
 	}
 	said, ours := parseProgress(resp.GetSystemVersionInfo())
 	if !ours {
-		said = progress{list: !state.answered}
+		said = progress{list: !state.answered, mute: true}
 	}
 	cause, steps := v.causeOf(d.Type, &said)
 	var away outage
@@ -284,7 +284,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.line(v.arrival.Direction, d.Type, false)
-	line.applied(said.revision)
+	line.applied(said.revision, said.mute)
 	held := len(p.held) // before the ledger has it, and others change it
 	v.settleHeld(line, said, p)
 	v.spend(d.Type, p)

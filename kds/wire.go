@@ -200,6 +200,8 @@ func zeroStatus(t resources.Type) json.RawMessage {
 // and, where it matters, how the message belongs to others.
 type progress struct {
 	revision uint64
+	// mute: the peer does not say its revisions; the rest is what its message means then.
+	mute bool
 	// list: the message is part of a complete list; what none of its parts names is gone.
 	list bool
 	// resume: the message is part of the answer to initial_resource_versions.

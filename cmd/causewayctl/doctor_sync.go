@@ -34,19 +34,31 @@ func ownFindings(s *syncSession) []finding {
 
 // pace describes a session without problems: it is in sync, or a part is still under way.
 func (s *syncSession) pace() string {
-	late, behind := 0.0, []string{}
+	late, behind, mute := 0.0, []string{}, false
 	for i := range s.Types {
-		if s.Types[i].LagUnknown {
+		if s.Types[i].LagUnknown && !s.Connected {
 			return "but its session has just ended"
 		}
+		mute = mute || s.Types[i].LagUnknown
 		if t := &s.Types[i]; t.LagSeconds > 0 || t.LagRevisions > 0 {
 			late, behind = max(late, t.LagSeconds), append(behind, string(t.Type))
 		}
 	}
-	if len(behind) == 0 {
+	switch {
+	case len(behind) == 0 && mute:
+		return "and misses nothing; what it has not sent yet is unknown: it does not say its revisions"
+	case len(behind) == 0:
 		return "in sync"
 	}
 	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"), strings.Join(behind, ", "))
+}
+
+// proxiesText says that the zone has told nothing of its proxies in this session, as one of another maker never does.
+func (s *syncSession) proxiesText() string {
+	if s.Connected && s.Reported.Before(s.Since) {
+		return "; what its proxies have is unknown: it has not told"
+	}
+	return ""
 }
 
 // sessionFindings judges the lag, refusals and held deletions of one session, from either side.

@@ -84,7 +84,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	}
 	e.add(sessionFindings(session)...)
 	if len(e.Findings) == before {
-		e.note("zone", z.Name, "%s", "online, "+session.pace())
+		e.note("zone", z.Name, "%s", "online, "+session.pace()+session.proxiesText())
 	}
 }
 

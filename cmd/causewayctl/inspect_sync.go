@@ -108,7 +108,7 @@ type syncType struct {
 	Acknowledged uint64  `json:"acknowledged"`
 	LagRevisions uint64  `json:"lagRevisions"`
 	LagSeconds   float64 `json:"lagSeconds"`
-	// LagUnknown reports that the sender is not connected.
+	// LagUnknown reports that the sender is not connected, or does not say its revisions.
 	LagUnknown bool             `json:"lagUnknown,omitempty"`
 	Sent       uint64           `json:"sent"`
 	Acked      uint64           `json:"acked"`

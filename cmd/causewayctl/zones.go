@@ -157,7 +157,8 @@ func (s *syncSession) storeState() string {
 	return "known"
 }
 
-// orMore returns a known lag, marked as a minimum if the other side is not connected.
+// orMore returns a known lag, marked as a minimum if the other side is not connected, or does not
+// say its revisions.
 func orMore(known string, unknown bool) string {
 	if unknown {
 		return known + " or more"
