@@ -21,6 +21,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshRateLimit, "rule"}:         reflect.TypeFor[RateLimitConf](),
 	{TypeMeshFaultInjection, "from"}:    reflect.TypeFor[FaultInjectionConf](),
 	{TypeMeshFaultInjection, "rule"}:    reflect.TypeFor[FaultInjectionConf](),
+	{TypeMeshTrace, "rule"}:             reflect.TypeFor[TraceConf](),
 	{TypeMeshHTTPRoute, "routes"}:       reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:        reflect.TypeFor[[]TCPRouteRule](),
 }

@@ -13,6 +13,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshRateLimit:         {From: true, Rules: true},
 	TypeMeshFaultInjection:    {From: true, Rules: true},
 	TypeMeshRetry:             {To: true},
+	TypeMeshTrace:             {Single: true},
 	TypeMeshCircuitBreaker:    {To: true},
 }
 

@@ -113,7 +113,9 @@ func (o *leftOut) look(value any, known confField, at *fieldPath) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if below, ok := known.of(name); ok {
-				o.look(v[name], below, at.field(name))
+				if name != "type" { // which only says of what type the other fields are
+					o.look(v[name], below, at.field(name))
+				}
 			} else {
 				text := fmt.Sprintf("%s: this version does not configure proxies by it", at.field(name))
 				if !o.typed {
@@ -174,6 +176,11 @@ var receivedFields = map[Type]confField{
 		"local.http.disabled", "local.http.requestRate.num", "local.http.requestRate.interval", "local.http.onRateLimit.status",
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
+	),
+	TypeMeshTrace: fieldsOf(
+		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
+		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall", "sampling.client", "sampling.random",
+		"tags[].name", "tags[].literal", "tags[].header.name", "tags[].header.default",
 	),
 	TypeMeshFaultInjection: fieldsOf(
 		"http[].abort.httpStatus", "http[].abort.percentage", "http[].delay.value", "http[].delay.percentage",

@@ -143,6 +143,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		if place != "to" {
 			decodeConf(v, raw, at, (*validation).rateLimit)
 		}
+	case TypeMeshTrace:
+		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:
 		if place != "to" {
 			decodeConf(v, raw, at, (*validation).faultInjection)
@@ -187,6 +189,8 @@ type refRules struct {
 	kinds []string
 	// sections are the kinds that may carry a sectionName here.
 	sections []string
+	// because follows the kinds in the text of a refusal.
+	because string
 }
 
 func (v *validation) topLevelRef() refRules {
@@ -219,8 +223,8 @@ func (v *validation) toRef() refRules {
 }
 
 func (v *validation) fromRef() refRules {
-	if byRoute(v.resource.Type) && !v.peer { // identities carry no tags
-		return refRules{kinds: []string{KindMesh}}
+	if byRoute(v.resource.Type) && !v.peer {
+		return refRules{kinds: []string{KindMesh}, because: ": identities carry no tags, so clients cannot be told apart by them"}
 	}
 	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
 }

@@ -31,7 +31,8 @@ var policyTypes = []struct {
 		"connectionTimeout, idleTimeout, http.maxConnectionDuration, http.requestHeadersTimeout"},
 	{resources.TypeMeshFaultInjection,
 		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. A conf has one item in `http`, with one or more of the three. A request that a " +
-			"permission denies is denied; an aborted one counts for no rate limit. `to` is not enforced.",
+			"permission denies is denied; an aborted one counts for no rate limit. `to` is not enforced. A policy with `from` of kind Mesh and one with `rules` for all requests " +
+			"are merged, and the list of the one that comes last counts; for requests that a match of `rules` holds for, only that rule counts.",
 		[]policyField{
 			{"http[].abort.httpStatus", "`abort.http_status` of the route's fault", "that status, and the application sees nothing"},
 			{"http[].abort.percentage", "`abort.percentage`, to four decimals", "that share of requests"},
@@ -55,12 +56,32 @@ var policyTypes = []struct {
 			{"local.http.onRateLimit.headers.add[].value", "its value, as it is written", "the value in the answer"},
 		},
 		"local.tcp"},
+	{resources.TypeMeshTrace,
+		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
+			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +
+			"Collectors are reached in the clear. Over Zipkin, the service of a span is the mesh.",
+		[]policyField{
+			{"backends[].type", "which of the next is read", "spans come in that format"},
+			{"backends[].openTelemetry.endpoint", "an `OpenTelemetryConfig`, and the address of the cluster `causeway_trace`", "spans come over OTLP/gRPC; their `service.name` is the workload, or the Dataplane's name"},
+			{"backends[].zipkin.url", "a `ZipkinConfig`: `collector_endpoint`, `collector_hostname`, and the cluster's address", "spans come by POST"},
+			{"backends[].zipkin.apiVersion", "`collector_endpoint_version`", "spans in JSON or protobuf"},
+			{"backends[].zipkin.traceId128bit", "`trace_id_128bit`", "32 hexadecimal digits in place of 16"},
+			{"backends[].zipkin.sharedSpanContext", "`shared_span_context`, true unless set", "both ends of a call have one span, or one each"},
+			{"sampling.overall", "`overall_sampling` of each route", "0 traces nothing"},
+			{"sampling.random", "`random_sampling` of each route", "0 traces only what clients force"},
+			{"sampling.client", "`client_sampling` of each route", "a request with `x-client-trace-id` is traced"},
+			{"tags[].name", "`custom_tags` of each route", "the tag in spans of both sides"},
+			{"tags[].literal", "its `literal`", "the value in each span"},
+			{"tags[].header.name", "its `request_header`", "the header's value"},
+			{"tags[].header.default", "its `default_value`", "the value of requests without the header"},
+		},
+		"backends[].datadog"},
 }
 
 // policiesPage returns the page with the table above.
 func policiesPage() string {
 	var b strings.Builder
-	b.WriteString(`# Policies on what a workload receives
+	b.WriteString(`# Policies on what a workload receives, and on whole proxies
 
 This page is written by ` + "`make docs`" + ` from the code: change the code, not the page.
 
@@ -80,7 +101,7 @@ effect, and is among the proxy's problems.
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.field, f.envoy, f.seen)
 		}
 		if t.other != "" {
-			fmt.Fprintf(&b, "\nNot enforced on inbounds: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))
+			fmt.Fprintf(&b, "\nNot enforced: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))
 		}
 	}
 	return b.String()

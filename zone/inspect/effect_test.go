@@ -95,6 +95,8 @@ func TestPoliciesWithoutAnEffectSayWhy(t *testing.T) {
 			"carry no tags", []string{"apply", "conditions"}},
 		{resources.TypeMeshRateLimit, `{targetRef: {kind: Dataplane, sectionName: admin}, default: {local: {http: {requestRate: {num: 1, interval: 1s}}}}}`,
 			"takes connections only", []string{"apply", "conditions", "lint"}},
+		{resources.TypeMeshTrace, `{default: {backends: [{type: Datadog, datadog: {url: "http://127.0.0.1:8126"}}]}}`,
+			"spec.default.backends[0].datadog", []string{"apply", "conditions", "lint", "rollout status"}},
 		{resources.TypeMeshRateLimit, `{default: {local: {tcp: {connectionRate: {num: 1, interval: 1s}}}}}`,
 			"spec.default.local.tcp", []string{"apply", "conditions", "lint", "rollout status"}},
 	} {

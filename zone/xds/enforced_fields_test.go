@@ -90,6 +90,47 @@ func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 	}
 }
 
+// TestWholeFieldsThatAreCalledEnforced is the same for the confs of whole proxies: each field changes what is sent, in one of the confs.
+func TestWholeFieldsThatAreCalledEnforced(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "whole.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[resources.Type][]any{}
+	if err := yaml.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range wholeTypes {
+		policy := func(conf any) *resources.Resource {
+			return testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"default": conf})
+		}
+		needed := map[string]bool{}
+		for _, conf := range all[typ] {
+			whole := configWith(t, policy(conf))
+			if parts, none := resources.Unenforced(policy(conf)); len(parts) > 0 || none {
+				t.Errorf("%s: %q is said not to be enforced", typ, parts)
+			}
+			for _, field := range resources.ReceivedFields(typ) {
+				text, err := json.Marshal(conf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var less any
+				if err := json.Unmarshal(text, &less); err != nil {
+					t.Fatal(err)
+				}
+				takeOut(less, strings.Split(field, "."))
+				needed[field] = needed[field] || !bytes.Equal(whole, configWith(t, policy(less)))
+			}
+		}
+		for _, field := range resources.ReceivedFields(typ) {
+			if !needed[field] && !strings.HasSuffix(field, ".type") {
+				t.Errorf("%s: %s is called enforced, and without it the same is sent", typ, field)
+			}
+		}
+	}
+}
+
 // TestConfOfOnlyUnknownFieldsIsNotEnforced: such a policy is stored, and configures nothing.
 func TestConfOfOnlyUnknownFieldsIsNotEnforced(t *testing.T) {
 	t.Parallel()

@@ -37,6 +37,8 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInReceivedLocked(revision, key, c.New)
 	case resources.TypeMeshRateLimit, resources.TypeMeshFaultInjection:
 		x.workInReceivedLocked(revision, key, c.New)
+	case resources.TypeMeshTrace:
+		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
 	case resources.TypeSecret:
@@ -96,6 +98,9 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	if err == nil {
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
+	}
+	if err == nil {
+		err = t.observe(p.mesh.whole.Candidates(t.match))
 	}
 	if err == nil {
 		next, err = built(x, func() (*state, error) {
@@ -273,6 +278,7 @@ func (x *Proxies) reloadLocked() {
 		}
 		m.received.Clear()
 		m.confs.Clear()
+		m.whole.Clear()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)
 		x.workInIdentitiesLocked(m)

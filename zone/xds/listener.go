@@ -28,18 +28,18 @@ type secretNames struct {
 
 // newListener makes the listener of an inbound. Of policies, only the mark of a TCP inbound's access is in it: where it changes,
 // the inbound's connections drain.
-func newListener(in *inbound, secrets secretNames, clients access) (*resource, error) {
+func newListener(in *inbound, t *target, clients access) (*resource, error) {
 	filters := tcpFilters
 	alpn := []string(nil)
 	if in.http() {
 		filters = httpFilters
 		alpn = []string{"h2", "http/1.1"}
 	}
-	chain, err := filters(in)
+	chain, err := filters(in, t)
 	if err != nil {
 		return nil, err
 	}
-	tls, err := pack(downstreamTLS(secrets, alpn))
+	tls, err := pack(downstreamTLS(t.secrets, alpn))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsConte
 // tcpFilters judge a connection on its first bytes; only then is the application connected to, so that it cannot speak to a
 // client that was not judged (envoy-rbac, "Traps"). Where it speaks first, the connection is judged by the handshake, and then on its
 // first bytes once more, for the statistics and the log.
-func tcpFilters(in *inbound) ([]*listenerv3.Filter, error) {
+func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
 		return nil, err
@@ -144,11 +144,12 @@ func tcpFilters(in *inbound) ([]*listenerv3.Filter, error) {
 	}), nil
 }
 
-func httpFilters(in *inbound) ([]*listenerv3.Filter, error) {
+func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 	manager, err := connectionManager(in)
 	if err != nil {
 		return nil, err
 	}
+	t.observed.trace.onManager(manager)
 	packed, err := pack(manager)
 	if err != nil {
 		return nil, err

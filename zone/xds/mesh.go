@@ -17,6 +17,8 @@ type mesh struct {
 	received *matching.Set
 	// confs are the policies on what proxies send, routes among them.
 	confs *matching.Set
+	// whole are the policies of wholeTypes.
+	whole *matching.Set
 	// proxies are those that are connected, also those without a Dataplane.
 	proxies map[*proxy]struct{}
 	// meeting holds the proxies with a Dataplane under each condition that they meet.
@@ -27,7 +29,7 @@ type mesh struct {
 
 func newMesh(name string) *mesh {
 	return &mesh{
-		name: name, received: matching.NewSet(), confs: matching.NewSet(),
+		name: name, received: matching.NewSet(), confs: matching.NewSet(), whole: matching.NewSet(),
 		proxies: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
 	}
 }

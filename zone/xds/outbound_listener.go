@@ -47,7 +47,7 @@ func (s *sender) manager(d *destined) (*hcmv3.HttpConnectionManager, error) {
 		return nil, err
 	}
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
-	return &hcmv3.HttpConnectionManager{
+	out := &hcmv3.HttpConnectionManager{
 		StatPrefix:                 d.name,
 		CodecType:                  hcmv3.HttpConnectionManager_AUTO,
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
@@ -58,7 +58,9 @@ func (s *sender) manager(d *destined) (*hcmv3.HttpConnectionManager, error) {
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: d.name}},
-	}, nil
+	}
+	s.target.observed.trace.onManager(out)
+	return out, nil
 }
 
 func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {

@@ -157,6 +157,11 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 		}
 	}
 	x.loadTrafficLocked(m, snap)
+	for _, t := range wholeTypes {
+		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
+			m.whole.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+		}
+	}
 	for _, t := range confTypes {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
 			m.confs.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))

@@ -32,7 +32,7 @@ const (
 // buildProxyless makes the state of a gRPC server that takes its config by itself. The permissions are in the routes: a server
 // drains all its connections when its listener changes, and none when its routes do.
 func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state, error) {
-	s := &state{proxyless: true}
+	s := &state{proxyless: true, unsaid: slices.Clone(t.observed.unsaid)}
 	ports := map[uint32]int{}
 	for i := range t.inbounds {
 		ports[t.inbounds[i].listen.port]++

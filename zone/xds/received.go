@@ -153,13 +153,14 @@ func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
 // buildRoutes makes the routes of HTTP inbounds.
 func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) error {
 	var out []*resource
-	s.unrouted = nil
+	s.unrouted = slices.Clone(t.observed.problems)
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		if !in.http() {
 			continue
 		}
 		received := receive(t, in, policies)
+		t.observed.trace.onRoutes(received.routes)
 		routes, err := newInboundRoutes(in, received.routes)
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)

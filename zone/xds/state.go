@@ -97,6 +97,8 @@ type target struct {
 	unserved []string
 	// proxyless: it is built for a gRPC server.
 	proxyless bool
+	// observed is what policies of wholeTypes say.
+	observed observed
 }
 
 // newTarget: services may be all MeshServices of the mesh; they tell the protocols of inbounds that say none.
@@ -135,7 +137,7 @@ func buildAll(t *target, policies []*matching.Policy, old *state, before accesse
 		}
 		s.receiving[kindCluster] = append(s.receiving[kindCluster], cluster)
 	}
-	s.receiving[kindCluster] = newSet(s.receiving[kindCluster]...)
+	s.receiving[kindCluster] = newSet(append(s.receiving[kindCluster], t.observed.collectors...)...)
 	if old != nil {
 		s.receiving[kindCluster] = s.receiving[kindCluster].keepOf(old.sets[kindCluster])
 	}
@@ -189,7 +191,7 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 func (s *state) buildListeners(t *target, old *state) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		listener, err := newListener(in, t.secrets, s.accesses[in.section])
+		listener, err := newListener(in, t, s.accesses[in.section])
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}

@@ -1,0 +1,166 @@
+package xds
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tagsv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// traceCluster is the collector of a proxy's spans.
+const traceCluster = "causeway_trace"
+
+// tracing is what a MeshTrace makes of a proxy. Where spans go is in the listeners of HTTP traffic, since only a connection
+// manager knows it; which requests are traced, and with which tags, is in the routes, and the collector's address in its cluster.
+// So a policy that comes or goes, or sends spans in another format, moves those listeners, and nothing else does.
+type tracing struct {
+	manager *hcmv3.HttpConnectionManager_Tracing
+	route   *routev3.Tracing
+}
+
+// traceBy reads a merged MeshTrace. A conf without a backend traces nothing.
+func (t *target) traceBy(rule matching.ProxyRule) error {
+	if len(rule.Conf) == 0 {
+		return nil
+	}
+	origin := rule.Origins[len(rule.Origins)-1].KRI().String()
+	var conf resources.TraceConf
+	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
+		t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
+		return nil
+	}
+	if len(conf.Backends) == 0 {
+		return nil
+	}
+	provider, cluster, err := newProvider(&conf.Backends[0], workloadOf(t.dataplane))
+	if err != nil {
+		t.observed.problem(origin, err.Error())
+		return nil
+	}
+	if provider == nil {
+		return nil // apply and rollout status tell that this version does not send spans there
+	}
+	never := &typev3.Percent{}
+	t.observed.collectors = append(t.observed.collectors, cluster)
+	t.observed.trace = &tracing{
+		// The shares are those of requests without a route: none.
+		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: provider, ClientSampling: never, RandomSampling: never, OverallSampling: never},
+		route:   routeTracing(&conf),
+	}
+	return nil
+}
+
+func (o *observed) problem(origin, text string) { o.problems = append(o.problems, origin+": "+text) }
+
+// workloadOf is the service name in spans: all proxies of a workload have the same.
+func workloadOf(dp *resources.Resource) string {
+	return cmp.Or(dp.Labels[resources.LabelWorkload], dp.DisplayName())
+}
+
+// newProvider makes where spans go, and the cluster by which the proxy reaches it; nil for a backend that proxies are not told of.
+func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
+	switch {
+	case b.Zipkin != nil:
+		return zipkinProvider(b.Zipkin)
+	case b.OpenTelemetry != nil:
+		host, port, err := resources.ParseCollectorEndpoint(b.OpenTelemetry.Endpoint)
+		if err != nil {
+			return nil, nil, err
+		}
+		cluster, err := newCollector(traceCluster, host, port, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		config, err := pack(&tracev3.OpenTelemetryConfig{GrpcService: grpcTo(traceCluster), ServiceName: service})
+		return &tracev3.Tracing_Http{Name: "envoy.tracers.opentelemetry", ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: config}}, cluster, err
+	}
+	return nil, nil, nil
+}
+
+func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resource, error) {
+	u, err := resources.ParseCollectorURL(b.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	host, port, err := resources.CollectorAddress(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := newCollector(traceCluster, host, port, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := &tracev3.ZipkinConfig{
+		CollectorCluster: traceCluster, CollectorEndpoint: cmp.Or(u.EscapedPath(), "/"), CollectorHostname: u.Host,
+		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, SharedSpanContext: wrapperspb.Bool(true),
+	}
+	if b.APIVersion == "httpProto" {
+		config.CollectorEndpointVersion = tracev3.ZipkinConfig_HTTP_PROTO
+	}
+	if b.TraceID128Bit != nil {
+		config.TraceId_128Bit = *b.TraceID128Bit
+	}
+	if b.SharedSpanContext != nil {
+		config.SharedSpanContext = wrapperspb.Bool(*b.SharedSpanContext)
+	}
+	packed, err := pack(config)
+	return &tracev3.Tracing_Http{Name: "envoy.tracers.zipkin", ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed}}, cluster, err
+}
+
+// routeTracing is which requests are traced, and with which tags.
+func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
+	sampling := resources.TraceSampling{}
+	if conf.Sampling != nil {
+		sampling = *conf.Sampling
+	}
+	out := &routev3.Tracing{ClientSampling: shareOf(sampling.Client), RandomSampling: shareOf(sampling.Random), OverallSampling: shareOf(sampling.Overall)}
+	for _, tag := range conf.Tags {
+		custom := &tagsv3.CustomTag{Tag: tag.Name}
+		switch {
+		case tag.Name == "":
+			continue
+		case tag.Literal != nil && *tag.Literal != "":
+			custom.Type = &tagsv3.CustomTag_Literal_{Literal: &tagsv3.CustomTag_Literal{Value: *tag.Literal}}
+		case tag.Header != nil && tag.Header.Name != "":
+			custom.Type = &tagsv3.CustomTag_RequestHeader{RequestHeader: &tagsv3.CustomTag_Header{Name: tag.Header.Name, DefaultValue: tag.Header.Default}}
+		default:
+			continue
+		}
+		out.CustomTags = append(out.CustomTags, custom)
+	}
+	return out
+}
+
+// shareOf is a share in percent, to four decimals; all where nothing is said.
+func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
+	share := 100.0
+	if parsed, err := resources.ParsePercentage(raw); len(raw) > 0 && err == nil {
+		share = parsed
+	}
+	return &typev3.FractionalPercent{Numerator: uint32(math.Round(share * 1e4)), Denominator: typev3.FractionalPercent_MILLION}
+}
+
+// onManager adds where spans go to the connection manager of HTTP traffic; nothing without a MeshTrace.
+func (t *tracing) onManager(m *hcmv3.HttpConnectionManager) {
+	if t != nil {
+		m.Tracing = t.manager
+	}
+}
+
+// onRoutes adds what is traced to routes.
+func (t *tracing) onRoutes(routes []*routev3.Route) {
+	for _, r := range routes {
+		if t != nil {
+			r.Tracing = t.route
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package xds
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// wholeTypes are the policies that shape a proxy as a whole. A change of one builds everything anew for the proxies that it
+// selects; what stays the same is not sent.
+var wholeTypes = []resources.Type{resources.TypeMeshTrace}
+
+// observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
+type observed struct {
+	// trace is nil for a proxy that traces nothing.
+	trace *tracing
+	// collectors are the clusters of where the proxy reports.
+	collectors []*resource
+	// problems are parts of policies without effect; unsaid are the policies of which a gRPC server cannot be told.
+	problems, unsaid []string
+}
+
+// observe gives a target what policies of wholeTypes say of it.
+func (t *target) observe(policies []*matching.Policy) error {
+	t.observed = observed{}
+	if len(policies) == 0 {
+		return nil
+	}
+	if t.proxyless {
+		for _, typ := range wholeTypes {
+			for _, origin := range matching.ProxyConf(typ, t.match, policies).Origins {
+				t.observed.unsaid = append(t.observed.unsaid, origin.KRI().String()+": a gRPC server takes no "+string(typ))
+			}
+		}
+		return nil
+	}
+	return t.traceBy(matching.ProxyConf(resources.TypeMeshTrace, t.match, policies))
+}
+
+// workInWholeLocked notes the proxies that a policy selects, or selected.
+func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resources.Resource) {
+	m := x.meshes[key.Mesh]
+	if m == nil || m.since >= revision || !slices.Contains(wholeTypes, key.Type) {
+		return
+	}
+	selected := map[*proxy]struct{}{}
+	m.remove(m.whole, key, selected)
+	if r != nil {
+		m.add(m.whole, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
+	}
+	for p := range selected {
+		x.network.mark(p, everything)
+	}
+}
