@@ -27,35 +27,35 @@ func Readable(conn net.Conn) net.Conn {
 	if err != nil {
 		return conn
 	}
-	return readableConn{conn, guest, raw}
+	c := &readableConn{Conn: conn, guest: guest, raw: raw}
+	c.try = c.read
+	return c
 }
 
+// readableConn is read from by one goroutine at a time, as gRPC does.
 type readableConn struct {
 	net.Conn
 	guest *Guest
 	raw   syscall.RawConn
+	// try is the method read, and read what it is told and tells: made for each read, they would be garbage of each.
+	try    func(fd uintptr) bool
+	size   int
+	pool   mem.BufferPool
+	buffer *[]byte
+	n      int
+	failed error
 }
 
 // ReadOnReady takes a buffer from the pool once there is something to read, and returns it with how much that was; gRPC
 // puts it back. By Read, each idle connection would hold a buffer of 32 KiB. Strangers are read as Read does.
-func (c readableConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
+func (c *readableConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	if !c.guest.proven.Load() {
 		return c.readStranger(size, pool)
 	}
-	var buffer *[]byte
-	var n int
-	var failed error
-	err := c.raw.Read(func(fd uintptr) bool {
-		buffer = pool.Get(size)
-		for n, failed = syscall.Read(int(fd), *buffer); errors.Is(failed, syscall.EINTR); {
-			n, failed = syscall.Read(int(fd), *buffer)
-		}
-		if failed != nil {
-			pool.Put(buffer)
-			buffer = nil
-		}
-		return !errors.Is(failed, syscall.EAGAIN)
-	})
+	c.size, c.pool = size, pool
+	err := c.raw.Read(c.try)
+	buffer, n, failed := c.buffer, c.n, c.failed
+	c.pool, c.buffer, c.n, c.failed = nil, nil, 0, nil
 	if err = cmp.Or(err, failed); err == nil && n > 0 {
 		return buffer, n, nil
 	}
@@ -65,7 +65,20 @@ func (c readableConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, 
 	return nil, 0, cmp.Or(err, io.EOF)
 }
 
-func (c readableConn) readStranger(size int, pool mem.BufferPool) (*[]byte, int, error) {
+// read tries to read, and reports false when there is nothing yet.
+func (c *readableConn) read(fd uintptr) bool {
+	c.buffer = c.pool.Get(c.size)
+	for c.n, c.failed = syscall.Read(int(fd), *c.buffer); errors.Is(c.failed, syscall.EINTR); {
+		c.n, c.failed = syscall.Read(int(fd), *c.buffer)
+	}
+	if c.failed != nil {
+		c.pool.Put(c.buffer)
+		c.buffer = nil
+	}
+	return !errors.Is(c.failed, syscall.EAGAIN)
+}
+
+func (c *readableConn) readStranger(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	buffer := pool.Get(size)
 	n, err := c.Read(*buffer)
 	if n == 0 {
