@@ -48,7 +48,8 @@ type Config struct {
 	Username, Password        string
 	// StartTimeout is how long Insist retries while etcd does not answer. Zero means one attempt.
 	StartTimeout time.Duration
-	// Held, if set, is called before each write and by Healthy. Its error refuses the write. It must be quick.
+	// Held, if set, is called by Healthy, and before each write; in a bolt store once for all that are written together. Its
+	// error refuses the write. It must be quick.
 	Held func() error
 	// Owner describes the owner of the store, for later programs that open it and for the backup in the folder of Path
 	// that is made before the contents of etcd are migrated to a newer format. Without a Server, an older format in
@@ -100,22 +101,24 @@ type Store struct {
 	store.Store
 	healthy func() error
 	held    func() error
-	shared  *etcd.Store
+	// heldBefore is held where each batch has to ask before it is applied; nil where the store asks.
+	heldBefore func() error
+	shared     *etcd.Store
 }
 
 // Apply implements store.Store. An error of Config.Held refuses a batch with store.ErrUnavailable.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
-	if err := s.inPlace(); err != nil {
+	if err := inPlace(s.heldBefore); err != nil {
 		return nil, err
 	}
 	return s.Store.Apply(ctx, b)
 }
 
-func (s *Store) inPlace() error {
-	if s.held == nil {
+func inPlace(held func() error) error {
+	if held == nil {
 		return nil
 	}
-	if err := s.held(); err != nil {
+	if err := held(); err != nil {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	}
 	return nil
@@ -131,7 +134,7 @@ func (s *Store) Board() *etcd.Board {
 
 // Healthy returns nil while the store can be written to, as far as is known. It returns at once.
 func (s *Store) Healthy() error {
-	if err := s.inPlace(); err != nil {
+	if err := inPlace(s.held); err != nil {
 		return err
 	}
 	return s.healthy()
@@ -143,7 +146,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	if c.Kind != Etcd {
-		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log})
+		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +167,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: s, healthy: s.Healthy, held: c.Held, shared: s}, nil
+	return &Store{Store: s, healthy: s.Healthy, held: c.Held, heldBefore: c.Held, shared: s}, nil
 }
 
 func (c *Config) logger() *slog.Logger {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,6 +74,42 @@ func TestOpen(t *testing.T) {
 		if err := again.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestHeld: while Held fails, nothing is written, not even what changes nothing.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Config{
+		"bolt": {Path: filepath.Join(t.TempDir(), "store.db")},
+		"etcd": {Kind: Etcd, Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/causeway"},
+	} {
+		var gone atomic.Pointer[error]
+		c.Held = func() error {
+			if err := gone.Load(); err != nil {
+				return *err
+			}
+			return nil
+		}
+		s, err := Open(t.Context(), c)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		defer s.Close()
+		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("a"), 1, nil)))
+		away := errors.New("the folder is away")
+		gone.Store(&away)
+		for _, key := range []string{"a", "b"} {
+			_, err := s.Apply(t.Context(), storetest.Put(storetest.Resource(storetest.Key(key), 1, nil)))
+			if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, away) {
+				t.Errorf("%s: wrote %s: %v", name, key, err)
+			}
+		}
+		if err := s.Healthy(); !errors.Is(err, away) {
+			t.Errorf("%s: healthy: %v", name, err)
+		}
+		gone.Store(nil)
+		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("b"), 1, nil)))
 	}
 }
 

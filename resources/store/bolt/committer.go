@@ -14,6 +14,10 @@ import (
 // place, even to batches that change nothing, because the contents of the view would not survive a restart.
 func (s *Store) commit(group []*store.Request) {
 	s.metrics.Group(len(group))
+	if err := s.held(); err != nil {
+		fail(group, fmt.Errorf("%w (%w)", store.ErrUnavailable, err))
+		return
+	}
 	if err := s.file.inPlace(); err != nil {
 		fail(group, s.unavailable(err))
 		return

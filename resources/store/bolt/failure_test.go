@@ -257,10 +257,13 @@ func TestGroupFailsTogether(t *testing.T) {
 
 func TestGroupIsOneWrite(t *testing.T) {
 	t.Parallel()
-	var writes atomic.Int64
+	var writes, looks atomic.Int64
 	s := open(t, Config{Commit: func(tx *bbolt.Tx) error {
 		writes.Add(1)
 		return tx.Commit()
+	}, Held: func() error {
+		looks.Add(1)
+		return nil
 	}})
 	release := stalled(t, s)
 	const writers = 50
@@ -291,6 +294,9 @@ func TestGroupIsOneWrite(t *testing.T) {
 	wg.Wait()
 	if writes.Load() != 1 || s.Snapshot().Revision() != writers {
 		t.Errorf("got %d writes to disk and revision %d", writes.Load(), s.Snapshot().Revision())
+	}
+	if looks.Load() != 2 {
+		t.Errorf("looked for the folder %d times, want once for the batch that stalled and once for the group", looks.Load())
 	}
 	reopened(t, s)
 }

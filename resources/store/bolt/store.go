@@ -29,6 +29,9 @@ type Config struct {
 	LockTimeout time.Duration
 	// QueueSize is how many batches may wait for the committer; more writers wait in Apply. Default 1,024.
 	QueueSize int
+	// Held, if set, is called once before each group of batches is written. Its error refuses them all with
+	// store.ErrUnavailable. It must be quick.
+	Held func() error
 	// Registerer receives the store's metrics until Close; nil means none.
 	Registerer prometheus.Registerer
 	// Log receives write failures; default slog.Default().
@@ -47,6 +50,9 @@ func (c *Config) fillDefaults() error {
 	if c.QueueSize <= 0 {
 		c.QueueSize = 1024
 	}
+	if c.Held == nil {
+		c.Held = func() error { return nil }
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -60,6 +66,7 @@ func (c *Config) fillDefaults() error {
 type Store struct {
 	*store.Replica
 	file    *file
+	held    func() error
 	log     *slog.Logger
 	metrics *store.Metrics
 
@@ -94,6 +101,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{
 		Replica: store.NewReplica(config.View),
 		file:    f,
+		held:    config.Held,
 		log:     config.Log,
 		queue:   store.NewQueue(config.QueueSize),
 	}
