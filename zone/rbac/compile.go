@@ -73,7 +73,7 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 			c.add(true, narrow)
 		}
 	}
-	return c.segments, action(NameDefault, true)
+	return c.segments, deniedByDefault
 }
 
 // cutter collects the segments of a list.

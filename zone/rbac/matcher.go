@@ -1,6 +1,8 @@
 package rbac
 
 import (
+	"slices"
+
 	xdscore "github.com/cncf/xds/go/xds/core/v3"
 	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
 	rbacconfig "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -44,7 +46,7 @@ func listMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 		}
 		matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: s.decision})
 	}
-	return matcherList(matchers, action(NameDefault, true))
+	return matcherList(matchers, deniedByDefault)
 }
 
 // matcherList evaluates matchers in order. otherwise, which may be nil, applies when none has an answer.
@@ -60,7 +62,7 @@ func ask(m *xdsmatcher.Matcher) *onMatch { return &onMatch{OnMatch: &wrappedMatc
 
 // denyAll returns the matcher that needs no input.
 func denyAll() *xdsmatcher.Matcher {
-	return &xdsmatcher.Matcher{OnNoMatch: action(NameDefault, true)}
+	return &xdsmatcher.Matcher{OnNoMatch: deniedByDefault}
 }
 
 func action(name string, deny bool) *onMatch {
@@ -106,18 +108,24 @@ func everybody() *predicate {
 	return &predicate{MatchType: &wrappedNot{NotMatcher: multipleURISANs()}}
 }
 
-// inFront returns the matchers that no policy can turn off. methods reports whether some entry names a method.
+// inFront returns the matchers that no policy can turn off. methods reports whether some entry names a method. The caller
+// may append to them and must not change them.
 func inFront(methods bool) []*fieldMatcher {
-	malformed := single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID}))
-	out := []*fieldMatcher{
-		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
-		{Predicate: malformed, OnMatch: action(NameMalformedURISAN, true)},
-	}
 	if methods {
-		out = append(out, &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)})
+		return slices.Clip(frontmost)
 	}
-	return out
+	return slices.Clip(frontmost[:len(frontmost)-1])
 }
+
+// frontmost are what inFront returns, made once; deniedByDefault ends each list.
+var (
+	frontmost = []*fieldMatcher{
+		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
+		{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})), OnMatch: action(NameMalformedURISAN, true)},
+		{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)},
+	}
+	deniedByDefault = action(NameDefault, true)
+)
 
 func multipleURISANs() *predicate {
 	return single(uriSAN, &stringMatcher{MatchPattern: &xdsmatcher.StringMatcher_Contains{Contains: ","}})

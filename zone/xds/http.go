@@ -11,8 +11,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
-	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -20,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // streamIdleTimeout ends requests on which nothing moved for this long.
@@ -29,11 +26,7 @@ const streamIdleTimeout = time.Hour
 // connectionManager judges each request first and then hands it to the application. Paths are normalised before they are
 // matched, and those that cannot be are refused (envoy-rbac, "Path and method").
 func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
-	deny, err := pack(rbac.DenyAllHTTP())
-	if err != nil {
-		return nil, err
-	}
-	router, err := pack(&routerv3.Router{})
+	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +45,9 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 		ServerHeaderTransformation:   hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StreamIdleTimeout:            durationpb.New(streamIdleTimeout),
 		HttpFilters: []*hcmv3.HttpFilter{
-			{Name: in.httpFilter(), ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(deny)}},
+			{Name: in.httpFilter(), ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(same.denyHTTP)}},
 			idle[0], idle[1],
-			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
+			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: same.router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.name()}},
@@ -79,10 +72,23 @@ var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
 // unregistered answers a method that is not registered, or not spelled as it is registered, with 400: Envoy passes any over
 // HTTP/2, and applications may take `delete` for DELETE. No rule is asked, so that none can let it through.
 func unregistered(in *inbound) (*routev3.Route, error) {
-	unasked, err := pack(&rbacv3.RBACPerRoute{})
+	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
+	return &routev3.Route{
+		Name: "unregistered-method",
+		Match: &routev3.RouteMatch{
+			PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"},
+			Headers:       same.unregistered,
+		},
+		Action:               &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadRequest}},
+		TypedPerFilterConfig: map[string]*anypb.Any{in.httpFilter(): same.unasked},
+	}, nil
+}
+
+// unregisteredMethods match a method that none of the expressions match.
+func unregisteredMethods() []*routev3.HeaderMatcher {
 	var none []*routev3.HeaderMatcher
 	for _, expression := range registeredMethods() {
 		registered := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
@@ -90,15 +96,7 @@ func unregistered(in *inbound) (*routev3.Route, error) {
 			Name: ":method", InvertMatch: true, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: registered},
 		})
 	}
-	return &routev3.Route{
-		Name: "unregistered-method",
-		Match: &routev3.RouteMatch{
-			PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"},
-			Headers:       none,
-		},
-		Action:               &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadRequest}},
-		TypedPerFilterConfig: map[string]*anypb.Any{in.httpFilter(): unasked},
-	}, nil
+	return none
 }
 
 // routeRegexBytes keeps an expression of a route below the 100 steps above which Envoy refuses it.

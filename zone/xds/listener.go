@@ -1,11 +1,11 @@
 package xds
 
 import (
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -47,7 +47,7 @@ func newListener(in *inbound, t *target, clients access) (*resource, error) {
 	if !in.http() {
 		metadata = clients.metadata()
 	}
-	inspector, err := pack(&inspectorv3.TlsInspector{})
+	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,8 @@ func newListener(in *inbound, t *target, clients access) (*resource, error) {
 		Address:          in.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		AccessLog:        in.refused,
-		// The inspector tells matchers the server name of the handshake.
 		ListenerFilters: []*listenerv3.ListenerFilter{{
-			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
+			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
 		FilterChains: []*listenerv3.FilterChain{{
 			Name:     in.name(),
@@ -73,13 +72,13 @@ func newListener(in *inbound, t *target, clients access) (*resource, error) {
 	})
 }
 
-// overADS says that a resource comes on the same stream as everything else.
-func overADS() *corev3.ConfigSource {
+// overADS says that a resource comes on the same stream as everything else. Nobody changes what it returns.
+var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
 	}
-}
+})
 
 // downstreamTLS is mutual TLS: no client gets in without a certificate of an authority that the mesh trusts.
 func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsContext {
