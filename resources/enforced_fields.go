@@ -159,6 +159,9 @@ func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
 			continue
 		}
 		out.look(value, known, at)
+		checkValues(t, value, at, func(at *fieldPath, problem string) {
+			out.parts = append(out.parts, fmt.Sprintf("%s: proxies are not configured by it: %s", at, problem))
+		})
 	}
 	return out
 }

@@ -130,6 +130,7 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		}
 		return
 	}
+	v.confValues(raw, at)
 	switch v.resource.Type {
 	case TypeMeshTrafficPermission:
 		if place == "from" {
@@ -150,6 +151,15 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 			decodeConf(v, raw, at, (*validation).faultInjection)
 		}
 	}
+}
+
+// confValues refuses values without a meaning where they are written. What a peer sent is said to be left out instead.
+func (v *validation) confValues(raw json.RawMessage, at *fieldPath) {
+	var conf any
+	if v.peer || json.Unmarshal(raw, &conf) != nil {
+		return
+	}
+	checkValues(v.resource.Type, conf, at, func(at *fieldPath, problem string) { v.fail(at, "%s", problem) })
 }
 
 func decodeConf[T any](v *validation, raw json.RawMessage, at *fieldPath, check func(*validation, *T, *fieldPath)) {

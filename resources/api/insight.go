@@ -20,11 +20,11 @@ type OnlineTotal struct {
 	Total  int `json:"total"`
 }
 
-// ProxyTotal counts proxies by state. Unknown are those of zones that are away: a proxy may run, and may not.
+// ProxyTotal counts proxies by state. Those of zones that are away are in Total only: they may run, and may not. Kuma's
+// form has no field for them.
 type ProxyTotal struct {
 	Online            int `json:"online"`
 	Offline           int `json:"offline"`
-	Unknown           int `json:"unknown"`
 	PartiallyDegraded int `json:"partiallyDegraded"`
 	Total             int `json:"total"`
 }
@@ -96,7 +96,6 @@ func (s *Server) count(out *GlobalInsight, v view, r *resources.Resource) {
 		into.Total++
 		switch {
 		case s.unknown(r) != nil:
-			into.Unknown++
 		case v.proxyOnline(r):
 			into.Online++
 		default:

@@ -58,6 +58,53 @@ func TestFieldsThatAreCalledEnforced(t *testing.T) {
 	}
 }
 
+// TestValuesThatAreCalledEnforced: what was stored, or came from a peer, with a value that means nothing to proxies is said to be left
+// out, for each field that may have only some. Names and values of headers may be any.
+func TestValuesThatAreCalledEnforced(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "fields.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []resources.Type{resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker} {
+		for _, field := range resources.ConfFields(typ) {
+			last := field[strings.LastIndexByte(field, '.')+1:]
+			if last == "name" || last == "value" {
+				continue
+			}
+			all := map[resources.Type]any{}
+			if err := yaml.Unmarshal(raw, &all); err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range all[typ].([]any) {
+				misspell(item.(map[string]any)["default"], strings.Split(field, "."))
+			}
+			policy := testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": all[typ]})
+			if parts, _ := resources.Unenforced(policy); len(parts) != 1 || !strings.Contains(parts[0], last) || !strings.Contains(parts[0], "nonsense") {
+				t.Errorf("%s: of a %s that is nonsense is said: %q", typ, field, parts)
+			}
+		}
+	}
+}
+
+// misspell gives a field a value that it cannot have, wherever it is below lists.
+func misspell(at any, path []string) {
+	switch v := at.(type) {
+	case []any:
+		for _, item := range v {
+			misspell(item, path)
+		}
+	case map[string]any:
+		if len(path) > 1 {
+			misspell(v[path[0]], path[1:])
+		} else if _, isList := v[path[0]].([]any); isList {
+			v[path[0]] = []any{"nonsense"}
+		} else {
+			v[path[0]] = "nonsense"
+		}
+	}
+}
+
 // TestReceivedFieldsThatAreCalledEnforced is the same for the confs of rules: each field that is called enforced changes what is sent.
 func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 	t.Parallel()

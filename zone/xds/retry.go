@@ -2,7 +2,6 @@ package xds
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -46,14 +45,6 @@ const (
 	defaultHTTPRetryOn = "gateway-error,connect-failure,refused-stream"
 	defaultGRPCRetryOn = "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable"
 )
-
-// retryOn are Envoy's names for what users write.
-var retryOn = map[string]string{
-	"5xx": "5xx", "gatewayerror": "gateway-error", "reset": "reset", "retriable4xx": "retriable-4xx", "connectfailure": "connect-failure",
-	"envoyratelimited": "envoy-ratelimited", "refusedstream": "refused-stream", "http3postconnectfailure": "http3-post-connect-failure",
-	"canceled": "cancelled", "deadlineexceeded": "deadline-exceeded", "internal": "internal", "resourceexhausted": "resource-exhausted",
-	"unavailable": "unavailable",
-}
 
 // retryOf is the policy for the requests of a rule, or nil.
 func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.RetryPolicy {
@@ -110,19 +101,15 @@ func (r *httpRetry) rateLimited(out *routev3.RetryPolicy) {
 // conditions: a status code among them is retried as such, and a method restricts what is retried to requests of it.
 func (r *httpRetry) conditions(out *routev3.RetryPolicy, otherwise string) {
 	var on []string
-	for _, c := range r.RetryOn {
-		code, err := strconv.ParseUint(c, 10, 16)
-		method, isMethod := strings.CutPrefix(strings.ToLower(c), "httpmethod")
-		switch {
-		case err == nil && code >= 100 && code < 600:
-			out.RetriableStatusCodes = append(out.RetriableStatusCodes, uint32(code))
+	for _, item := range r.RetryOn {
+		switch c := resources.RetryOn(item); {
+		case c.Code != 0:
+			out.RetriableStatusCodes = append(out.RetriableStatusCodes, c.Code)
 			on = append(on, "retriable-status-codes")
-		case isMethod:
-			out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, headerMatch(&resources.RouteValueMatch{Name: ":method", Value: strings.ToUpper(method)}))
-		default:
-			if name := retryOn[strings.ToLower(strings.ReplaceAll(c, "-", ""))]; name != "" {
-				on = append(on, name)
-			}
+		case c.Method != "":
+			out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, headerMatch(&resources.RouteValueMatch{Name: ":method", Value: c.Method}))
+		case c.Name != "":
+			on = append(on, c.Name)
 		}
 	}
 	if len(r.RetriableResponseHeaders) > 0 {

@@ -1,0 +1,208 @@
+package resources
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// confValues lists the values that fields of a conf may have, for types whose confs are stored with all fields. Paths are
+// in lower case, with [] after a list. Proxies are not configured by a field with another value.
+var confValues = map[Type]map[string]valueKind{
+	TypeMeshRetry: merged(map[string]valueKind{"tcp.maxConnectAttempt": count}, retryValues("http"), retryValues("grpc")),
+	TypeMeshCircuitBreaker: merged(map[string]valueKind{
+		"connectionLimits.maxConnectionPools": count, "connectionLimits.maxConnections": count, "connectionLimits.maxPendingRequests": count,
+		"connectionLimits.maxRetries": count, "connectionLimits.maxRequests": count,
+		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
+		"outlierDetection.interval": duration, "outlierDetection.baseEjectionTime": duration,
+		"outlierDetection.maxEjectionPercent": count, "outlierDetection.healthyPanicThreshold": quantity,
+		"outlierDetection.detectors.totalFailures.consecutive": count, "outlierDetection.detectors.gatewayFailures.consecutive": count,
+		"outlierDetection.detectors.localOriginFailures.consecutive": count,
+		"outlierDetection.detectors.successRate.minimumHosts":        count, "outlierDetection.detectors.successRate.requestVolume": count,
+		"outlierDetection.detectors.successRate.standardDeviationFactor": quantity,
+		"outlierDetection.detectors.failurePercentage.minimumHosts":      count, "outlierDetection.detectors.failurePercentage.requestVolume": count,
+		"outlierDetection.detectors.failurePercentage.threshold": count,
+	}),
+	TypeMeshHTTPRoute: {
+		"matches[].path.type": among(MatchExact, "PathPrefix", MatchRegularExpression), "matches[].method": among(append(routeMethods, "")...),
+		"matches[].headers[].type": among(headerMatch...), "matches[].queryparams[].type": among(queryMatch...), "default.filters[].type": among(filterTypes...),
+	},
+}
+
+// retryValues returns the values of the retry fields of a protocol.
+func retryValues(protocol string) map[string]valueKind {
+	out := map[string]valueKind{}
+	for name, kind := range map[string]valueKind{
+		"numRetries": count, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
+		"rateLimitedBackOff.maxInterval": duration, "rateLimitedBackOff.resetHeaders[].format": among("Seconds", "UnixTimestamp"),
+		"retryOn[]": retryCondition, "retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
+	} {
+		out[protocol+"."+name] = kind
+	}
+	return out
+}
+
+func merged(all ...map[string]valueKind) map[string]valueKind {
+	out := map[string]valueKind{}
+	for _, m := range all {
+		for path, kind := range m {
+			out[strings.ToLower(path)] = kind
+		}
+	}
+	return out
+}
+
+// valueKind says what is wrong with the value of a field, as it comes from JSON; empty if nothing is.
+type valueKind func(value any) string
+
+func count(value any) string {
+	if n, ok := value.(float64); !ok || n < 0 || n > math.MaxUint32 || n != math.Trunc(n) {
+		return "want a whole number from 0 on, got " + written(value)
+	}
+	return ""
+}
+
+// quantity is written as 12 or as "12.5".
+func quantity(value any) string {
+	n, ok := value.(float64)
+	if text, isText := value.(string); isText {
+		var err error
+		n, err = strconv.ParseFloat(text, 64)
+		ok = err == nil
+	}
+	if !ok || math.IsNaN(n) || n < 0 {
+		return "want a number from 0 on, got " + written(value)
+	}
+	return ""
+}
+
+func flag(value any) string {
+	if _, ok := value.(bool); !ok {
+		return "want true or false, got " + written(value)
+	}
+	return ""
+}
+
+func duration(value any) string {
+	text, _ := value.(string)
+	if d, err := time.ParseDuration(text); err != nil || d < 0 {
+		return "want a duration such as 10s or 1m30s, got " + written(value)
+	}
+	return ""
+}
+
+// among takes names as they are written; an empty one among them stands for the default.
+func among(names ...string) valueKind {
+	return func(value any) string {
+		if text, ok := value.(string); ok && slices.Contains(names, text) {
+			return ""
+		}
+		return fmt.Sprintf("want one of %s, got %s", strings.Join(slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" }), ", "), written(value))
+	}
+}
+
+func retryCondition(value any) string {
+	if text, ok := value.(string); ok && RetryOn(text) != (RetryCondition{}) {
+		return ""
+	}
+	return fmt.Sprintf("want a status code in quotes, HttpMethod and a method, or one of %s, got %s", strings.Join(retryNames, ", "), written(value))
+}
+
+// written formats a value for a message.
+func written(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return shorten(string(raw))
+}
+
+// RetryCondition is the meaning of one item of a MeshRetry's `retryOn`. One of its fields is set.
+type RetryCondition struct {
+	// Name is Envoy's name of a condition.
+	Name string
+	// Code is a status code of responses, Method a method of requests.
+	Code   uint32
+	Method string
+}
+
+// retryNames are the conditions by name, as users write them. Letters of either case and dashes are the same to RetryOn.
+var retryNames = []string{
+	"5xx", "GatewayError", "Reset", "Retriable4xx", "ConnectFailure", "EnvoyRatelimited", "RefusedStream", "Http3PostConnectFailure",
+	"Canceled", "DeadlineExceeded", "Internal", "ResourceExhausted", "Unavailable",
+}
+
+// envoyRetryNames are Envoy's names, in the order of retryNames.
+var envoyRetryNames = []string{
+	"5xx", "gateway-error", "reset", "retriable-4xx", "connect-failure", "envoy-ratelimited", "refused-stream", "http3-post-connect-failure",
+	"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable",
+}
+
+// RetryOn reads one item of a MeshRetry's `retryOn`. The zero value means that it has no meaning.
+func RetryOn(item string) RetryCondition {
+	if code, err := strconv.ParseUint(item, 10, 16); err == nil {
+		if code < 100 || code > 599 {
+			return RetryCondition{}
+		}
+		return RetryCondition{Code: uint32(code)}
+	}
+	plain := strings.ReplaceAll(item, "-", "")
+	if method, ok := strings.CutPrefix(strings.ToUpper(plain), "HTTPMETHOD"); ok {
+		if slices.Contains(routeMethods, method) {
+			return RetryCondition{Method: method}
+		}
+		return RetryCondition{}
+	}
+	for i, name := range retryNames {
+		if strings.EqualFold(plain, name) {
+			return RetryCondition{Name: envoyRetryNames[i]}
+		}
+	}
+	return RetryCondition{}
+}
+
+// checkValues reports the values of a conf, or of a list of them, that are not among those that its fields may have.
+// Field names are case-insensitive, as they are in the decoder. An absent field and null are the same.
+func checkValues(t Type, conf any, at *fieldPath, report func(at *fieldPath, problem string)) {
+	if kinds := confValues[t]; kinds != nil {
+		(&valueCheck{kinds, report}).look(conf, "", at)
+	}
+}
+
+// valueCheck walks the JSON of a conf.
+type valueCheck struct {
+	kinds  map[string]valueKind
+	report func(at *fieldPath, problem string)
+}
+
+func (c *valueCheck) look(value any, path string, at *fieldPath) {
+	if kind := c.kinds[path]; kind != nil && value != nil {
+		if problem := kind(value); problem != "" {
+			c.report(at, problem)
+		}
+		return
+	}
+	switch v := value.(type) {
+	case nil:
+	case []any:
+		if path != "" {
+			path += "[]"
+		}
+		for i, item := range v {
+			c.look(item, path, at.item(i))
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			c.look(v[name], strings.TrimPrefix(path+"."+strings.ToLower(name), "."), at.field(name))
+		}
+	default:
+		if c.kinds[path+"[]"] != nil {
+			c.report(at, "want a list, got "+written(value))
+		}
+	}
+}
