@@ -21,14 +21,19 @@ const (
 // decodeAnswer decodes an ACK into m, which is new, without reflection: there is one for each message to each zone. It reports
 // false, and leaves m alone, for all that says more than who, which type and which nonce, or says it badly.
 func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
+	if len(b) > maxNonce { // the texts are parts of one copy
+		return false
+	}
 	var node *corev3.Node
 	var t resources.Type
 	var nonce string
+	text := string(b)
 	for len(b) > 0 {
 		number, value, rest, ok := bytesField(b)
 		if !ok {
 			return false
 		}
+		end := len(text) - len(rest)
 		b = rest
 		switch number {
 		case requestNode:
@@ -36,7 +41,7 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 			if !ok || node != nil {
 				return false
 			}
-			node = &corev3.Node{Id: id}
+			node = &corev3.Node{Id: text[end-len(id) : end]}
 		case requestTypeURL:
 			d, known := resources.Lookup(resources.Type(value))
 			if !known {
@@ -44,7 +49,7 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 			}
 			t = d.Type
 		case requestNonce:
-			if nonce = string(value); !utf8.Valid(value) {
+			if nonce = text[end-len(value) : end]; !utf8.Valid(value) {
 				return false
 			}
 		default:
@@ -58,10 +63,10 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// onlyID returns the id of a node that says nothing else.
-func onlyID(node []byte) (string, bool) {
+// onlyID returns the id of a node that says nothing else, which it ends with.
+func onlyID(node []byte) ([]byte, bool) {
 	number, id, rest, ok := bytesField(node)
-	return string(id), ok && number == nodeID && len(rest) == 0 && utf8.Valid(id)
+	return id, ok && number == nodeID && len(rest) == 0 && utf8.Valid(id)
 }
 
 // bytesField reads a field of bytes, or a string or message.

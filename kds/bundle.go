@@ -71,7 +71,7 @@ func join(list []*encoded, keep bool) mem.Buffer {
 		size += e.size
 	}
 	all := make([]byte, 0, size)
-	places := make([][]byte, len(list))
+	places := make([]mem.SliceBuffer, len(list))
 	for i, e := range list {
 		start := len(all)
 		all = append(all, e.bytes()...)

@@ -1,6 +1,8 @@
 package kds
 
 import (
+	"slices"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
@@ -16,6 +18,10 @@ type response struct {
 	version, typeURL, nonce, identifier string
 	removed                             []string
 	*bundle
+
+	// tail and buffers are what Marshal makes of it: a message to each zone makes no object for each of its parts.
+	tail    mem.SliceBuffer
+	buffers [2]mem.Buffer
 }
 
 // Fields of DeltaDiscoveryResponse, and of ControlPlane in it.
@@ -77,18 +83,19 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	rest := mem.SliceBuffer(r.rest())
-	if r.bundle == nil {
-		return mem.BufferSlice{rest}, nil
+	r.tail = r.rest()
+	out := mem.BufferSlice(r.buffers[:0])
+	switch {
+	case r.bundle == nil:
+	case r.buffer != nil:
+		out = append(out, r.buffer)
+	default:
+		out = slices.Grow(out, len(r.resources)+1)
+		for _, i := range r.resources {
+			out = append(out, i.raw.Load())
+		}
 	}
-	if r.buffer != nil {
-		return mem.BufferSlice{r.buffer, rest}, nil
-	}
-	out := make(mem.BufferSlice, 0, len(r.resources)+1)
-	for _, i := range r.resources {
-		out = append(out, mem.SliceBuffer(i.bytes()))
-	}
-	return append(out, rest), nil
+	return append(out, &r.tail), nil
 }
 
 // Unmarshal implements encoding.CodecV2.

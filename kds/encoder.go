@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/panics"
@@ -44,7 +45,7 @@ type encoded struct {
 	name, version string
 	// raw is the resource as it stands inside a response; size is its length. A list that was joined takes the place of the
 	// bytes of each: they are the same, and are held once.
-	raw  atomic.Pointer[[]byte]
+	raw  atomic.Pointer[mem.SliceBuffer]
 	size int
 	err  error
 }
@@ -123,7 +124,7 @@ func (c *encoded) fill(e *Encoder, r *resources.Resource, a *Audience) {
 		c.err = err
 		return
 	}
-	bytes := item(raw)
+	bytes := mem.SliceBuffer(item(raw))
 	c.name, c.version, c.size = wire.GetName(), wire.GetVersion(), len(bytes)
 	c.raw.Store(&bytes)
 }

@@ -54,10 +54,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // Observe implements Observer.
 func (m *Metrics) Observe(e Event) {
-	direction, typ := e.Direction.label(), shownType(e.Type)
 	switch e.Kind {
 	case SessionStarted:
 		m.sessions.WithLabelValues(e.Zone).Inc()
+	case Rejected, Received, Withheld, Forbidden:
+		m.count(&e)
 	case Sent:
 		s := m.series(e.Direction, e.Type)
 		s.sent.Inc()
@@ -70,6 +71,13 @@ func (m *Metrics) Observe(e Event) {
 		if e.Age > 0 {
 			s.propagation.Observe(e.Age.Seconds())
 		}
+	}
+}
+
+// count takes what happens too seldom to find its series beforehand.
+func (m *Metrics) count(e *Event) {
+	direction, typ := e.Direction.label(), shownType(e.Type)
+	switch e.Kind {
 	case Rejected:
 		m.messages.WithLabelValues(direction, typ, "rejected").Inc()
 		m.refused.WithLabelValues(direction, typ, "peer").Add(float64(len(e.Refusals)))

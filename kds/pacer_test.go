@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/mem"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -94,7 +96,7 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 	b := newBundles()
 	var list []*encoded
 	for i := range 2 * joinedFrom {
-		raw := []byte(fmt.Sprintf("resource-%d", i))
+		raw := mem.SliceBuffer(fmt.Sprintf("resource-%d", i))
 		e := &encoded{size: len(raw)}
 		e.raw.Store(&raw)
 		list = append(list, e)
