@@ -129,9 +129,9 @@ func (d *differ) objects(path string, a, b []member) {
 }
 
 func (d *differ) add(path string, from, to json.RawMessage) {
-	was, is := decode(from), decode(to)
-	if was == nil && is == nil {
-		return // null is as good as nothing
+	from, to = present(from), present(to)
+	if from == nil && to == nil {
+		return
 	}
 	if d.left == 0 {
 		d.cut = true
@@ -140,9 +140,26 @@ func (d *differ) add(path string, from, to json.RawMessage) {
 	d.left--
 	c := FieldChange{Path: path, Hidden: secretField(lastName(path))}
 	if !c.Hidden {
-		c.From, c.To = d.short(encode(hide(was))), d.short(encode(hide(is)))
+		c.From, c.To = d.short(hidden(from)), d.short(hidden(to))
 	}
 	d.fields = append(d.fields, c)
+}
+
+// present is nil for null, which is as good as nothing.
+func present(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// hidden is a canonical value without what may be secret inside of it. Most have nothing of the kind: they are as they stand.
+func hidden(raw json.RawMessage) json.RawMessage {
+	text := strings.ToLower(string(raw))
+	if !strings.Contains(text, `"key"`) && !hasSecretWord(text) {
+		return raw
+	}
+	return encode(hide(decode(raw)))
 }
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
@@ -206,5 +223,10 @@ var secretWords = []string{"secret", "password", "passphrase", "token", "private
 
 func secretField(name string) bool {
 	name = strings.ToLower(name)
-	return name == "key" || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+	return name == "key" || hasSecretWord(name)
+}
+
+// hasSecretWord takes text in lower case.
+func hasSecretWord(text string) bool {
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(text, word) })
 }

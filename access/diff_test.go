@@ -47,6 +47,18 @@ func TestDifferences(t *testing.T) {
 	})
 }
 
+// TestDifferencesAreTakenAsTheyStand: to tell what became of a large new resource, its spec is not decoded.
+func TestDifferencesAreTakenAsTheyStand(t *testing.T) {
+	spec := map[string]any{}
+	for i := range 100 {
+		spec[fmt.Sprintf("field%d", i)] = []any{i, "text", map[string]any{"a": nil}}
+	}
+	commit := &store.Commit{Changes: []store.Change{{New: meshOf(t, spec)}}}
+	if n := testing.AllocsPerRun(10, func() { _ = access.Changes(commit) }); n > 25 {
+		t.Errorf("made %v objects, want at most 25", n)
+	}
+}
+
 // differences is the plain way.
 func differences(out map[string][2]string, path string, a, b any) {
 	secret := path[strings.LastIndexByte(path, '.')+1:] == "token"
@@ -128,7 +140,7 @@ func value(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(kinds...)
 }
 
-func meshOf(t *rapid.T, spec map[string]any) *resources.Resource {
+func meshOf(t interface{ Fatal(...any) }, spec map[string]any) *resources.Resource {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
