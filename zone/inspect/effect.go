@@ -11,18 +11,30 @@ import (
 
 // effect is what a policy does to the Dataplanes that this server knows.
 type effect struct {
-	// known reports that there are Dataplanes, selects that the policy selects one of them.
+	// known reports that there are Dataplanes, and that all were looked at that the policy may select; selects reports that
+	// it selects one of them.
 	known, selects bool
 	// without says why the policy has no effect on one of them; empty if there is none.
 	without string
 }
 
+// mostLookedAt bounds the Dataplanes that one write or read of a policy looks at.
+const mostLookedAt = 1000
+
 // effectOn looks for Dataplanes of the snapshot that the policy selects. It stops at the first on which the policy has an
-// effect, and skips those for which may returns false.
+// effect, and skips those for which may returns false. It looks at mostLookedAt of those that have the labels that the
+// policy requires; with more, nothing is known.
 func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) (e effect) {
-	var services []*resources.Resource
-	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
+	for range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
 		e.known = true
+		break
+	}
+	var services []*resources.Resource
+	looked := 0
+	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh, Labels: p.Target.Labels}) {
+		if looked++; looked > mostLookedAt {
+			return effect{}
+		}
 		if !matching.MaySelect(p, dataplane) || !c.crosses(p.Resource, dataplane.Zone()) {
 			continue
 		}

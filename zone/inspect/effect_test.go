@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -109,6 +110,34 @@ func TestPoliciesWithoutAnEffectSayWhy(t *testing.T) {
 			if !strings.Contains(told[where], tt.want) {
 				t.Errorf("%s %s: %s does not say %q: %s", tt.typ, tt.spec, where, tt.want, told[where])
 			}
+		}
+	}
+}
+
+// TestALargeMeshCostsAWriteLittle: by labels a policy's Dataplanes are found, however many there are. Without, so many are
+// looked at, and nothing is said of the others.
+func TestALargeMeshCostsAWriteLittle(t *testing.T) {
+	s := newSite(t, "")
+	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
+	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking": {"address": "10.0.0.1", "inbound": [{"port": 80}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch store.Batch
+	for i := range 1100 {
+		dp := &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: fmt.Sprintf("dp-%d", i)}, Spec: spec}
+		batch.Ops = append(batch.Ops, store.Op{Put: home.Labelled(dp)})
+	}
+	if _, err := s.store.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]bool{`{kind: Dataplane, labels: {app: nobody}}`: true, `{kind: Dataplane, name: nobody}`: false} {
+		var spec any
+		if err := yaml.Unmarshal([]byte(`{targetRef: `+target+`, default: {http: {requestTimeout: 1s}}}`), &spec); err != nil {
+			t.Fatal(err)
+		}
+		if told := s.told(t, resources.TypeMeshTimeout, spec)["apply"]; strings.Contains(told, "selects no") != want {
+			t.Errorf("%s: apply says %s", target, told)
 		}
 	}
 }
