@@ -58,10 +58,17 @@ type subscription struct {
 	connected, disconnected time.Time
 	updated                 time.Time
 	peer                    *kds.Peer
-	types                   map[resources.Type]*counters
+	// types are in the order in which they came. latest is the index of the one that was counted last, which most often is
+	// counted next.
+	types  []counters
+	latest int
 }
 
-type counters struct{ sent, acknowledged, rejected uint64 }
+// counters are those of one type.
+type counters struct {
+	typ                          resources.Type
+	sent, acknowledged, rejected uint64
+}
 
 func newInsights(status store.Store, instance string, log *slog.Logger) *insights {
 	return &insights{
@@ -172,7 +179,7 @@ func (i *insights) start(z *zoneInsight, e kds.Event) {
 			old.disconnected = e.Time
 		}
 	}
-	s := &subscription{session: e.Session, zone: z, connected: e.Time, types: map[resources.Type]*counters{}}
+	s := &subscription{session: e.Session, zone: z, connected: e.Time}
 	i.sessions[e.Session] = s
 	z.subscriptions = append(z.subscriptions, s)
 	if extra := len(z.subscriptions) - keptSubscriptions; extra > 0 {
@@ -189,11 +196,7 @@ func (i *insights) drop(gone []*subscription) {
 }
 
 func (s *subscription) count(e kds.Event) {
-	c := s.types[e.Type]
-	if c == nil {
-		c = &counters{}
-		s.types[e.Type] = c
-	}
+	c := s.counters(e.Type)
 	switch e.Kind {
 	case kds.Sent:
 		c.sent++
@@ -203,6 +206,19 @@ func (s *subscription) count(e kds.Event) {
 		c.rejected++
 	}
 	s.updated = e.Time
+}
+
+// counters finds or makes the counters of a type, of which there are as many as the registry has.
+func (s *subscription) counters(t resources.Type) *counters {
+	if s.latest < len(s.types) && s.types[s.latest].typ == t {
+		return &s.types[s.latest]
+	}
+	s.latest = slices.IndexFunc(s.types, func(c counters) bool { return c.typ == t })
+	if s.latest < 0 {
+		s.latest = len(s.types)
+		s.types = append(s.types, counters{typ: t})
+	}
+	return &s.types[s.latest]
 }
 
 // run writes what is dirty until ctx ends, counters at most once in insightInterval. While nothing happens it waits without a
@@ -326,8 +342,8 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 	if !s.updated.IsZero() {
 		out.Status.LastUpdateTime = timestamppb.New(notBefore(s.updated, s.connected))
 	}
-	for t, c := range s.types {
-		out.Status.Stat[string(t)] = &systempb.KDSServiceStats{ResponsesSent: c.sent, ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
+	for _, c := range s.types {
+		out.Status.Stat[string(c.typ)] = &systempb.KDSServiceStats{ResponsesSent: c.sent, ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
 		out.Status.Total.ResponsesSent += c.sent
 		out.Status.Total.ResponsesAcknowledged += c.acknowledged
 		out.Status.Total.ResponsesRejected += c.rejected

@@ -91,24 +91,26 @@ type sender struct {
 
 // subscription is one type that the peer asked for.
 type subscription struct {
+	// What is asked of each type of each zone at each change comes first, in one line of the processor's cache.
 	descriptor *resources.Descriptor
-	line       *line
 	source     *source
+	// inflight is the message that the peer has not answered.
+	inflight *inflight
+	// transfer is a list or change that takes several messages, between two of them.
+	transfer *transfer
 	// cursor: the peer has answered for everything up to this revision.
 	cursor uint64
 	// dirty: the type changed after cursor, or may have. full: the changes are not known, a complete list is due.
 	dirty, full bool
-	// noticed is when dirty became true.
-	noticed time.Time
 	// listed: the complete list that begins a subscription has been answered.
 	listed bool
+
+	line *line
+	// noticed is when dirty became true.
+	noticed time.Time
 	// have are the versions that the peer said it has, until the first list is answered; haveSize is about what they take, in bytes.
 	have     map[string]string
 	haveSize int
-	// transfer is a list or change that takes several messages, between two of them.
-	transfer *transfer
-	// inflight is the message that the peer has not answered.
-	inflight *inflight
 }
 
 // inflight is a message on its way. The resources are shared with all other streams.
@@ -118,6 +120,8 @@ type inflight struct {
 	revision uint64
 	// next is where the type stands once the peer has answered.
 	next *transfer
+	// end is what next is when the type is done with this message.
+	end  transfer
 	sent time.Time
 	// heard is when the peer last said that it has the message, zero when it did not.
 	heard time.Time

@@ -27,10 +27,11 @@ type transfer struct {
 	done      bool
 }
 
-// behind is the transfer once p, its next message, has been answered.
-func (t *transfer) behind(p *parcel) *transfer {
+// behind is the transfer once p, its next message, has been answered: end, which it fills in, when nothing comes after it.
+func (t *transfer) behind(p *parcel, end *transfer) *transfer {
 	if p.done {
-		return &transfer{target: t.target, list: t.list, done: true}
+		*end = transfer{target: t.target, list: t.list, done: true}
+		return end
 	}
 	return &transfer{target: t.target, snapshot: t.snapshot, list: t.list, since: t.since, after: p.after, afterName: p.afterName}
 }
@@ -79,7 +80,8 @@ func (s *sender) next(sub *subscription) (*response, error) {
 	}
 	m := s.message(string(sub.descriptor.Type), p)
 	m.removed, m.bundle = parcel.removed, parcel.bundle
-	sub.inflight = &inflight{nonce: m.nonce, parcel: parcel, revision: t.target, next: t.behind(parcel), sent: now, steps: steps}
+	sub.inflight = &inflight{nonce: m.nonce, parcel: parcel, revision: t.target, sent: now, steps: steps}
+	sub.inflight.next = t.behind(parcel, &sub.inflight.end)
 	return m, nil
 }
 
