@@ -10,9 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestProxiesOfAZoneThatIsAwayAreOffline: in the overview and in the counts, and unknown in a rollout; and online again, without being
+// TestProxiesOfAZoneThatIsAwayAreUnknown: in the overview and in the counts, and unknown in a rollout; and online again, without being
 // sent again, once the zone is back.
-func TestProxiesOfAZoneThatIsAwayAreOffline(t *testing.T) {
+func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
