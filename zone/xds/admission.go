@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
-	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -162,7 +160,7 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 	}
 	if chain := certificatesOf(from); len(chain) > 0 {
 		p.show(chain)
-		if !a.signedHere(chain) {
+		if !p.signedHere(signers{a: a}) {
 			return nil, p.refuse("another-proxy", codes.PermissionDenied)
 		}
 	}
@@ -170,20 +168,6 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 		return nil, p.refuse("missing", codes.Unauthenticated)
 	}
 	return p, nil
-}
-
-// signedHere reports whether a chain leads to an authority of this zone that may sign for the trust domain that it names.
-func (a *Admission) signedHere(chain []*x509.Certificate) bool {
-	if a.cfg.Authorities == nil {
-		return true
-	}
-	id, err := x509svid.IDFromCert(chain[0])
-	if err != nil {
-		return false
-	}
-	bundle := x509bundle.FromX509Authorities(id.TrustDomain(), a.cfg.Authorities(id.TrustDomain()))
-	_, _, err = x509svid.Verify(chain, bundle, x509svid.WithTime(a.cfg.Now()))
-	return err == nil
 }
 
 func certificatesOf(from *peer.Peer) []*x509.Certificate {
@@ -207,7 +191,7 @@ func WithClientCertificates(config *tls.Config) *tls.Config {
 	return config
 }
 
-// Run ends the streams whose credentials expire or are revoked, until ctx ends; it then returns nil.
+// Run ends the streams whose credentials expire or are revoked, or were signed by an authority that is retired, until ctx ends; it then returns nil.
 func (a *Admission) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -233,11 +217,11 @@ func (a *Admission) sweep() (wait time.Duration, some bool) {
 	all := slices.Collect(maps.Keys(a.live))
 	a.first = time.Time{} // those that open from here on say theirs
 	a.mu.Unlock()
-	now, generation := a.cfg.Now(), a.cfg.Tokens.Generation()
+	now, generation, known := a.cfg.Now(), a.cfg.Tokens.Generation(), signers{a: a, found: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	var first time.Time
 	over := map[*pass]string{}
 	for _, p := range all {
-		if reason := p.over(now, generation); reason != "" {
+		if reason := p.over(now, generation, known); reason != "" {
 			over[p] = reason
 		} else if first.IsZero() || p.until.Before(first) {
 			first = p.until

@@ -17,6 +17,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -62,7 +63,8 @@ func newGatedServer(t *testing.T) *gatedServer {
 	g.roots.AppendCertsFromPEM(certificate.CAPEM)
 	g.authorities = identity.NewAuthorities(identity.Config{Keeper: g.keeper, Zone: home.Zone})
 	admission := xds.NewAdmission(xds.AdmissionConfig{
-		Required: true, Tokens: g.issuer, Store: g.store, Identity: g.authorities.Expect, Now: now, Log: slog.New(slog.DiscardHandler),
+		Required: true, Tokens: g.issuer, Store: g.store, Identity: g.authorities.Expect, Now: now,
+		Authorities: func(d spiffeid.TrustDomain) []*x509.Certificate { return g.authorities.Signing("default", d) }, Log: slog.New(slog.DiscardHandler),
 		Refused: func(r xds.Refusal) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -311,6 +313,9 @@ func TestOnlyOnesOwn(t *testing.T) {
 func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
 	g.t.Helper()
 	config := &tls.Config{RootCAs: g.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	if show.certificate != nil {
+		config.Certificates = []tls.Certificate{*show.certificate}
+	}
 	conn, err := grpc.NewClient(g.address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	must(g.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -390,6 +395,37 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	case err := <-fresh.err:
 		t.Errorf("a stream of the new key ended: %v", err)
 	default:
+	}
+}
+
+// TestStreamsEndWithTheirAuthority: an authority that is retired by force, because its key is in wrong hands, ends the streams of
+// whom it signed for, soon; those of others go on.
+func TestStreamsEndWithTheirAuthority(t *testing.T) {
+	t.Parallel()
+	g := newGatedServer(t)
+	first, err := g.authorities.For("default")
+	must(t, err)
+	signed := g.stream(showing{certificate: g.svid("backend")}, nodeOf("backend", ""))
+	both := g.stream(showing{certificate: g.svid("backend"), authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)).authorization}, nodeOf("backend", ""))
+	next, err := g.authorities.Prepare(t.Context(), "default")
+	must(t, err)
+	must(t, g.authorities.Promote(t.Context(), "default", next))
+	others := []*deltaClient{
+		g.stream(showing{certificate: g.svid("backend")}, nodeOf("backend", "")),
+		g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)), nodeOf("backend", "")),
+	}
+	must(t, g.authorities.Retire(t.Context(), "default", first.ID(), true))
+	for _, s := range []*deltaClient{signed, both} {
+		if err := s.fails(); status.Code(err) != codes.Unauthenticated || !strings.HasSuffix(g.lastRefused(), " unknown-authority") {
+			t.Errorf("it ended with %v, told %q", err, g.lastRefused())
+		}
+	}
+	for i, s := range others {
+		select {
+		case err := <-s.err:
+			t.Errorf("stream %d of what is good ended: %v", i, err)
+		default:
+		}
 	}
 }
 

@@ -38,8 +38,10 @@ type pass struct {
 	judged tokens.Generation
 	// chain is not verified before check. Beside a token it must be of the same proxy.
 	chain []*x509.Certificate
-	until time.Time    // zero: for ever
-	node  atomic.Value // string: what check was asked about last
+	// signers are the authorities by which the chain was last found good; of who judges it again alone.
+	signers []*x509.Certificate
+	until   time.Time    // zero: for ever
+	node    atomic.Value // string: what check was asked about last
 
 	end context.CancelCauseFunc // guarded by admission.mu
 }
@@ -107,8 +109,12 @@ func (p *pass) close() {
 	delete(p.admission.live, p)
 }
 
-// over says why the credential is no longer good, or nothing. A token is verified again only when keys, revocations or its own times say so.
-func (p *pass) over(now time.Time, g tokens.Generation) string {
+// over says why the credential is no longer good, or nothing. A token is verified again only when keys, revocations or its own times say so,
+// a certificate when authorities came or went.
+func (p *pass) over(now time.Time, g tokens.Generation, known signers) string {
+	if len(p.chain) > 0 && now.Before(p.chain[0].NotAfter) && !p.signedHere(known) {
+		return "unknown-authority"
+	}
 	if p.method == methodToken && (len(p.chain) == 0 || now.Before(p.chain[0].NotAfter)) {
 		if p.judged == g && now.Before(p.claims.Expires) && !now.Before(p.claims.NotBefore) {
 			return ""
