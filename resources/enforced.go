@@ -14,6 +14,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshFaultInjection:    {From: true, Rules: true},
 	TypeMeshRetry:             {To: true},
 	TypeMeshTrace:             {Single: true},
+	TypeMeshAccessLog:         {To: true, From: true, Rules: true},
 	TypeMeshCircuitBreaker:    {To: true},
 }
 

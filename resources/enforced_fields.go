@@ -26,6 +26,7 @@ var confFields = map[Type]confField{
 		"outlierDetection.detectors.failurePercentage.minimumHosts", "outlierDetection.detectors.failurePercentage.requestVolume",
 		"outlierDetection.detectors.failurePercentage.threshold",
 	),
+	TypeMeshAccessLog: logFields,
 	TypeMeshHTTPRoute: fieldsOf(
 		"matches.*", "default.backendRefs.*", "default.filters[].type",
 		"default.filters[].requestHeaderModifier.set[].name", "default.filters[].requestHeaderModifier.set[].value",
@@ -40,6 +41,14 @@ var confFields = map[Type]confField{
 		"default.filters[].requestMirror.percentage", "default.filters[].requestMirror.backendRef.*",
 	),
 }
+
+// logFields are those of a MeshAccessLog in either direction.
+var logFields = fieldsOf(
+	"backends[].type", "backends[].file.path", "backends[].file.format.type", "backends[].file.format.plain",
+	"backends[].file.format.json[].key", "backends[].file.format.json[].value", "backends[].file.format.omitEmptyValues",
+	"backends[].openTelemetry.endpoint", "backends[].openTelemetry.attributes[].key", "backends[].openTelemetry.attributes[].value",
+	"backends[].openTelemetry.body.*",
+)
 
 // retryFields returns the retry fields of a protocol, one per line.
 func retryFields(protocol string) string {
@@ -180,6 +189,7 @@ var receivedFields = map[Type]confField{
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
 	),
+	TypeMeshAccessLog: logFields,
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
 		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall", "sampling.client", "sampling.random",
@@ -218,6 +228,10 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 		}
 	case "rules":
 		for i := range p.Rules {
+			if t == TypeMeshAccessLog && len(p.Rules[i].Matches) > 0 {
+				out.parts = append(out.parts, fmt.Sprintf("%s: proxies log all that an inbound receives or nothing, so a rule with matches has no effect", at.item(i).field("matches")))
+				continue
+			}
 			look(p.Rules[i].Default, at.item(i).field("default"))
 		}
 	default:

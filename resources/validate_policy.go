@@ -144,6 +144,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		if place != "to" {
 			decodeConf(v, raw, at, (*validation).rateLimit)
 		}
+	case TypeMeshAccessLog:
+		decodeConf(v, raw, at, (*validation).accessLog)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:

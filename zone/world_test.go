@@ -161,6 +161,7 @@ func httpClient(certificate *tls.Certificate) *http.Client {
 type envoy struct {
 	t     *testing.T
 	admin string
+	log   string // the file of its output
 }
 
 // envoyBinary returns the path in $ENVOY, or the binary that `make tools` installed.
@@ -208,7 +209,7 @@ func (w *world) runEnvoy(file string) *envoy {
 			w.t.Logf("envoy's log:\n%s", text)
 		}
 	})
-	e := &envoy{t: w.t}
+	e := &envoy{t: w.t, log: log.Name()}
 	eventually(w.t, "envoy's admin address", func() bool {
 		b, err := os.ReadFile(addressFile)
 		e.admin = strings.TrimSpace(string(b))

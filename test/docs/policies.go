@@ -56,6 +56,26 @@ var policyTypes = []struct {
 			{"local.http.onRateLimit.headers.add[].value", "its value, as it is written", "the value in the answer"},
 		},
 		"local.tcp"},
+	{resources.TypeMeshAccessLog,
+		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
+			"A policy that comes, goes or changes replaces the listeners of the traffic that it logs, whose connections drain. In formats, Envoy's commands about requests and " +
+			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
+			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
+			"Collectors are reached in the clear. `rules[].matches` is not enforced.",
+		[]policyField{
+			{"backends[].type", "which of the next is read", "lines come there"},
+			{"backends[].file.path", "a file, stdout or stderr logger", "lines in the file; `/dev/stdout` is the proxy's"},
+			{"backends[].file.format.type", "Plain: `text_format_source`; Json: `json_format`", "text, or one JSON object a line"},
+			{"backends[].file.format.plain", "the text, and an end of line", "the text with what the commands stand for"},
+			{"backends[].file.format.json[].key", "a key of `json_format`", "the key in each object"},
+			{"backends[].file.format.json[].value", "its value", "what the commands stand for"},
+			{"backends[].file.format.omitEmptyValues", "`omit_empty_values`", "nothing in place of `-`"},
+			{"backends[].openTelemetry.endpoint", "an OpenTelemetry logger, and a cluster", "records come over OTLP/gRPC"},
+			{"backends[].openTelemetry.attributes[].key", "a key of `attributes`", "the attribute of each record"},
+			{"backends[].openTelemetry.attributes[].value", "its value", "what the commands stand for"},
+			{"backends[].openTelemetry.body", "`body`: a string, or a value of OTLP", "the record's body"},
+		},
+		"backends[].tcp"},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
 			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +

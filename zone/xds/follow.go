@@ -37,6 +37,9 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInReceivedLocked(revision, key, c.New)
 	case resources.TypeMeshRateLimit, resources.TypeMeshFaultInjection:
 		x.workInReceivedLocked(revision, key, c.New)
+	case resources.TypeMeshAccessLog:
+		x.workInConfLocked(revision, key, c.New)
+		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeMeshTrace:
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:

@@ -48,6 +48,7 @@ func (s *sender) manager(d *destined) (*hcmv3.HttpConnectionManager, error) {
 	}
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
 	out := &hcmv3.HttpConnectionManager{
+		AccessLog:                  s.logsTo(d),
 		StatPrefix:                 d.name,
 		CodecType:                  hcmv3.HttpConnectionManager_AUTO,
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
@@ -66,6 +67,7 @@ func (s *sender) manager(d *destined) (*hcmv3.HttpConnectionManager, error) {
 func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
 	out := &tcpv3.TcpProxy{
+		AccessLog:  s.logsTo(d),
 		StatPrefix: d.name, IdleTimeout: durationpb.New(limits.idle), MaxConnectAttempts: s.connectAttempts(s.retries.For(d.key())),
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: d.backend.name},
 	}

@@ -30,6 +30,7 @@ type sender struct {
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
+	logs                        matching.ToRules
 
 	names    map[string]bool
 	backends map[string]*backend
@@ -62,6 +63,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	}
 	for t, rules := range map[resources.Type]*matching.ToRules{
 		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries, resources.TypeMeshCircuitBreaker: &s.breakers,
+		resources.TypeMeshAccessLog: &s.logs,
 	} {
 		input.Type = t
 		*rules = matching.To(input)

@@ -9,7 +9,7 @@ import (
 
 // wholeTypes are the policies that shape a proxy as a whole. A change of one builds everything anew for the proxies that it
 // selects; what stays the same is not sent.
-var wholeTypes = []resources.Type{resources.TypeMeshTrace}
+var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog}
 
 // observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
 type observed struct {
@@ -29,12 +29,16 @@ func (t *target) observe(policies []*matching.Policy) error {
 	}
 	if t.proxyless {
 		for _, typ := range wholeTypes {
-			for _, origin := range matching.ProxyConf(typ, t.match, policies).Origins {
-				t.observed.unsaid = append(t.observed.unsaid, origin.KRI().String()+": a gRPC server takes no "+string(typ))
+			for _, p := range policies {
+				if p.Resource.Type == typ && p.Enforced() && matching.Selects(p, t.match) {
+					t.observed.unsaid = append(t.observed.unsaid, p.KRI.String()+": a gRPC server takes no "+string(typ))
+				}
 			}
 		}
+		slices.Sort(t.observed.unsaid)
 		return nil
 	}
+	t.logInbounds(policies)
 	return t.traceBy(matching.ProxyConf(resources.TypeMeshTrace, t.match, policies))
 }
 

@@ -1,0 +1,255 @@
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	otelv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Lines of logs whose policy gives no format.
+const (
+	defaultHTTPLine = `[%START_TIME%] %KUMA_MESH% %KUMA_TRAFFIC_DIRECTION% %KUMA_SOURCE_SERVICE% => %KUMA_DESTINATION_SERVICE% "%REQ(:METHOD)% %REQ(:PATH)% %PROTOCOL%" ` +
+		`%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% policy=%DYNAMIC_METADATA(envoy.filters.http.rbac:enforced_effective_policy_id)%`
+	defaultTCPLine = `[%START_TIME%] %KUMA_MESH% %KUMA_TRAFFIC_DIRECTION% %KUMA_SOURCE_SERVICE% => %KUMA_DESTINATION_SERVICE% ` +
+		`%RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% policy=%DYNAMIC_METADATA(envoy.filters.network.rbac:enforced_shadow_effective_policy_id)%`
+)
+
+// logger makes the logs of one inbound or outbound, as policies say.
+type logger struct {
+	// values stand for the commands that only this server knows.
+	values *strings.Replacer
+	http   bool
+	// prefix begins the names of collectors: those of inbounds and of outbounds are built apart.
+	prefix string
+}
+
+// newLogger makes a logger for traffic from source to destination, as formats name them.
+func (t *target) newLogger(http, inbound bool, source, destination string) *logger {
+	direction, prefix := "OUTBOUND", "causeway_log_to:"
+	if inbound {
+		direction, prefix = "INBOUND", "causeway_log:"
+	}
+	address := t.address()
+	return &logger{http: http, prefix: prefix, values: strings.NewReplacer(
+		"%KUMA_MESH%", plainText(t.dataplane.Mesh), "%KUMA_ZONE%", plainText(t.dataplane.Zone()), "%KUMA_TRAFFIC_DIRECTION%", direction,
+		"%KUMA_SOURCE_SERVICE%", source, "%KUMA_DESTINATION_SERVICE%", destination,
+		"%KUMA_SOURCE_ADDRESS%", address, "%KUMA_SOURCE_ADDRESS_WITHOUT_PORT%", address,
+	)}
+}
+
+// plainText is text in which nothing is a command.
+func plainText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// logs makes the logs of a conf, and the clusters by which the proxy reaches their collectors. What cannot be is left out, with the reason.
+func (l *logger) logs(conf json.RawMessage) (logs []*accesslogv3.AccessLog, collectors []*resource, problems []string) {
+	var parsed resources.AccessLogConf
+	if err := json.Unmarshal(conf, &parsed); err != nil {
+		return nil, nil, []string{"the conf has not the form of its type: " + err.Error()}
+	}
+	for i := range parsed.Backends {
+		b := &parsed.Backends[i]
+		field, err := b.Check()
+		if err == nil && b.TCP != nil {
+			continue // apply and rollout status tell that no proxy sends there
+		}
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("backends[%d].%s: %v", i, field, err))
+			continue
+		}
+		log, collector, err := l.log(b)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("backends[%d]: %v", i, err))
+			continue
+		}
+		logs = append(logs, log)
+		if collector != nil {
+			collectors = append(collectors, collector)
+		}
+	}
+	return logs, collectors, problems
+}
+
+func (l *logger) log(b *resources.AccessLogBackend) (*accesslogv3.AccessLog, *resource, error) {
+	var name string
+	var config message
+	var collector *resource
+	var err error
+	switch {
+	case b.OpenTelemetry != nil:
+		name = "envoy.access_loggers.open_telemetry"
+		config, collector, err = l.openTelemetry(b.OpenTelemetry)
+	case b.File.Path == "/dev/stdout":
+		name, config = "envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+	case b.File.Path == "/dev/stderr":
+		name, config = "envoy.access_loggers.stderr", &streamv3.StderrAccessLog{AccessLogFormat: &streamv3.StderrAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+	default:
+		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: b.File.Path, AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	packed, err := pack(config)
+	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}, collector, err
+}
+
+// format is what a line says.
+func (l *logger) format(f *resources.LogFormat) *corev3.SubstitutionFormatString {
+	line := l.line()
+	var out *corev3.SubstitutionFormatString
+	if f != nil && f.Type == resources.LogJSON {
+		values := map[string]string{}
+		for _, value := range f.JSON {
+			values[value.Key] = l.values.Replace(value.Value)
+		}
+		out = asJSON(values)
+	} else {
+		if f != nil && f.Plain != nil {
+			line = *f.Plain
+		}
+		out = &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+			Specifier: &corev3.DataSource_InlineString{InlineString: l.values.Replace(line) + "\n"},
+		}}}
+	}
+	out.OmitEmptyValues = f != nil && f.OmitEmptyValues != nil && *f.OmitEmptyValues
+	return out
+}
+
+func (l *logger) line() string {
+	if l.http {
+		return defaultHTTPLine
+	}
+	return defaultTCPLine
+}
+
+func (l *logger) openTelemetry(o *resources.OpenTelemetryLog) (*otelv3.OpenTelemetryAccessLogConfig, *resource, error) {
+	host, port, err := resources.ParseCollectorEndpoint(o.Endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster := l.prefix + endpoint{host, port}.String()
+	collector, err := newCollector(cluster, host, port, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := &otelv3.OpenTelemetryAccessLogConfig{GrpcService: grpcTo(cluster), LogName: "causeway", Body: textValue(l.values.Replace(l.line()))}
+	if len(o.Body) > 0 {
+		if config.Body, err = l.body(o.Body); err != nil {
+			return nil, nil, fmt.Errorf("openTelemetry.body: %w", err)
+		}
+	}
+	for _, a := range o.Attributes {
+		if config.Attributes == nil {
+			config.Attributes = &commonv1.KeyValueList{}
+		}
+		config.Attributes.Values = append(config.Attributes.Values, &commonv1.KeyValue{Key: a.Key, Value: textValue(l.values.Replace(a.Value))})
+	}
+	return config, collector, nil
+}
+
+func textValue(s string) *commonv1.AnyValue {
+	return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: s}}
+}
+
+// body reads a record's body: a string, or a value of OTLP.
+func (l *logger) body(raw json.RawMessage) (*commonv1.AnyValue, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return textValue(l.values.Replace(text)), nil
+	}
+	out := &commonv1.AnyValue{}
+	if err := protojson.Unmarshal(raw, out); err != nil {
+		return nil, fmt.Errorf("is neither a string nor a value of OTLP: %w", err)
+	}
+	l.fill(out)
+	return out, nil
+}
+
+// fill puts what this server knows into all strings of a value.
+func (l *logger) fill(v *commonv1.AnyValue) {
+	if text, ok := v.GetValue().(*commonv1.AnyValue_StringValue); ok {
+		text.StringValue = l.values.Replace(text.StringValue)
+	}
+	for _, item := range v.GetArrayValue().GetValues() {
+		l.fill(item)
+	}
+	for _, item := range v.GetKvlistValue().GetValues() {
+		l.fill(item.GetValue())
+	}
+}
+
+// address is the Dataplane's.
+func (t *target) address() string {
+	if len(t.inbounds) > 0 {
+		return t.inbounds[0].listen.address
+	}
+	return "-"
+}
+
+// logInbounds gives inbounds the logs that MeshAccessLogs ask for.
+func (t *target) logInbounds(policies []*matching.Policy) {
+	service := plainText(workloadOf(t.dataplane))
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match, Inbound: in.port, Policies: policies})
+		for j := range rules.Items {
+			rule := &rules.Items[j]
+			origin := rule.Origins[len(rule.Origins)-1].KRI().String()
+			if rule.Match != nil {
+				continue // apply and rollout status tell that requests cannot be told apart
+			}
+			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%", service).logs(rule.Conf)
+			in.logs = append(in.logs, logs...)
+			t.observed.collect(collectors)
+			for _, p := range problems {
+				t.observed.problem(origin, p)
+			}
+		}
+	}
+}
+
+// collect adds collectors, each name once.
+func (o *observed) collect(collectors []*resource) {
+	for _, c := range collectors {
+		if !named(o.collectors, c.name) {
+			o.collectors = append(o.collectors, c)
+		}
+	}
+}
+
+func named(list []*resource, name string) bool {
+	for _, r := range list {
+		if r.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// logsTo makes the logs of an outbound.
+func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
+	rule := s.logs.For(d.key())
+	if rule == nil || len(rule.Conf) == 0 {
+		return nil
+	}
+	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)), plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf)
+	for _, c := range collectors {
+		if !named(s.out.sets[kindCluster], c.name) {
+			s.out.sets[kindCluster] = append(s.out.sets[kindCluster], c)
+		}
+	}
+	for _, p := range problems {
+		s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(), p)
+	}
+	return logs
+}
