@@ -16,11 +16,11 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
 
-// jsonParser converts JSON text to nodes, using the tokens of encoding/json. In addition it refuses repeated keys,
+// jsonParser converts JSON text to nodes, with the tokens of encoding/json (tokensOf). It refuses repeated keys,
 // tracks lines and limits the number of nodes.
 type jsonParser struct {
 	data []byte
-	dec  *json.Decoder
+	dec  jsonTokens
 	// counted is the offset up to which line counts line breaks.
 	counted, line int
 	// values counts the created nodes.
@@ -29,8 +29,7 @@ type jsonParser struct {
 
 // parseJSON reads the concatenated values of data. data must be UTF-8.
 func parseJSON(data []byte) ([]*node, error) {
-	p := &jsonParser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
-	p.dec.UseNumber()
+	p := &jsonParser{data: data, dec: tokensOf(data), line: 1}
 	var docs []*node
 	for {
 		n, err := p.value(0)
@@ -122,17 +121,23 @@ func (p *jsonParser) token() (json.Token, error) {
 	offset := int(p.dec.InputOffset())
 	p.line += bytes.Count(p.data[p.counted:offset], []byte("\n"))
 	p.counted = offset
+	if err == nil || errors.Is(err, io.EOF) {
+		return tok, err
+	}
+	return nil, p.refused(err)
+}
+
+// refused says at which line a token was refused.
+func (p *jsonParser) refused(err error) error {
 	var syntax *json.SyntaxError
 	switch {
-	case err == nil || errors.Is(err, io.EOF):
-		return tok, err
 	case errors.As(err, &syntax):
 		at := min(int(syntax.Offset), len(p.data))
-		return nil, &syntaxError{line: 1 + bytes.Count(p.data[:at], []byte("\n")), reason: "not JSON: " + syntax.Error()}
+		return &syntaxError{line: 1 + bytes.Count(p.data[:at], []byte("\n")), reason: "not JSON: " + syntax.Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, p.errorf("not JSON: the text ends in the middle of a value")
+		return p.errorf("not JSON: the text ends in the middle of a value")
 	default:
-		return nil, p.errorf("not JSON: %v", err)
+		return p.errorf("not JSON: %v", err)
 	}
 }
 

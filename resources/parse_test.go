@@ -3,9 +3,13 @@ package resources
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 // FuzzParseJSON checks that the parser accepts what encoding/json accepts, except for repeated keys and exceeded
@@ -44,6 +48,65 @@ func FuzzParseJSON(f *testing.F) {
 			t.Fatalf("%q: got %s, want %s", data, got, want)
 		}
 	})
+}
+
+// TestTokensOfJSON checks that what reads valid JSON without a json.Decoder yields the tokens of one, up to the same places.
+func TestTokensOfJSON(t *testing.T) {
+	kinds := []string{`null`, `true`, `false`, `0`, `-1.5e+3`, `""`, `"text"`, `",:]}{["`, `"\\"`, `"\"a\\\""`, `"\u0041\ud83d\ude00\ud800"`, `"ü\n"`}
+	names := kinds[5:]
+	blank := rapid.SampledFrom([]string{"", "", " ", "\n", "\t\r\n"})
+	var value func(depth int) *rapid.Generator[string]
+	value = func(depth int) *rapid.Generator[string] {
+		return rapid.Custom(func(t *rapid.T) string {
+			kind := rapid.IntRange(0, 2).Draw(t, "kind")
+			if depth == 0 || kind == 0 {
+				return rapid.SampledFrom(kinds).Draw(t, "value")
+			}
+			list := make([]string, rapid.IntRange(0, 3).Draw(t, "elements"))
+			for i := range list {
+				b := blank.Draw(t, "blank")
+				if list[i] = b + value(depth-1).Draw(t, "value") + b; kind == 2 {
+					list[i] = b + rapid.SampledFrom(names).Draw(t, "name") + b + ":" + list[i]
+				}
+			}
+			return "[{"[kind-1:kind] + strings.Join(list, ",") + blank.Draw(t, "blank") + "]}"[kind-1:kind]
+		})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		data := []byte(value(4).Draw(t, "json") + blank.Draw(t, "end"))
+		got, isFast := tokensOf(data).(*validTokens)
+		if !isFast {
+			t.Fatalf("%q is read by a json.Decoder", data)
+		}
+		want := json.NewDecoder(bytes.NewReader(data))
+		want.UseNumber()
+		for {
+			a, errA := want.Token()
+			b, errB := got.Token()
+			if a != b || !errors.Is(errB, errA) || errA == nil && want.InputOffset() != got.InputOffset() {
+				t.Fatalf("%q: got %v (%v) up to %d, want %v (%v) up to %d", data, b, errB, got.InputOffset(), a, errA, want.InputOffset())
+			}
+			if errA != nil {
+				return
+			}
+			if want.More() != got.More() {
+				t.Fatalf("%q: more after %v at %d: %t, want %t", data, a, got.InputOffset(), got.More(), want.More())
+			}
+		}
+	})
+}
+
+// TestParsingMakesLittle counts the objects that are made of a policy of five matchers.
+func TestParsingMakesLittle(t *testing.T) {
+	match := `{"spiffeID":{"type":"Prefix","value":"spiffe://default.zone.mesh.local/ns/n/sa/s"}}`
+	doc := []byte(`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"rules":[{"default":{"allow":[` + strings.Repeat(match+",", 4) + match + `]}}]}}`)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := parseJSON(doc); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 130 {
+		t.Errorf("made %v objects, want at most 130", n)
+	}
 }
 
 // reference reads data with encoding/json and returns it in canonical form. objects reports whether all of its values
