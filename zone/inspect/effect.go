@@ -80,12 +80,17 @@ func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func
 	return []string{fmt.Sprintf("selects no Dataplane in %s: compare targetRef with the labels and names of Dataplanes", zone)}
 }
 
-// effectWarnings warns at writing of a policy that selects nothing, or nothing on which it has an effect.
-func (h *handlers) effectWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
+// policyWarnings warns at writing of what a policy does not do. The policy is read once for all of it.
+func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
 	if r.Descriptor().Policy == nil {
 		return nil
 	}
 	p := matching.NewPolicy(r, h.views.config.SystemNamespace)
+	return append(h.tcpWarnings(after, p, reader), h.effectWarnings(after, p, reader)...)
+}
+
+// effectWarnings warns of a policy that selects nothing, or nothing on which it has an effect.
+func (h *handlers) effectWarnings(after store.Snapshot, p *matching.Policy, reader *api.Reader) []string {
 	var out []string
 	for _, w := range p.ByTags() {
 		out = append(out, "spec."+w.Field+": "+w.Text)

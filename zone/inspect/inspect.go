@@ -53,8 +53,7 @@ func Register(server *api.Server, c Config) {
 	server.Handle(api.RouteOpenAPI, openAPI)
 	server.AddConditions(h.conditions)
 	server.AddPreview(h.forecast)
-	server.AddWarnings(h.tcpWarnings)
-	server.AddWarnings(h.effectWarnings)
+	server.AddWarnings(h.policyWarnings)
 }
 
 type handlers struct {

@@ -13,11 +13,11 @@ import (
 
 // tcpWarnings reports the entries of a permission that need a request but apply to a TCP inbound, which has none. Each
 // warning names the first such inbound among the Dataplanes that this server knows.
-func (h *handlers) tcpWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
+func (h *handlers) tcpWarnings(after store.Snapshot, policy *matching.Policy, reader *api.Reader) []string {
+	r := policy.Resource
 	if r.Type != resources.TypeMeshTrafficPermission {
 		return nil
 	}
-	policy := matching.NewPolicy(r, h.views.config.SystemNamespace)
 	if !policy.Enforced() || !needsHTTP(policy) {
 		return nil
 	}
