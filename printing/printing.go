@@ -94,6 +94,7 @@ type Writer struct {
 	mu   sync.Mutex
 	to   io.Writer
 	rest []byte // the start of a character that the next write completes; guarded by mu
+	err  error  // the first of the underlying writer; guarded by mu
 }
 
 // NewWriter returns a Writer that forwards to w.
@@ -109,17 +110,33 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	whole := len(text) - unfinished(text)
 	w.rest = bytes.Clone(text[whole:])
-	if _, err := w.to.Write(clean(text[:whole])); err != nil {
+	if err := w.forward(text[:whole]); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// forward writes clean text; w.mu must be held.
+func (w *Writer) forward(text []byte) error {
+	_, err := w.to.Write(clean(text))
+	if w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+// Err returns the first error of the underlying writer: some of what was written is not where it should be.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }
 
 // Close writes an incomplete character, escaped. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err := w.to.Write(clean(w.rest))
+	err := w.forward(w.rest)
 	w.rest = nil
 	return err
 }

@@ -92,7 +92,7 @@ func (c *cli) offline(run func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error {
 		c.waiting = startProgress(c.errOut, "reading files")
 		defer c.waiting.stop()
-		return unanswered(failed(run()))
+		return unanswered(failed(c.said(run())))
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -105,6 +107,18 @@ func (c *cli) question(run operationFunc) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return unanswered(ask(cmd, args)) }
 }
 
+// said returns the result of a command, or why its output was lost where it would otherwise end as if that were read.
+func (c *cli) said(err error) error {
+	out, ok := c.out.(*printing.Writer)
+	if !ok || err != nil && !errors.Is(err, errNo) && !errors.Is(err, errUnknown) {
+		return err
+	}
+	if lost := out.Err(); lost != nil {
+		return lost
+	}
+	return err
+}
+
 // endlessOperation is operation for a command that runs until it is interrupted. --timeout applies only to its single
 // requests.
 func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string) error {
@@ -119,6 +133,7 @@ func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string)
 		}
 		err = withNearest(ctx, client, run(ctx, client, args))
 		c.sayLeftOut()
+		err = c.said(err)
 		end(err)
 		return failed(explainTransport(c.address, err))
 	}
