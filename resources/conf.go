@@ -24,6 +24,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshAccessLog, "to"}:           reflect.TypeFor[AccessLogConf](),
 	{TypeMeshAccessLog, "from"}:         reflect.TypeFor[AccessLogConf](),
 	{TypeMeshAccessLog, "rule"}:         reflect.TypeFor[AccessLogConf](),
+	{TypeMeshMetric, "rule"}:            reflect.TypeFor[MetricConf](),
 	{TypeMeshTrace, "rule"}:             reflect.TypeFor[TraceConf](),
 	{TypeMeshHTTPRoute, "routes"}:       reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:        reflect.TypeFor[[]TCPRouteRule](),

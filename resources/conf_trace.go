@@ -144,7 +144,7 @@ func (v *validation) traceBackend(b *TraceBackend, at *fieldPath) {
 // backendNames are the fields of backends by their types.
 var backendNames = map[string]string{
 	BackendZipkin: "zipkin", BackendDatadog: "datadog", BackendOpenTelemetry: "openTelemetry",
-	BackendFile: "file", BackendTCP: "tcp",
+	BackendFile: "file", BackendTCP: "tcp", BackendPrometheus: "prometheus",
 }
 
 // backendType checks that exactly the field of the type is set.

@@ -14,6 +14,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshFaultInjection:    {From: true, Rules: true},
 	TypeMeshRetry:             {To: true},
 	TypeMeshTrace:             {Single: true},
+	TypeMeshMetric:            {Single: true},
 	TypeMeshAccessLog:         {To: true, From: true, Rules: true},
 	TypeMeshCircuitBreaker:    {To: true},
 }
@@ -21,9 +22,12 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
-// ProblemProxyless is the key, among the problems in the metadata of a DataplaneInsight, of what a gRPC server without a
-// proxy cannot be told.
-const ProblemProxyless = "proxyless"
+// Keys, among the problems in the metadata of a DataplaneInsight, of what a gRPC server without a proxy cannot be told, and
+// of policies on whole proxies that have no effect on this one.
+const (
+	ProblemProxyless = "proxyless"
+	ProblemPolicies  = "policies"
+)
 
 // RequestsOnly reports whether the confs for received traffic of a policy type are about requests only, so that they
 // have no effect on inbounds that take connections.

@@ -190,6 +190,10 @@ var receivedFields = map[Type]confField{
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
 	),
 	TypeMeshAccessLog: logFields,
+	TypeMeshMetric: fieldsOf(
+		"backends[].type", "backends[].prometheus.port", "backends[].prometheus.path", "backends[].prometheus.tls.mode",
+		"sidecar.regex", "sidecar.includeUnused", "sidecar.profiles.appendProfiles[].name",
+	),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
 		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall", "sampling.client", "sampling.random",

@@ -146,6 +146,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		}
 	case TypeMeshAccessLog:
 		decodeConf(v, raw, at, (*validation).accessLog)
+	case TypeMeshMetric:
+		decodeConf(v, raw, at, (*validation).metric)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:

@@ -111,6 +111,10 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 			return nil, fmt.Errorf("admin address: %w", err)
 		}
 		b.Admin = &bootstrapv3.Admin{Address: address}
+		if address.GetSocketAddress().GetPortValue() != 0 && cfg.ZoneIngress == "" {
+			b.StaticResources.Clusters = append(b.StaticResources.Clusters, adminCluster(address))
+			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewBoolValue(true))
+		}
 	}
 	if err := b.Validate(); err != nil {
 		return nil, err
@@ -122,6 +126,28 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	text, err := yaml.JSONToYAML(json)
 	start := fmt.Sprintf("# Start with: envoy -c FILE --drain-time-s %d\n", cfg.DrainTime/time.Second)
 	return append([]byte(start), text...), err
+}
+
+// adminCluster is the way to the proxy's own admin interface, of which a MeshMetric shows the metrics.
+func adminCluster(address *corev3.Address) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name: xds.AdminCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}, ConnectTimeout: durationpb.New(5 * time.Second),
+		LoadAssignment: &endpointv3.ClusterLoadAssignment{
+			ClusterName: xds.AdminCluster,
+			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}},
+			}}}},
+		},
+	}
+}
+
+// withField returns s, or a new struct, with a field.
+func withField(s *structpb.Struct, key string, value *structpb.Value) *structpb.Struct {
+	if s == nil {
+		s = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	}
+	s.Fields[key] = value
+	return s
 }
 
 func node(cfg *BootstrapConfig) *corev3.Node {

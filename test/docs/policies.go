@@ -76,6 +76,20 @@ var policyTypes = []struct {
 			{"backends[].openTelemetry.body", "`body`: a string, or a value of OTLP", "the record's body"},
 		},
 		"backends[].tcp"},
+	{resources.TypeMeshMetric,
+		"In `default`, for the proxy's own metrics, which it shows on a listener of its own; no other listener moves. The bootstrap must be of this version or later, " +
+			"with an `--admin-address` that names a port: otherwise the policy is among the problems of the DataplaneInsight and not enforced there. Nothing else of the admin " +
+			"interface is reachable by the listener.",
+		[]policyField{
+			{"backends[].type", "which of the next is read", "the proxy answers"},
+			{"backends[].prometheus.port", "the port of the listener `causeway_metrics`, on the Dataplane's address; 5670 unless set", "the proxy answers there"},
+			{"backends[].prometheus.path", "its one route; `/metrics` unless set", "the metrics, in Prometheus' text; 404 elsewhere"},
+			{"backends[].prometheus.tls.mode", "`ActiveMTLSBackend`: mutual TLS with the mesh's identities; `Disabled`: none", "a client without an identity is refused"},
+			{"sidecar.includeUnused", "without it, `usedonly`", "also metrics that were never counted"},
+			{"sidecar.regex", "`filter`, held against Envoy's names, with dots", "only metrics whose names it matches"},
+			{"sidecar.profiles.appendProfiles[].name", "`filter` for All, Basic or None", "Basic: requests, connections, permissions and the proxy's state"},
+		},
+		"applications, backends[].openTelemetry, backends[].prometheus.clientId, sidecar.profiles.include, sidecar.profiles.exclude"},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
 			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +

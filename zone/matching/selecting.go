@@ -71,7 +71,7 @@ func NameLeftOut(list []string, dataplane *resources.Resource, why string) []str
 	return append(list, "on "+resources.KRIOf(dataplane).String()+": "+why)
 }
 
-// unsaid returns what an insight says that a gRPC server without a proxy cannot be told of a policy.
+// unsaid returns what an insight says of a policy that a proxy cannot be told of, or that has no effect on it.
 func unsaid(insight *resources.Resource, kri string) string {
 	if insight == nil {
 		return ""
@@ -81,9 +81,11 @@ func unsaid(insight *resources.Resource, kri string) string {
 		return ""
 	}
 	problems := spec.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()
-	for _, part := range strings.Split(problems[resources.ProblemProxyless].GetStringValue(), "; ") {
-		if strings.Contains(part, kri) {
-			return part
+	for _, source := range []string{resources.ProblemProxyless, resources.ProblemPolicies} {
+		for _, part := range strings.Split(problems[source].GetStringValue(), "; ") {
+			if strings.Contains(part, kri) {
+				return part
+			}
 		}
 	}
 	return ""

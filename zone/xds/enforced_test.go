@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -68,7 +69,9 @@ func configWith(t *testing.T, policy *resources.Resource) []byte {
 	}
 	session := newSession(testProxies(s))
 	defer session.end()
-	if err := session.identify(testNode("caller")); err != nil {
+	node := testNode("caller")
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewBoolValue(true)}}
+	if err := session.identify(node); err != nil {
 		t.Fatal(err)
 	}
 	state := session.proxy.state.Load()

@@ -40,7 +40,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshAccessLog:
 		x.workInConfLocked(revision, key, c.New)
 		x.workInWholeLocked(revision, key, c.New)
-	case resources.TypeMeshTrace:
+	case resources.TypeMeshTrace, resources.TypeMeshMetric:
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
@@ -99,6 +99,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	})
 	var next *state
 	if err == nil {
+		t.admin = p.admin
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
@@ -240,7 +241,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 func (x *Proxies) publishLocked(p *proxy, next *state) {
 	x.metrics.builds.Inc()
 	p.record.setProblem(p.configProblem(), "")
-	if p.showLimits(next) {
+	if limits, observed := p.showLimits(next), p.showObserved(); limits || observed {
 		x.insights.mark(p.record, soon)
 	}
 	old := p.state.Load()

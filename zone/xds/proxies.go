@@ -106,7 +106,7 @@ func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p = x.proxies[id]; p == nil {
-		p = x.addLocked(id)
+		p = x.addLocked(id, s.admin)
 	}
 	if p.full() {
 		return p, false
@@ -116,7 +116,7 @@ func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	return p, true
 }
 
-func (x *Proxies) addLocked(id proxyID) *proxy {
+func (x *Proxies) addLocked(id proxyID, admin bool) *proxy {
 	key := id.Key
 	snap := x.cfg.Store.Snapshot()
 	m := x.meshes[key.Mesh]
@@ -124,7 +124,7 @@ func (x *Proxies) addLocked(id proxyID) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, mesh: m, names: secretsOf(key, &identity.Assigned{}), since: snap.Revision(), sessions: map[*session]struct{}{},
+		key: key, proxyless: id.proxyless, admin: admin, mesh: m, names: secretsOf(key, &identity.Assigned{}), since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}
 	x.proxies[id] = p

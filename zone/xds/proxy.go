@@ -20,8 +20,10 @@ type proxy struct {
 	key resources.Key // of the Dataplane
 	// proxyless: it is the application itself, a gRPC server.
 	proxyless bool
-	mesh      *mesh
-	record    *record
+	// admin: its bootstrap has AdminCluster, as its first stream says.
+	admin  bool
+	mesh   *mesh
+	record *record
 
 	// The fields down to state belong to Proxies and are guarded by its mu.
 	since    uint64              // commits up to this revision are already in target

@@ -153,7 +153,7 @@ func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
 // buildRoutes makes the routes of HTTP inbounds.
 func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) error {
 	var out []*resource
-	s.unrouted = slices.Clone(t.observed.problems)
+	s.unrouted = nil
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		if !in.http() {

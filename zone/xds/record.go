@@ -35,6 +35,8 @@ const (
 	// permissions, they are stricter there.
 	problemProxyless = "proxyless-config"
 	problemUnsaid    = resources.ProblemProxyless
+	// problemPolicies are policies on whole proxies without effect on this one.
+	problemPolicies = resources.ProblemPolicies
 	// problemSpire is what a proxy with a SPIRE identity cannot be told.
 	problemSpire = "spire"
 )

@@ -30,6 +30,7 @@ type session struct {
 	// Set by the first request, before any watch exists.
 	proxy        *proxy
 	node         *corev3.Node // what is kept of the node
+	admin        bool         // the node has AdminCluster
 	subscription *subscription
 	unknown      map[string]struct{}
 	names        [kinds]int // how many it is subscribed to
@@ -78,7 +79,7 @@ func (s *session) identify(node *corev3.Node) error {
 	if id.proxyless && key.Type != resources.TypeDataplane {
 		return status.Errorf(codes.InvalidArgument, "%v: %s is for an Envoy, not for %.64q", ErrNode, key, node.GetUserAgentName())
 	}
-	s.node = &corev3.Node{Id: node.GetId()}
+	s.node, s.admin = &corev3.Node{Id: node.GetId()}, node.GetMetadata().GetFields()[AdminKey].GetBoolValue()
 	s.log = s.log.With("mesh", key.Mesh, "name", key.Name)
 	if err := s.attached(id); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (r *record) outstanding(filtered bool) (bool, string) {
 	defer r.mu.Unlock()
 	var reasons []string
 	for source, text := range r.problems {
-		if source != problemIdentity && source != problemUnsaid {
+		if source != problemIdentity && source != problemUnsaid && source != problemPolicies {
 			reasons = append(reasons, text)
 		}
 	}

@@ -97,6 +97,8 @@ type target struct {
 	unserved []string
 	// proxyless: it is built for a gRPC server.
 	proxyless bool
+	// admin: the proxy reaches its own admin interface by AdminCluster.
+	admin bool
 	// observed is what policies of wholeTypes say.
 	observed observed
 }
@@ -196,6 +198,9 @@ func (s *state) buildListeners(t *target, old *state) error {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}
 		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
+	}
+	if t.observed.metrics != nil {
+		s.receiving[kindListener] = append(s.receiving[kindListener], t.observed.metrics)
 	}
 	s.receiving[kindListener] = newSet(s.receiving[kindListener]...)
 	if old != nil {

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -9,12 +10,14 @@ import (
 
 // wholeTypes are the policies that shape a proxy as a whole. A change of one builds everything anew for the proxies that it
 // selects; what stays the same is not sent.
-var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog}
+var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric}
 
 // observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
 type observed struct {
 	// trace is nil for a proxy that traces nothing.
 	trace *tracing
+	// metrics is the listener on which the proxy shows its metrics, nil for none.
+	metrics *resource
 	// collectors are the clusters of where the proxy reports.
 	collectors []*resource
 	// problems are parts of policies without effect; unsaid are the policies of which a gRPC server cannot be told.
@@ -39,6 +42,9 @@ func (t *target) observe(policies []*matching.Policy) error {
 		return nil
 	}
 	t.logInbounds(policies)
+	if err := t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies)); err != nil {
+		return err
+	}
 	return t.traceBy(matching.ProxyConf(resources.TypeMeshTrace, t.match, policies))
 }
 
@@ -56,4 +62,12 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 	for p := range selected {
 		x.network.mark(p, everything)
 	}
+}
+
+// showObserved shows which policies on the proxy as a whole have no effect on it, and reports whether that is news.
+func (p *proxy) showObserved() bool {
+	if p.target == nil {
+		return false
+	}
+	return p.record.setProblem(problemPolicies, strings.Join(p.target.observed.problems, "; "))
 }
