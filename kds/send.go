@@ -2,7 +2,6 @@ package kds
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -107,13 +106,10 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	return nil
 }
 
-// nonceLength is that of 64 bits, as rand.Text writes them.
-const nonceLength = 13
-
 // message starts a response. control_plane and nonce are as in Kuma's wire format, "Exchange sequence". A nonce cannot be guessed: a
 // peer that answered what it has not read would make prompt wrong, and other streams wait for its own.
 func (s *sender) message(typeURL string, p progress) *response {
-	m := &response{typeURL: typeURL, nonce: rand.Text()[:nonceLength], identifier: s.identifier}
+	m := &response{typeURL: typeURL, nonce: s.nonces.next(), identifier: s.identifier}
 	if s.audience.Features.Has(FeatureParts) {
 		m.version = p.String()
 	}

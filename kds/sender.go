@@ -85,6 +85,9 @@ type sender struct {
 	// unsent is a message in flight that only the stream's goroutine may send; failed is why the stream has to end.
 	unsent *unsent
 	failed error
+	nonces nonces
+	// begun is the transfer that next begins, until its message is in flight.
+	begun transfer
 	// unknown counts requests for types of which nothing is told here.
 	unknown int
 }

@@ -51,7 +51,9 @@ func (s *sender) next(sub *subscription) (*response, error) {
 	t := sub.transfer
 	if t == nil {
 		snapshot := sub.source.store.Snapshot()
-		t = &transfer{target: snapshot.Revision(), snapshot: snapshot, list: sub.full, since: sub.cursor}
+		t = &s.begun
+		*t = transfer{target: snapshot.Revision(), snapshot: snapshot, list: sub.full, since: sub.cursor}
+		defer func() { s.begun = transfer{} }() // which would keep the snapshot
 	}
 	sub.dirty = false
 	parcel, err := s.pack(sub, t)
