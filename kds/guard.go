@@ -83,7 +83,7 @@ func (g *Global) Status(zone string, t resources.Type) (status SyncStatus, ok bo
 	status.Over, status.Started = data.over.list(), g.started
 	if report := data.report.Load(); report != nil {
 		status.Reported = report.Received
-		status.HeldByZone, status.NewStore = report.Held, report.NewStore
+		status.HeldByZone, status.NewStore, status.Replaced = report.Held, report.NewStore, report.Replaced
 	}
 	return status, true
 }
@@ -188,7 +188,7 @@ func (g *Global) data(zone string) *zoneData {
 // Status tells how the sync with the global stands, for one type or, when t is empty, for all.
 func (z *Zone) Status(t resources.Type) SyncStatus {
 	status := z.ledger.status(z.config.Zone, t, z.refusals, z.config.Store)
-	status.NewStore, status.Over, status.Started = z.met.status(), z.over.list(), z.started
+	status.NewStore, status.Replaced, status.Over, status.Started = z.met.status(), z.met.told(), z.over.list(), z.started
 	return status
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +42,19 @@ type NewStore struct {
 	Since     time.Time `json:"since"`
 }
 
+// Replaced says that a store that the zone did not know had other content of what the zone had, which took its place: a store that
+// was restored or rolled back puts back what was changed since.
+type Replaced struct {
+	Count int `json:"count"`
+	// Since is when the first of them was.
+	Since time.Time `json:"since"`
+	// Names are those of at most maxHeldNames of them, in the zone's own answers only.
+	Names []string `json:"names,omitempty"`
+}
+
+// replacedFor is how long it is told of: a zone that is asked the next morning still says so.
+const replacedFor = 72 * time.Hour
+
 // valid bounds a peer's word.
 func (n *NewStore) valid() bool {
 	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
@@ -56,6 +71,8 @@ type acquaintance struct {
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
 	strange *NewStore
+	// replaced is what strange stores replaced; guarded by mu.
+	replaced *Replaced
 	// announced is the incarnation of this session, and point where its store was last; guarded by mu.
 	announced string
 	point     Seen
@@ -153,6 +170,34 @@ func (a *acquaintance) status() *NewStore {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.strange
+}
+
+// replaces notes the names on the wire of copies whose content the strange store replaced.
+func (a *acquaintance) replaces(t resources.Type, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.replaced == nil {
+		a.replaced = &Replaced{Since: time.Now()}
+	}
+	a.replaced.Count += len(names)
+	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), maxHeldNames-len(a.replaced.Names))]...)
+	a.log.Warn("the store of the global is not the one that this zone knew, and has other content of what the zone had: it was replaced by that, which may be older",
+		"type", string(t), "replaced", len(names), "names", strings.Join(names, " "))
+}
+
+// told is what was replaced, as it is told; nil where there is nothing to tell.
+func (a *acquaintance) told() *Replaced {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.replaced == nil || time.Since(a.replaced.Since) > replacedFor {
+		return nil
+	}
+	out := *a.replaced
+	out.Names = slices.Clone(out.Names)
+	return &out
 }
 
 // whole notes that a type was compared in full.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,41 @@ func TestAnotherStoreDeletesNothing(t *testing.T) {
 			}
 			r.want(tt.left, tt.held, tt.held > 0)
 		})
+	}
+}
+
+// TestOlderContentIsTold: a restored store puts back what was changed since, which is no removal and is not held. The zone says so, and
+// tells the global, also once it has come to terms with the store.
+func TestOlderContentIsTold(t *testing.T) {
+	t.Parallel()
+	r := reopen(t, 0, firstStore)
+	if status := r.z.Status(""); status.Replaced != nil {
+		t.Errorf("the store is the same, and replaced is %+v", status.Replaced)
+	}
+	r.part()
+	older := r.all[3].Clone()
+	_, spec := permission("older")
+	older.Spec = written(t, globalHome, older.Key, spec).Spec
+	r.above = store.NewMemory()
+	put(t, r.above, r.all...)
+	put(t, r.above, older)
+	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
+	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
+		c.Incarnations, c.Known, c.Proxies = r.kept, r.known, func() ([]ProxyBehind, uint32) { return nil, 0 }
+	})
+	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
+	status := r.z.Status("")
+	if status.Replaced == nil || status.Replaced.Count != 1 || !slices.Equal(status.Replaced.Names, []string{WireName(find(r.own, older.Type, "p3").Name, "default")}) {
+		t.Errorf("replaced is %+v", status.Replaced)
+	}
+	eventually(t, "the global to know", func() bool {
+		status, _ := r.g.Status("zone-1", "")
+		return status.Replaced != nil && status.Replaced.Count == 1
+	})
+	put(t, r.above, r.all[3])
+	eventually(t, "a change by a person", func() bool { return contains(find(r.own, older.Type, "p3"), "spiffe://d/p3") })
+	if status := r.z.Status(""); status.Replaced.Count != 1 {
+		t.Errorf("after a change replaced is %+v", status.Replaced)
 	}
 }
 

@@ -30,6 +30,8 @@ type plan struct {
 	held   map[resources.Key]uint64
 	reason string
 	total  int
+	// replaced are the names of copies whose content is replaced by that of a store of the global that was not known here.
+	replaced []string
 	// here are the names in the message of which a copy is here, or will be.
 	here []string
 	// listed and removed become the state of the type: no more than there are copies, whatever the peer names.
@@ -228,6 +230,9 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 	r.Version = wire.GetVersion() // which takes room too
 	if err := v.admit(p, held, r); err != nil {
 		return err
+	}
+	if held != nil && v.met.isStrange() {
+		p.replaced = append(p.replaced, wire.GetName())
 	}
 	p.staged[r.Key] = r
 	p.ops = append(p.ops, store.Op{Put: r, If: condition})

@@ -306,6 +306,9 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 		return nil
 	}
 	v.met.hears(said.revision)
+	if said.list || said.resume { // what comes later was changed by somebody
+		v.met.replaces(d.Type, p.replaced)
+	}
 	if (said.list || said.resume) && !said.more {
 		v.met.whole(d.Type)
 	}

@@ -30,6 +30,8 @@ type Report struct {
 	// Held counts the removals that the zone holds, by type; NewStore is there while the global's store is not the one it knew.
 	Held     map[resources.Type]int `json:"held,omitempty"`
 	NewStore *NewStore              `json:"newStore,omitempty"`
+	// Replaced is what another store of the global replaced in the zone, without names.
+	Replaced *Replaced `json:"replaced,omitempty"`
 	// Received is when the global got it.
 	Received time.Time `json:"-"`
 }
@@ -159,6 +161,9 @@ func (r *Report) check() error {
 			p.Reason = strings.ToValidUTF8(p.Reason[:maxBehindReason], "")
 		}
 	}
+	if r.Replaced != nil && (r.Replaced.Count < 0 || r.Replaced.Count > maxHeldCount || len(r.Replaced.Names) > 0) {
+		return fmt.Errorf("replaced: %d resources with %d names", r.Replaced.Count, len(r.Replaced.Names))
+	}
 	if !r.NewStore.valid() {
 		return fmt.Errorf("newStore: an incarnation is longer than %d bytes", maxIncarnation)
 	}
@@ -250,7 +255,10 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	named := min(len(behind), maxBehind)
 	report := Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
-		Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status(),
+		Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
+	}
+	if report.Replaced != nil {
+		report.Replaced.Names = nil
 	}
 	raw, err := json.Marshal(report)
 	if err != nil {

@@ -90,6 +90,13 @@ func sessionFindings(s *syncSession) []finding {
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
 		})
 	}
+	if s.Replaced != nil {
+		out = append(out, finding{
+			findingWarning, "zone", s.Zone, s.Replaced.String(),
+			"what that store has may be older: changes since then, revocations of access among them, are undone",
+			"the zone's log names the resources, causewayctl inspect sync at the zone the first of them: apply again what was changed since the backup",
+		})
+	}
 	if len(behind) > 0 && s.Connected {
 		out = append(out, finding{
 			findingProblem, "zone", s.Zone, fmt.Sprintf("behind by %s in %s", lagText(late), strings.Join(behind, ", ")),

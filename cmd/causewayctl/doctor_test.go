@@ -74,6 +74,7 @@ func TestFindings(t *testing.T) {
 		"zone has lost its global":              {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}), "problem not connected to the global"},
 		"zone in sync":                          {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}}}), "ok connected, in sync"},
 		"zone of a peer that says no revisions": {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{LagUnknown: true}}}), "ok connected, and misses nothing; what it has not sent yet is unknown: it does not say its revisions"},
+		"zone whose content was replaced":       {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}}, Replaced: &replacedContent{Count: 2, Names: []string{"a", "b"}}}), "warning since 0001-01-01T00:00:00Z the global's store, which was restored, rolled back or begun anew, has replaced the content of 2 resources here: a, b"},
 		"zone not in sync yet":                  {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{Type: "Mesh", LagSeconds: 1, LagRevisions: 2}}}), "ok connected, behind by 1s in Mesh"},
 		"zone alone":                            {ownFindings(&syncSession{Zone: "z"}), "ok runs alone"},
 		"proxy refuses":                         {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a", Reason: "no such filter"}}), "problem no such filter"},

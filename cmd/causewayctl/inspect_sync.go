@@ -82,11 +82,28 @@ type syncSession struct {
 	Started  time.Time  `json:"started,omitzero"`
 	Reported time.Time  `json:"reported,omitzero"`
 	Types    []syncType `json:"types"`
-	// NewStore and HeldByZone are the fields of kds.SyncStatus.
-	NewStore *newStore `json:"newStore,omitempty"`
+	// NewStore, Replaced and HeldByZone are the fields of kds.SyncStatus.
+	NewStore *newStore        `json:"newStore,omitempty"`
+	Replaced *replacedContent `json:"replaced,omitempty"`
 	// Over are the limits that the zone has reached.
 	Over       []overLimit            `json:"over,omitempty"`
 	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
+}
+
+// replacedContent is kds.Replaced.
+type replacedContent struct {
+	Count int       `json:"count"`
+	Since time.Time `json:"since"`
+	Names []string  `json:"names,omitempty"`
+}
+
+// String describes what was replaced.
+func (r *replacedContent) String() string {
+	text := fmt.Sprintf("since %s the global's store, which was restored, rolled back or begun anew, has replaced the content of %d resources here", r.Since.UTC().Format(time.RFC3339), r.Count)
+	if len(r.Names) > 0 {
+		text += ": " + firstOf(r.Names, 5)
+	}
+	return text
 }
 
 // overLimit is kds.OverLimit.
@@ -260,6 +277,9 @@ func lagText(seconds float64) string {
 // details lists each refused resource with its reason, and each held deletion with advice.
 func (s *syncSession) details() []string {
 	lines := s.newStoreLines()
+	if s.Replaced != nil {
+		lines = append(lines, s.Zone+": "+s.Replaced.String())
+	}
 	for i := range s.Types {
 		t := &s.Types[i]
 		for j := range t.Refused {
