@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"net/url"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/kds"
 )
@@ -45,7 +47,21 @@ func joinAttempts() []attempt {
 		})
 	}
 	const id = "01234567-89ab-cdef-0123-456789abcdef"
+	beside := func(pair func(*gated) *tls.Certificate, authorization ...string) func(*gated) error {
+		return func(g *gated) error {
+			token, shown := g.joinToken("zone-1"), pair(g)
+			ctx := g.t.Context()
+			for _, a := range authorization {
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
+			}
+			_, err := kds.Membership{Conn: g.dial(shown)}.Join(ctx, &kds.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
+			return err
+		}
+	}
 	return []attempt{
+		row("beside a forged certificate", codes.Unauthenticated, beside(func(g *gated) *tls.Certificate { return g.forged("zone-1", nil) }), ofZone1),
+		row("beside another zone's certificate", codes.PermissionDenied, beside(func(g *gated) *tls.Certificate { return g.join("zone-2").pair }), ofZone1),
+		row("beside a bearer token", codes.Unauthenticated, beside(func(*gated) *tls.Certificate { return nil }, "Bearer x"), ofZone1),
 		row("no token", codes.Unauthenticated, with(func(*gated) string { return "" }), `"reason":"malformed"`),
 		row("used before, by another server", codes.Unauthenticated, func(g *gated) error {
 			token := g.joinToken("zone-1")

@@ -46,6 +46,7 @@ func TestAbuseOfZones(t *testing.T) {
 		{"joining", func(*global.Config) {}, joinAttempts()},
 		{"renewing", func(*global.Config) {}, renewAttempts()},
 		{"types", func(*global.Config) {}, typeAttempts()},
+		{"where anonymous zones are let in and tokens are not taken", func(c *global.Config) { c.KDSInsecureAnonymous, c.KDSZoneTokens = true, false }, anonymousWithoutTokensAttempts()},
 		{"where anonymous zones are let in", func(c *global.Config) { c.KDSInsecureAnonymous = true }, anonymousAttempts()},
 	} {
 		t.Run(group.name, func(t *testing.T) {

@@ -115,6 +115,19 @@ func withoutTokensAttempts() []attempt {
 	}}
 }
 
+// anonymousWithoutTokensAttempts are to have a token passed over where none are taken and none is needed.
+func anonymousWithoutTokensAttempts() []attempt {
+	free := func(g *gated) error { return g.enter(g.dial(nil), "zone-8") }
+	row := func(name string, token func(*gated) string) attempt {
+		return attempt{name, func(g *gated) error { return g.enter(g.dial(nil), "zone-8", token(g)) }, free, codes.Unauthenticated, []string{verbConnect, byToken}}
+	}
+	return []attempt{
+		row("a bad token", func(*gated) string { return "Bearer x" }),
+		row("a join token", func(g *gated) string { return "Bearer " + g.joinToken("zone-1") }),
+		row("an empty token", func(*gated) string { return "" }),
+	}
+}
+
 // anonymousAttempts are to get around a credential where none is asked for.
 func anonymousAttempts() []attempt {
 	refused := []string{verbConnect, ofZone1, byNothing}

@@ -88,8 +88,8 @@ func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how 
 	if token, given := bearer(ctx); given && a.allowTokens {
 		pass, err := a.byToken(ctx, token, zone)
 		return pass, access.ByToken, err
-	} else if given && !a.allowAnonymous {
-		return nil, access.ByToken, fmt.Errorf("%w: zone tokens are not taken here: start the global with --kds-zone-tokens", kds.ErrUnauthenticated)
+	} else if given {
+		return nil, access.ByToken, fmt.Errorf("%w: zone tokens are not taken here: start the global with --kds-zone-tokens, or send none", kds.ErrUnauthenticated)
 	}
 	pass, err = a.anonymous(ctx, zone)
 	return pass, access.Anonymously, err

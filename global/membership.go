@@ -81,6 +81,9 @@ func (s *membership) join(ctx context.Context, r *kds.JoinRequest, event *auditE
 		return nil, &refusedToken{what: refusedJoin, why: err}
 	}
 	event.Zone = claims.Zone
+	if err := s.besideJoin(ctx, claims.Zone); err != nil {
+		return nil, err
+	}
 	who, request, err := kds.ParseMemberRequest(r.CSR)
 	if err != nil {
 		return nil, err
@@ -93,6 +96,19 @@ func (s *membership) join(ctx context.Context, r *kds.JoinRequest, event *auditE
 		return m.admit(claims.ID, who.ID, hex.EncodeToString(key[:]))
 	})
 	return credential, err
+}
+
+// besideJoin judges what was shown beside a join token: none of it is passed over.
+func (s *membership) besideJoin(ctx context.Context, zone string) error {
+	if _, given := bearer(ctx); given {
+		return fmt.Errorf("%w: a bearer token beside a join string: send the join string alone", kds.ErrUnauthenticated)
+	}
+	if connection := connectionOf(ctx); connection != nil {
+		if _, err := s.byCertificate(connection, zone); err != nil {
+			return fmt.Errorf("the certificate beside the join string: %w", err)
+		}
+	}
+	return nil
 }
 
 // admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
