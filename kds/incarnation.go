@@ -185,7 +185,7 @@ func (a *acquaintance) replaces(t resources.Type, names []string) {
 	a.replaced.Count += len(names)
 	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), maxHeldNames-len(a.replaced.Names))]...)
 	a.log.Warn("the store of the global is not the one that this zone knew, and has other content of what the zone had: it was replaced by that, which may be older",
-		"type", string(t), "replaced", len(names), "names", strings.Join(names, " "))
+		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), maxHeldNames)], " "))
 }
 
 // told is what was replaced, as it is told; nil where there is nothing to tell.

@@ -94,7 +94,7 @@ func sessionFindings(s *syncSession) []finding {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone, s.Replaced.String(),
 			"what that store has may be older: changes since then, revocations of access among them, are undone",
-			"the zone's log names the resources, causewayctl inspect sync at the zone the first of them: apply again what was changed since the backup",
+			"the zone's log and causewayctl inspect sync at the zone name the first of them: apply again what was changed since the backup",
 		})
 	}
 	if len(behind) > 0 && s.Connected {
