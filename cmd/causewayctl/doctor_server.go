@@ -141,7 +141,7 @@ func (e *examination) audit(ctx context.Context) {
 		e.add(finding{
 			findingProblem, "audit log", "", err.Error(),
 			"nothing can be changed on this server: what is not in the audit log is not done",
-			"see the server's log for the error; make room or repair the audit folder in its data folder: it goes on by itself",
+			"see the server's log for the error; once there is room, or what was moved away is back, it goes on by itself; where the folder is lost, start the server again",
 		})
 	default:
 		e.unknown("audit log", "", err, "")
@@ -225,7 +225,7 @@ func (e *examination) readiness(ctx context.Context) error {
 		e.add(finding{
 			findingProblem, "readiness", address, "not ready: " + answer.Detail,
 			"a server that is not ready takes no writes; what it serves is what it had",
-			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again by itself",
+			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again by itself, unless its folder is lost: then start it again",
 		})
 	default:
 		e.add(finding{
