@@ -47,6 +47,12 @@ func systemOnly(d *Descriptor) bool {
 	return d.WrittenOn == OnGlobal
 }
 
+// Misplaced reports whether r, a resource of this server's own, is in a namespace in which its type may not be. No write
+// makes one; an earlier version may have.
+func (h Home) Misplaced(r *Resource) bool {
+	return h.Owns(r) && systemOnly(r.Descriptor()) && r.Namespace != "" && r.Namespace != h.systemNamespace()
+}
+
 // judgedByGlobal reports whether the global has already checked the namespace. A MeshTrust of one zone reaches another
 // through the global, which knows the name of that zone's system namespace; this server does not. No other type of the
 // system namespace crosses zones, except for policies, which carry their role.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
@@ -17,7 +18,7 @@ import (
 // acquaintance reports who trusts the authorities of this zone: its own proxies, the global, and, as the global
 // reports, the other zones and their proxies.
 type acquaintance struct {
-	zone        string
+	home        resources.Home
 	store       store.Reader
 	authorities *identity.Authorities
 	standings   func() []xds.Standing
@@ -40,7 +41,7 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 		return out
 	}
 	mesh, snapshot := identity.MeshOfRealm(realm), k.store.Snapshot()
-	if believed := identity.BundlesOf(snapshot, mesh); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
+	if believed := identity.BundlesOf(snapshot, mesh, k.home); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
 		wait("a MeshTrust that holds it")
 		return out
 	}
@@ -50,7 +51,7 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 	if n := k.awaited(mesh); n > 0 {
 		wait("%d proxies of this zone that are to come back after its start", n)
 	}
-	published := snapshot.Get(identity.TrustKey(realm, k.zone))
+	published := snapshot.Get(identity.TrustKey(realm, k.home.Zone))
 	if k.link == nil || published == nil {
 		return out
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
@@ -63,7 +64,7 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 		eventually(t, "all that was sent is acknowledged", func() bool { return w.knowsTrust("default") })
 		must(t, w.authorities.Retire(t.Context(), "default", before.ID(), true))
 		eventually(t, "the old authority is no longer believed", func() bool {
-			return len(identity.BundlesOf(w.store.Snapshot(), "default").Certificates(before.TrustDomain())) == 1 && w.knowsTrust("default")
+			return len(identity.BundlesOf(w.store.Snapshot(), "default", resources.Home{Zone: "zone-1"}).Certificates(before.TrustDomain())) == 1 && w.knowsTrust("default")
 		})
 		time.Sleep(200 * time.Millisecond) // under load with the old authority gone
 	}
@@ -79,7 +80,7 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 // knowsTrust reports whether all authorities are published, and every proxy has acknowledged its configuration.
 func (w *world) knowsTrust(mesh string) bool {
 	all, err := w.authorities.All(mesh)
-	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh).Certificates(all[0].TrustDomain())) != len(all) {
+	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh, resources.Home{Zone: "zone-1"}).Certificates(all[0].TrustDomain())) != len(all) {
 		return false
 	}
 	for _, one := range w.proxies.Standings() {

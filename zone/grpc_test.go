@@ -106,9 +106,9 @@ func (w *world) writeIdentity(dataplane, dir string) {
 	must(w.t, err)
 	eventually(w.t, "the zone's own trust", func() bool {
 		snap = w.store.Snapshot()
-		return len(identity.BundlesOf(snap, "default").PEM(svid.ID.TrustDomain())) > 0
+		return len(identity.BundlesOf(snap, "default", resources.Home{Zone: "zone-1"}).PEM(svid.ID.TrustDomain())) > 0
 	})
-	bundles := identity.BundlesOf(snap, "default")
+	bundles := identity.BundlesOf(snap, "default", resources.Home{Zone: "zone-1"})
 	byDomain := map[string]json.RawMessage{}
 	for _, domain := range bundles.Domains() {
 		bundle, err := x509bundle.Parse(domain, bundles.PEM(domain))

@@ -23,7 +23,7 @@ import (
 
 // proxyParts are the dependencies of the server for proxies.
 type proxyParts struct {
-	zone        string
+	home        resources.Home
 	holdings    *holdings.Book
 	proxies     *xds.Proxies
 	issuer      *tokens.Issuer
@@ -68,9 +68,9 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
 		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
 	})
-	(&svidHandler{store: parts.durable, authorities: parts.authorities, admission: admission}).register(parts.routes)
-	known := &acquaintance{zone: parts.zone, store: parts.durable, authorities: parts.authorities, link: parts.link, standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
-	(&keyHandler{zone: parts.zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities, unaware: known.unaware}).register(parts.routes)
+	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities, admission: admission}).register(parts.routes)
+	known := &acquaintance{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link, standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
+	(&keyHandler{zone: parts.home.Zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities, unaware: known.unaware}).register(parts.routes)
 	rotation := &identity.Rotation{
 		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware, Now: cfg.Now, Log: cfg.Log,
 	}

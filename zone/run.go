@@ -189,7 +189,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group.Go(func() error { return proxies.Run(ctx) })
 	group.Go(func() error { return sources.follow(ctx, proxies.SourcesChanged) })
 	serveProxies(ctx, group, cfg, ports, &proxyParts{
-		holdings: held, zone: cfg.Zone, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
+		holdings: held, home: home, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
 	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
@@ -227,7 +227,7 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
 	})
-	routes.Handle(api.RouteTrust, (&trustHandler{store: durable, routes: routes}).serve)
+	routes.Handle(api.RouteTrust, (&trustHandler{store: durable, home: publisher.Home, routes: routes}).serve)
 	if cfg.Global != "" { // first: later previews use it
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}

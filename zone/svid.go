@@ -22,6 +22,7 @@ const maxSigningRequest = 64 << 10
 // the Dataplane's own credential: a dataplane token, or its current identity.
 type svidHandler struct {
 	store       store.Reader
+	home        resources.Home
 	authorities *identity.Authorities
 	admission   *xds.Admission
 	// routes authorizes the caller.
@@ -91,7 +92,7 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	bundles := identity.BundlesOf(snap, key.Mesh)
+	bundles := identity.BundlesOf(snap, key.Mesh, h.home)
 	response := svidResponse{
 		SpiffeID: svid.ID.String(), Certificate: string(svid.CertificatePEM), Expires: svid.Leaf.NotAfter.UTC(), Bundles: map[string]string{},
 	}

@@ -12,6 +12,7 @@ import (
 // trustHandler reports which trust domains the proxies of a mesh trust, and which MeshTrusts they refuse.
 type trustHandler struct {
 	store store.Reader
+	home  resources.Home
 	// routes authorizes the caller.
 	routes *api.Server
 }
@@ -41,7 +42,7 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	if key := (resources.Key{Type: resources.TypeMesh, Name: mesh}); snap.Get(key) == nil {
 		return api.NotFound(key.String())
 	}
-	bundles := identity.BundlesOf(snap, mesh)
+	bundles := identity.BundlesOf(snap, mesh, h.home)
 	response := trustResponse{TrustDomains: []trustDomain{}, Refused: []refusedTrust{}}
 	for _, d := range bundles.Domains() {
 		response.TrustDomains = append(response.TrustDomains, trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})

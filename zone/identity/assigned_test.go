@@ -113,7 +113,7 @@ func TestOtherTrustDomain(t *testing.T) {
 		if !strings.HasPrefix(id.ID.String(), "spiffe://default.zone-1.mesh.local/") && id.ID.String() != "spiffe://pay.example/workload/x" {
 			t.Errorf("it is %s", id.ID)
 		}
-		return len(identity.BundlesOf(memory.Snapshot(), "default").Domains())
+		return len(identity.BundlesOf(memory.Snapshot(), "default", home).Domains())
 	}
 	const realm = "default:pay.example"
 	apply(store.Op{Put: resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil)})

@@ -395,6 +395,9 @@ func TestBundlesOf(t *testing.T) {
 	must(t, err)
 	s := store.NewMemory()
 	batch := store.Batch{}
+	misplaced := trust(t, home, "in-a-namespace", "mine.zone-1.mesh.local", two)
+	misplaced.Namespace = "shop"
+	misplaced = home.Labelled(misplaced)
 	for _, r := range []*resources.Resource{
 		trust(t, home, "identity-zone-1", "default.zone-1.mesh.local", one),
 		trust(t, zone2, "identity-zone-2", "default.zone-2.mesh.local", two),
@@ -407,12 +410,13 @@ func TestBundlesOf(t *testing.T) {
 		trust(t, global, "leaf", "leaf.example", leafSVID.CertificatePEM),
 		trust(t, global, "garbage", "garbage.example", []byte("no pem")),
 		trust(t, global, "empty", "empty.example"),
+		misplaced,
 	} {
 		batch.Ops = append(batch.Ops, store.Op{Put: r})
 	}
 	_, err = s.Apply(context.Background(), batch)
 	must(t, err)
-	bundles := identity.BundlesOf(s.Snapshot(), "default")
+	bundles := identity.BundlesOf(s.Snapshot(), "default", home)
 	got := map[string]int{}
 	for _, d := range bundles.Domains() {
 		got[d.Name()] = len(bundles.Certificates(d))
@@ -430,12 +434,12 @@ func TestBundlesOf(t *testing.T) {
 	for _, r := range bundles.Refused {
 		refused[r.Trust.Name] = true
 	}
-	for _, name := range []string{"steals", "steals-suffix", "steals-all", "leaf", "garbage", "empty"} {
+	for _, name := range []string{"steals", "steals-suffix", "steals-all", "leaf", "garbage", "empty", "in-a-namespace"} {
 		if !refused[name] {
 			t.Errorf("%s was believed", name)
 		}
 	}
-	if len(refused) != 6 {
+	if len(refused) != 7 {
 		t.Errorf("refused %v", refused)
 	}
 }

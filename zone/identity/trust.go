@@ -27,12 +27,13 @@ type Refusal struct {
 
 // BundlesOf collects the bundles of all MeshTrusts of a mesh. A zone's MeshTrust may speak only for trust domains of
 // that zone, `*.<zone>.mesh.local`, and for those that a MeshIdentity of the global grants it: otherwise one zone could
-// forge identities of another. MeshTrusts of the global may name any. Several for one trust domain add up.
-func BundlesOf(snap store.Snapshot, mesh string) *Bundles {
+// forge identities of another. MeshTrusts of the global may name any. Several for one trust domain add up. One that this
+// server, home, keeps in a namespace of its own is not believed, whenever it was written.
+func BundlesOf(snap store.Snapshot, mesh string, home resources.Home) *Bundles {
 	b := &Bundles{domains: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	given := GrantsIn(snap, mesh)
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: mesh}) {
-		domain, certs, err := readTrust(r, given)
+		domain, certs, err := readTrust(r, given, home)
 		if err != nil {
 			b.Refused = append(b.Refused, Refusal{Trust: r, Reason: err})
 			continue
@@ -78,14 +79,17 @@ func (b *Bundles) PEM(d spiffeid.TrustDomain) []byte {
 	return out.Bytes()
 }
 
-// CheckTrust returns the reason why a MeshTrust has no effect, given the resources in a store, or nil.
-func CheckTrust(snap store.Snapshot, r *resources.Resource) error {
-	_, _, err := readTrust(r, GrantsIn(snap, r.Mesh))
+// CheckTrust returns the reason why a MeshTrust has no effect on home, given the resources in its store, or nil.
+func CheckTrust(snap store.Snapshot, r *resources.Resource, home resources.Home) error {
+	_, _, err := readTrust(r, GrantsIn(snap, r.Mesh), home)
 	return err
 }
 
 // readTrust returns the trust domain and the authorities of a MeshTrust, if it may speak for that domain.
-func readTrust(r *resources.Resource, given Grants) (spiffeid.TrustDomain, []*x509.Certificate, error) {
+func readTrust(r *resources.Resource, given Grants, home resources.Home) (spiffeid.TrustDomain, []*x509.Certificate, error) {
+	if home.Misplaced(r) {
+		return spiffeid.TrustDomain{}, nil, fmt.Errorf("namespace: a %s lives in the system namespace only, not in %s: delete it, and write it there", r.Type, r.Namespace)
+	}
 	spec, err := resources.SpecAs[resources.MeshTrust](r)
 	if err != nil {
 		return spiffeid.TrustDomain{}, nil, err

@@ -25,7 +25,7 @@ const (
 // "Cross-resource references".
 func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type == resources.TypeMeshTrust {
-		return trustConditions(h.views.config.Store.Snapshot(), r)
+		return trustConditions(h.views.config.Store.Snapshot(), r, resources.Home{Zone: h.views.config.Zone, SystemNamespace: h.views.config.SystemNamespace})
 	}
 	if r.Descriptor().Policy == nil && !isPermission(r.Type) {
 		return nil
@@ -56,8 +56,8 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 }
 
 // trustConditions reports a MeshTrust that no proxy trusts.
-func trustConditions(snap store.Snapshot, r *resources.Resource) []resources.Condition {
-	err := identity.CheckTrust(snap, r)
+func trustConditions(snap store.Snapshot, r *resources.Resource, home resources.Home) []resources.Condition {
+	err := identity.CheckTrust(snap, r, home)
 	if err == nil {
 		return nil
 	}

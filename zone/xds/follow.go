@@ -220,7 +220,7 @@ func (x *Proxies) workInTrustLocked(m *mesh) {
 // setTrustLocked reports whether the secret changed. The snapshot may be ahead of the commit that is worked in: the
 // later commits then change nothing.
 func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
-	bundles := identity.BundlesOf(snap, m.name)
+	bundles := identity.BundlesOf(snap, m.name, x.cfg.Home)
 	for _, r := range bundles.Refused {
 		x.cfg.Log.Warn("trust refused", "mesh", m.name, "type", r.Trust.Type, "name", r.Trust.Name, "zone", r.Trust.Zone(), "reason", r.Reason)
 	}
