@@ -183,7 +183,10 @@ func isEmpty(value any) bool {
 
 // receivedFields is confFields for the confs of `from`, `rules` and `default`.
 var receivedFields = map[Type]confField{
-	TypeMeshTimeout: fieldsOf("http.requestTimeout", "http.streamIdleTimeout", "http.maxStreamDuration"),
+	TypeMeshTimeout: fieldsOf(
+		"connectionTimeout", "idleTimeout", "http.requestTimeout", "http.streamIdleTimeout", "http.maxStreamDuration",
+		"http.maxConnectionDuration", "http.requestHeadersTimeout",
+	),
 	TypeMeshRateLimit: fieldsOf(
 		"local.http.disabled", "local.http.requestRate.num", "local.http.requestRate.interval", "local.http.onRateLimit.status",
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
@@ -235,6 +238,12 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 			if t == TypeMeshAccessLog && len(p.Rules[i].Matches) > 0 {
 				out.parts = append(out.parts, fmt.Sprintf("%s: proxies log all that an inbound receives or nothing, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
+			}
+			if t == TypeMeshTimeout && len(p.Rules[i].Matches) > 0 {
+				for _, name := range connectionLimitsByMatch(p.Rules[i].Default) {
+					out.parts = append(out.parts, fmt.Sprintf("%s.%s: limits connections, which have no request yet that matches could choose: write a rule without matches",
+						at.item(i).field("default"), name))
+				}
 			}
 			look(p.Rules[i].Default, at.item(i).field("default"))
 		}

@@ -22,13 +22,19 @@ var policyTypes = []struct {
 	other string
 }{
 	{resources.TypeMeshTimeout,
-		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. Without one, only the caller's limits hold.",
+		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive, and for connections, also of TCP. Without one, only the caller's limits hold. " +
+			"What limits connections counts in rules without matches only. `idleTimeout`, `maxConnectionDuration` and `requestHeadersTimeout` are in the listener: " +
+			"a change of one replaces it, and its connections drain. The others move none.",
 		[]policyField{
+			{"connectionTimeout", "`connect_timeout` of the inbound's cluster", "503 when the application takes no connection for that long"},
+			{"idleTimeout", "`idle_timeout` of the connection manager, or of the TCP proxy", "a connection on which nothing moves is closed"},
+			{"http.maxConnectionDuration", "`max_connection_duration` of the connection manager; 0 is none", "a connection ends, after the request on it"},
+			{"http.requestHeadersTimeout", "`request_headers_timeout` of the connection manager", "half a header is answered with 408"},
 			{"http.requestTimeout", "the route's `timeout`; 0 is none", "a longer request is answered with 504"},
 			{"http.streamIdleTimeout", "the route's `idle_timeout`", "a request on which nothing moves is answered with 504; one that trickles goes on"},
 			{"http.maxStreamDuration", "the route's `max_stream_duration`", "a stream ends, whatever moves on it"},
 		},
-		"connectionTimeout, idleTimeout, http.maxConnectionDuration, http.requestHeadersTimeout"},
+		""},
 	{resources.TypeMeshFaultInjection,
 		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. A conf has one item in `http`, with one or more of the three. A request that a " +
 			"permission denies is denied; an aborted one counts for no rate limit. `to` is not enforced. A policy with `from` of kind Mesh and one with `rules` for all requests " +
@@ -120,8 +126,8 @@ func policiesPage() string {
 This page is written by ` + "`make docs`" + ` from the code: change the code, not the page.
 
 What each field of these policies becomes in Envoy, and what it does. Fields that are on no list here and that the type has are stored, told of by
-` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. ` + "`TestPoliciesOnWhatIsReceived`" + ` (` + "`zone/envoy_received_test.go`" + `) shows each in a real Envoy, and that no listener
-or cluster moves.
+` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. ` + "`TestPoliciesOnWhatIsReceived`" + ` (` + "`zone/envoy_received_test.go`" + `) and the tests
+beside it show each in a real Envoy. Where no word is said of it, no listener or cluster moves.
 
 ` + "`rules[].matches`" + ` may name ` + "`spiffeId`, `path` and `method`" + `; all that one match names must hold, and one match of the list is enough. The first rule counts
 whose match holds: an exact path before an expression before a prefix, the longer first, with a method before without, an exact SPIFFE ID before a

@@ -26,7 +26,7 @@ func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 // inbounds that it selects takes requests. It is empty where the policy has an effect, or could have one. The proxy
 // knows the protocols of its inbounds (WithServices).
 func WithoutHTTP(p *Policy, proxy *Proxy) string {
-	if !resources.RequestsOnly(p.Resource.Type) || !p.Receives() || len(p.items.to) > 0 {
+	if !resources.RequestsOnly(p.Resource.Type) || resources.LimitsConnections(p.Resource) || !p.Receives() || len(p.items.to) > 0 {
 		return ""
 	}
 	section := ""

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// applicationConnectTimeout is for a connection on the same machine.
+// applicationConnectTimeout is for a connection on the same machine, unless a MeshTimeout says otherwise.
 const applicationConnectTimeout = 10 * time.Second
 
 // newCluster is the application behind an inbound. Where the application speaks first, a connection goes to the address that the
@@ -24,14 +24,14 @@ func newCluster(in *inbound) (*resource, error) {
 			Name:                 in.cluster(),
 			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
 			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
-			ConnectTimeout:       durationpb.New(applicationConnectTimeout),
+			ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
 			CircuitBreakers:      noLimits(),
 		})
 	}
 	c := &clusterv3.Cluster{
 		Name:                 in.cluster(),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
-		ConnectTimeout:       durationpb.New(applicationConnectTimeout),
+		ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
 		CircuitBreakers:      noLimits(),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: in.cluster(),

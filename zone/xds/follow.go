@@ -35,6 +35,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker:
 		x.workInConfLocked(revision, key, c.New)
 		x.workInReceivedLocked(revision, key, c.New)
+		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeMeshRateLimit, resources.TypeMeshFaultInjection:
 		x.workInReceivedLocked(revision, key, c.New)
 	case resources.TypeMeshAccessLog:

@@ -25,6 +25,8 @@ type inbound struct {
 	refused []*accesslogv3.AccessLog // of connections without a request
 	// serverFirst: the application may speak before the client does.
 	serverFirst bool
+	// limits are those of its connections.
+	limits connectionLimits
 }
 
 type endpoint struct {

@@ -114,13 +114,15 @@ func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 			return nil, err
 		}
 	}
-	proxy, err := pack(&tcpv3.TcpProxy{
+	config := &tcpv3.TcpProxy{
 		StatPrefix:          in.name(),
 		AccessLog:           in.logs,
 		ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: in.cluster()},
 		UpstreamConnectMode: mode,
 		MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData),
-	})
+	}
+	in.limits.onTCP(config)
+	proxy, err := pack(config)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +151,7 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 		return nil, err
 	}
 	t.observed.trace.onManager(manager)
+	in.limits.onManager(manager)
 	packed, err := pack(manager)
 	if err != nil {
 		return nil, err

@@ -157,8 +157,11 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 		}
 	}
 	x.loadTrafficLocked(m, snap)
-	for _, t := range wholeTypes {
+	for _, t := range append([]resources.Type{resources.TypeMeshTimeout}, wholeTypes...) {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
+			if !isWhole(r) {
+				continue
+			}
 			m.whole.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
 		}
 	}

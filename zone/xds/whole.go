@@ -12,6 +12,11 @@ import (
 // selects; what stays the same is not sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric}
 
+// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout on connections that inbounds receive.
+func isWhole(r *resources.Resource) bool {
+	return slices.Contains(wholeTypes, r.Type) || resources.LimitsConnections(r)
+}
+
 // observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
 type observed struct {
 	// trace is nil for a proxy that traces nothing.
@@ -42,6 +47,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 		return nil
 	}
 	t.logInbounds(policies)
+	t.limitInbounds(policies)
 	if err := t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies)); err != nil {
 		return err
 	}
@@ -51,12 +57,12 @@ func (t *target) observe(policies []*matching.Policy) error {
 // workInWholeLocked notes the proxies that a policy selects, or selected.
 func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resources.Resource) {
 	m := x.meshes[key.Mesh]
-	if m == nil || m.since >= revision || !slices.Contains(wholeTypes, key.Type) {
+	if m == nil || m.since >= revision {
 		return
 	}
 	selected := map[*proxy]struct{}{}
 	m.remove(m.whole, key, selected)
-	if r != nil {
+	if r != nil && isWhole(r) {
 		m.add(m.whole, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
 	}
 	for p := range selected {
