@@ -16,7 +16,7 @@ import (
 )
 
 // handler runs an application behind a proxy, with a MeshService of its own. The Dataplane has the label app.
-func (w *world) handler(name, app string, h http.HandlerFunc) {
+func (w *world) handler(name, app string, h http.HandlerFunc) *envoy {
 	w.t.Helper()
 	srv := httptest.NewServer(h)
 	w.t.Cleanup(srv.Close)
@@ -25,7 +25,7 @@ func (w *world) handler(name, app string, h http.HandlerFunc) {
 ---
 {type: MeshService, mesh: default, name: %[2]s, spec: {selector: {dataplaneLabels: {matchLabels: {app: %[2]s}}}, ports: [{name: http, port: 80, targetPort: main, appProtocol: http}]}}`,
 		name, app, freePort(w.t), srv.Listener.Addr().(*net.TCPAddr).Port))
-	w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
+	return w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
 }
 
 func answers(text string) http.HandlerFunc {

@@ -162,6 +162,8 @@ type envoy struct {
 	t     *testing.T
 	admin string
 	log   string // the file of its output
+	// kill ends it at once, and waits until its ports are free.
+	kill func()
 }
 
 // envoyBinary returns the path in $ENVOY, or the binary that `make tools` installed.
@@ -209,7 +211,7 @@ func (w *world) runEnvoy(file string) *envoy {
 			w.t.Logf("envoy's log:\n%s", text)
 		}
 	})
-	e := &envoy{t: w.t, log: log.Name()}
+	e := &envoy{t: w.t, log: log.Name(), kill: func() { must(w.t, cmd.Process.Kill()); _ = cmd.Wait() }}
 	eventually(w.t, "envoy's admin address", func() bool {
 		b, err := os.ReadFile(addressFile)
 		e.admin = strings.TrimSpace(string(b))

@@ -59,7 +59,10 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 			}
 		}
 	}
-	if o := conf.OutlierDetection; o != nil && !(o.Disabled != nil && *o.Disabled) {
+	o := conf.OutlierDetection
+	if o == nil {
+		c.OutlierDetection = unaskedOutliers()
+	} else if !(o.Disabled != nil && *o.Disabled) {
 		c.OutlierDetection = o.envoy()
 		if o.HealthyPanicThreshold != nil {
 			c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: min(float64(*o.HealthyPanicThreshold), 100)}}

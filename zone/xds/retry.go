@@ -46,18 +46,15 @@ const (
 	defaultGRPCRetryOn = "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable"
 )
 
-// retryOf is the policy for the requests of a rule, or nil.
+// retryOf is the policy for the requests of a rule; where no rule speaks of the backend's protocol, it is unaskedRetry.
 func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.RetryPolicy {
-	if rule == nil {
-		return nil
-	}
 	conf := decode[retryConf](s, rule)
 	how, otherwise := conf.HTTP, defaultHTTPRetryOn
 	if b.protocol == "grpc" {
 		how, otherwise = conf.GRPC, defaultGRPCRetryOn
 	}
 	if how == nil {
-		return nil
+		return s.unaskedRetry()
 	}
 	return how.envoy(otherwise)
 }
@@ -122,11 +119,11 @@ func (r *httpRetry) conditions(out *routev3.RetryPolicy, otherwise string) {
 	}
 }
 
-// connectAttempts is how often a TCP connection to a backend is tried; nil says once.
+// connectAttempts is how often a TCP connection to a backend is tried.
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
 	conf := decode[retryConf](s, rule)
 	if conf.TCP == nil || conf.TCP.MaxConnectAttempt == nil || *conf.TCP.MaxConnectAttempt == 0 {
-		return nil
+		return wrapperspb.UInt32(unaskedAttempts)
 	}
 	return wrapperspb.UInt32(*conf.TCP.MaxConnectAttempt)
 }

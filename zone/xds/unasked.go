@@ -1,0 +1,64 @@
+package xds
+
+import (
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	prevhostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// What holds against dead endpoints where no policy speaks of it. A request is sent again only when no application can
+// have seen it, and an endpoint that cannot be reached is left alone for a short while.
+const (
+	unaskedRetries  = 3
+	unaskedRetryOn  = "connect-failure,refused-stream,reset-before-request"
+	unaskedAttempts = 4 // of a TCP connection: two that eject an endpoint, and two more
+	unaskedFailures = 2 // connections in a row that an endpoint did not take
+	unaskedEjection = 2 * time.Second
+	longestEjection = 10 * time.Second
+)
+
+// unaskedRetry tries other endpoints, and those of the next priority when the first has failed.
+func (s *sender) unaskedRetry() *routev3.RetryPolicy {
+	hosts, priorities := s.packed(&prevhostsv3.PreviousHostsPredicate{}), s.packed(&prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})
+	if hosts == nil || priorities == nil {
+		return nil
+	}
+	return &routev3.RetryPolicy{
+		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries), HostSelectionRetryMaxAttempts: 5,
+		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
+			Name:       "envoy.retry_host_predicates.previous_hosts",
+			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: hosts},
+		}},
+		RetryPriority: &routev3.RetryPolicy_RetryPriority{
+			Name:       "envoy.retry_priorities.previous_priorities",
+			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: priorities},
+		},
+	}
+}
+
+func (s *sender) packed(m message) *anypb.Any {
+	out, err := pack(m)
+	if err != nil {
+		s.problem("retries", err.Error())
+		return nil
+	}
+	return out
+}
+
+// unaskedOutliers leaves alone what does not take connections, and judges nothing that an application answers.
+func unaskedOutliers() *clusterv3.OutlierDetection {
+	out := (&outlierConf{}).envoy()
+	out.Interval = durationpb.New(time.Second)
+	out.BaseEjectionTime, out.MaxEjectionTime = durationpb.New(unaskedEjection), durationpb.New(longestEjection)
+	out.MaxEjectionPercent = wrapperspb.UInt32(100)
+	out.SplitExternalLocalOriginErrors = true
+	out.EnforcingConsecutiveLocalOriginFailure = wrapperspb.UInt32(100)
+	out.ConsecutiveLocalOriginFailure = wrapperspb.UInt32(unaskedFailures)
+	return out
+}
