@@ -3,10 +3,13 @@ package zone
 import (
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -82,6 +85,13 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 		p.xdsTLS = p.certificate.TLSConfig()
 	}
 	return nil
+}
+
+// tend serves diagnostics, tells the init system of the server's state, and keeps the serving certificate valid.
+func (p *ports) tend(ctx context.Context, group *errgroup.Group, diagnostics *server.Diagnostics, log *slog.Logger) {
+	group.Go(func() error { return diagnostics.Serve(ctx, p.diagnostics) })
+	group.Go(func() error { return diagnostics.Notify(ctx, p.diagnostics.Addr(), log) })
+	group.Go(func() error { return p.certificate.Run(ctx, log) })
 }
 
 // servingHosts returns the names and addresses at which this machine may be reachable.

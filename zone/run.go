@@ -192,10 +192,8 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		holdings: held, home: home, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
-	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
-	group.Go(func() error { return ports.certificate.Run(ctx, cfg.Log) })
 	runLink(ctx, group, link, known)
-	group.Go(func() error { return diagnostics.Notify(ctx, ports.diagnostics.Addr(), cfg.Log) })
+	ports.tend(ctx, group, diagnostics, cfg.Log)
 	group.Go(func() error { return announce(ctx, cfg, ports) })
 	return group.Wait()
 }

@@ -45,6 +45,16 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
+	case resources.TypeSecret, resources.TypeMeshIdentity, resources.TypeMeshTrust:
+		x.workInBeliefLocked(revision, key)
+	}
+}
+
+// workInBeliefLocked works in what says who proxies are, and whom they believe.
+func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
+	m := x.meshes[key.Mesh]
+	isNew := m != nil && m.since < revision
+	switch key.Type {
 	case resources.TypeSecret:
 		if named, ok := secrets.NamedOf(key); ok {
 			x.workInSourceLocked(named.Mesh)
@@ -53,15 +63,15 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 			x.workInIdentitiesLocked(x.meshes[identity.MeshOfRealm(realm)])
 		}
 	case resources.TypeMeshIdentity:
-		if m := x.meshes[key.Mesh]; m != nil {
+		if m != nil {
 			x.workInIdentitiesLocked(m)
 		}
-		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+		if isNew {
 			x.workInTrustLocked(m) // it may say for whom a zone speaks
 			x.workInTrafficLocked(m)
 		}
 	case resources.TypeMeshTrust:
-		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
+		if isNew {
 			x.workInTrustLocked(m)
 			x.workInTrafficLocked(m)
 		}
