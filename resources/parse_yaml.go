@@ -18,7 +18,7 @@ import (
 type yamlParser struct {
 	// values counts the created nodes.
 	values int
-	// aliased counts the values in the result that come from an alias.
+	// aliased counts the values in the result that come from an alias, and the members that merge keys look at.
 	aliased int
 	// inAlias is the number of aliases around the current value.
 	inAlias int
@@ -26,6 +26,9 @@ type yamlParser struct {
 
 // parseYAML reads the documents of data and skips empty ones.
 func parseYAML(data []byte) ([]*node, error) {
+	if line, many := tooManyTags(data); many {
+		return nil, &syntaxError{line: line, reason: fmt.Sprintf("%s is there more than %d times: write the tags out", tagDirective, maxTagDirectives)}
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	p := &yamlParser{}
 	var docs []*node
@@ -52,6 +55,24 @@ func parseYAML(data []byte) ([]*node, error) {
 			return nil, &syntaxError{line: n.line, reason: fmt.Sprintf("more than %d documents", MaxDocuments)}
 		}
 	}
+}
+
+// tagDirective is what declares a shorthand for tags. The decoder compares each with all before it.
+const (
+	tagDirective     = "%TAG"
+	maxTagDirectives = 100
+)
+
+// tooManyTags returns the line of the first tagDirective over the limit. It counts those in strings too.
+func tooManyTags(data []byte) (line int, many bool) {
+	if bytes.Count(data, []byte(tagDirective)) <= maxTagDirectives {
+		return 0, false
+	}
+	at := 0
+	for range maxTagDirectives + 1 {
+		at += bytes.Index(data[at:], []byte(tagDirective)) + len(tagDirective)
+	}
+	return 1 + bytes.Count(data[:at], []byte("\n")), true
 }
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -132,38 +153,46 @@ func (p *yamlParser) mapping(y *yaml.Node, depth int) (*node, error) {
 	if name, line, twice := repeatedKey(n.fields); twice {
 		return nil, &syntaxError{line: line, reason: fmt.Sprintf("the key %q is there twice", name)}
 	}
-	for _, m := range merged {
-		if err := n.merge(m); err != nil {
-			return nil, err
-		}
-	}
-	return n, nil
+	return n, p.merge(n, merged)
 }
 
-// merge implements YAML's `<<`: it adds the members of m, an object or a list of objects, that n does not have.
-func (n *node) merge(m *node) error {
-	switch m.kind {
-	case objectNode:
-		have := make(map[string]bool, len(n.fields))
-		for _, f := range n.fields {
-			have[f.name] = true
+// merge implements YAML's `<<`: it adds the members of each of merged, an object or a list of objects, that n does not
+// have.
+func (p *yamlParser) merge(n *node, merged []*node) error {
+	if len(merged) == 0 {
+		return nil
+	}
+	have := make(map[string]bool, len(n.fields))
+	for _, f := range n.fields {
+		have[f.name] = true
+	}
+	for _, m := range merged {
+		objects := []*node{m}
+		if m.kind == arrayNode {
+			objects = m.items
 		}
-		for _, f := range m.fields {
-			if !have[f.name] {
-				n.fields = append(n.fields, f)
+		for _, o := range objects {
+			if o.kind != objectNode {
+				return &syntaxError{line: o.line, reason: "a merge key takes an object or a list of objects"}
 			}
-		}
-	case arrayNode:
-		for _, item := range m.items {
-			if item.kind != objectNode {
-				return &syntaxError{line: item.line, reason: "a merge key takes an object or a list of objects"}
-			}
-			if err := n.merge(item); err != nil {
+			if err := p.add(n, o, have); err != nil {
 				return err
 			}
 		}
-	default:
-		return &syntaxError{line: m.line, reason: "a merge key takes an object or a list of objects"}
+	}
+	return nil
+}
+
+// add adds the members of m that n does not have, and notes them in have.
+func (p *yamlParser) add(n, m *node, have map[string]bool) error {
+	if p.aliased += len(m.fields); p.aliased > MaxAliasedNodes {
+		return &syntaxError{line: m.line, reason: fmt.Sprintf("merge keys add more than %d values: write them out", MaxAliasedNodes)}
+	}
+	for _, f := range m.fields {
+		if !have[f.name] {
+			have[f.name] = true
+			n.fields = append(n.fields, f)
+		}
 	}
 	return nil
 }
