@@ -1,10 +1,14 @@
 package zone_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/zone"
+	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // TestDeadEndpointsCostNothing: a proxy that was killed while its Dataplane stays costs its callers no request, without
@@ -56,4 +60,33 @@ func TestDeadEndpointsCostNothing(t *testing.T) {
 {type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`)
 	eventually(t, "without the defaults, calls fail", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusServiceUnavailable })
 	e.refusedNothing()
+}
+
+// TestDeadIngressCostsNothing: of two ingresses of another zone one is killed while its ZoneIngress stays.
+func TestDeadIngressCostsNothing(t *testing.T) {
+	t.Parallel()
+	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
+	one.service("backend")
+	var ingresses []*envoy
+	for _, name := range []string{"first", "second"} {
+		one.apply(fmt.Sprintf(`{type: ZoneIngress, name: %s, networking: {address: 127.0.0.1, port: %d}}`, name, freePort(t)))
+		ingresses = append(ingresses, one.startEnvoy(zone.BootstrapConfig{ZoneIngress: name}))
+	}
+	ports, _ := two.caller("caller", `{kind: MeshService, labels: {kuma.io/display-name: backend, kuma.io/zone: zone-1}}`)
+	one.apply(fmt.Sprintf(allowCaller, "zone-2"))
+	one.waitTrust()
+	two.waitTrust()
+	one.tell(two)
+	two.tell(one)
+	eventually(t, "reachable", ok(ports[0], "/"))
+	ingresses[0].kill()
+	lost := 0
+	for range 100 {
+		if code, _ := plain(ports[0], "/"); code != http.StatusOK {
+			lost++
+		}
+	}
+	if lost > 1 {
+		t.Errorf("%d of 100 calls failed", lost)
+	}
 }
