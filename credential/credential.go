@@ -152,6 +152,9 @@ func (r rule) judge(path string, info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name the file", path)
+	case mode&fs.ModeNamedPipe != 0:
+		return fmt.Errorf("%s is no regular file, but a pipe, as <(...) makes: "+
+			"write the credential into a file with mode 0600, and name that", path)
 	case !mode.IsRegular():
 		return fmt.Errorf("%s is no regular file, but %s: name a file", path, kindOf(mode))
 	case mode.Perm()&forbidden == 0:
@@ -172,8 +175,6 @@ func whoOf(mode, everybody fs.FileMode) string {
 
 func kindOf(mode fs.FileMode) string {
 	switch {
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
 	case mode&fs.ModeDevice != 0:
 		return "a device"
 	case mode&fs.ModeSocket != 0:
