@@ -128,6 +128,9 @@ func TestRefused(t *testing.T) {
 		"path not clean":   {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "below the data folder"},
 		"spec not JSON":    {begin + `{"resource":{"type":"MeshTimeout","name":"a","spec":3}}`, ErrDamaged, "line 2"},
 		"unknown type":     {begin + `{"resource":{"type":"Blue","name":"a","spec":{}}}`, ErrDamaged, "Blue"},
+		"two on a line":    {begin + `{"file":{"path":"a"}} {"file":{"path":"b"}}`, ErrDamaged, "something comes after"},
+		"two in one":       {begin + `{"file":{"path":"a"},"trailer":{}}`, ErrDamaged, "more than one thing"},
+		"a bomb":           {begin + strings.Repeat(`{"file":{"path":"a"}}`+strings.Repeat(" ", 1<<20)+"\n", 200), ErrDamaged, "which no backup does"},
 		"checksum differs": {begin + `{"trailer":{"sha256":"00"}}`, ErrDamaged, "SHA-256"},
 	} {
 		_, err := Read(bytes.NewReader(zipped(tt.text)))

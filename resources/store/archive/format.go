@@ -15,6 +15,10 @@ const formatVersion = 1
 const (
 	maxLine = 64 << 20
 	maxFile = 1 << 20
+	// maxRatio bounds how many bytes one byte of the file may stand for, above freeBytes. Stores come to 10 to 60; gzip
+	// allows 1,032.
+	maxRatio  = 200
+	freeBytes = 64 << 20
 )
 
 // Header describes the source of a backup.
@@ -42,6 +46,16 @@ type line struct {
 	Resource *entry   `json:"resource,omitempty"`
 	File     *File    `json:"file,omitempty"`
 	Trailer  *trailer `json:"trailer,omitempty"`
+}
+
+// count returns how many of the fields are set.
+func (l *line) count() (n int) {
+	for _, set := range []bool{l.Resource != nil, l.File != nil, l.Trailer != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
 }
 
 type trailer struct {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -26,11 +27,12 @@ type Backup struct {
 
 // Read reads and verifies a whole backup. Errors: ErrDamaged with the damage, ErrFormat.
 func Read(r io.Reader) (*Backup, error) {
-	plain, err := gzip.NewReader(r)
+	packed := &counted{from: r}
+	plain, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: not a backup of causewayctl: %w", ErrDamaged, err)
 	}
-	lines := bufio.NewScanner(plain)
+	lines := bufio.NewScanner(&inflated{from: plain, packed: packed})
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	if !lines.Scan() {
 		return nil, fmt.Errorf("%w: it is empty: %w", ErrDamaged, orTruncated(lines.Err()))
@@ -86,6 +88,12 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
 		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something comes after its value")
+	}
+	if l.count() > 1 {
+		return nil, errors.New("it is more than one thing")
 	}
 	switch {
 	case l.Resource != nil:

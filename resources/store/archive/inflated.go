@@ -1,0 +1,37 @@
+package archive
+
+import (
+	"fmt"
+	"io"
+)
+
+// counted counts the bytes that are read from it.
+type counted struct {
+	from io.Reader
+	n    int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// inflated reads what was compressed. It fails at what is compressed more than a backup is, which a small file may be
+// in order to fill the memory.
+type inflated struct {
+	from   io.Reader
+	packed *counted
+	n      int64
+}
+
+// Read implements io.Reader.
+func (i *inflated) Read(p []byte) (int, error) {
+	n, err := i.from.Read(p)
+	i.n += int64(n)
+	if most := freeBytes + maxRatio*i.packed.n; i.n > most {
+		return 0, fmt.Errorf("%d bytes of it stand for more than %d, which no backup does", i.packed.n, most)
+	}
+	return n, err
+}
