@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -142,7 +143,7 @@ func (s *rolloutStatus) sentence() string {
 	if behind := textsOf(s.Proxies.Behind); len(behind) > 0 {
 		parts = append(parts, "waiting for proxies "+firstOf(behind, 3))
 	}
-	return fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; "))
+	return printing.Line(fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; ")))
 }
 
 // enforcement describes what proxies enforce, as far as that is known.
