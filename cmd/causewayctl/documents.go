@@ -68,13 +68,20 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 	return docs, nil
 }
 
+// readSource reads one byte more than documents may have, so that who decodes them says that they are too long.
 func (c *cli) readSource(source string) ([]byte, error) {
+	in := c.in
 	if source != standardInput {
-		return os.ReadFile(source)
+		f, err := os.Open(source) //nolint:gosec // the user names it
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(c.in, resources.MaxDocumentBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(in, resources.MaxDocumentBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", standardInput, err)
+		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	return raw, nil
 }
