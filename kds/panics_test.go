@@ -298,12 +298,12 @@ func TestNackThatNamesNothing(t *testing.T) {
 				key, _ := permission(name)
 				put(t, s, written(t, globalHome, key, `{"rules":[{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`))
 			}
-			eventually(t, "nothing to be refused", func() bool {
-				if len(g.Refusals("zone-1")) > 0 {
-					p.ack(p.receive())
-				}
-				return len(g.Refusals("zone-1")) == 0
-			})
+			for came := 0; came < 2; { // in one message or two
+				m := p.receive()
+				came += len(m.GetResources())
+				p.ack(m)
+			}
+			eventually(t, "nothing to be refused", func() bool { return len(g.Refusals("zone-1")) == 0 })
 		})
 	}
 }
