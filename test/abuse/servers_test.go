@@ -85,12 +85,19 @@ func startGlobal(t *testing.T, w *world) *aServer {
 
 func startZone(t *testing.T) *aServer {
 	t.Helper()
+	return startZoneWith(t, func(*zone.Config) {})
+}
+
+// startZoneWith starts a zone whose settings are changed first.
+func startZoneWith(t *testing.T, change func(*zone.Config)) *aServer {
+	t.Helper()
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
 		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
 		APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 		XDSRequireCredentials: true,
 	}
+	change(&c)
 	s.run(t, c.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, c) })
 	s.url = "http://" + s.addresses["api"]
 	s.admin = s.client(t, "")

@@ -27,8 +27,8 @@ import (
 
 // AdmissionConfig says what proxies must show.
 type AdmissionConfig struct {
-	// Required: a stream without a credential is refused. Otherwise one that has none is believed, and one that has a wrong
-	// one is refused all the same.
+	// Required: a stream without a credential is refused. Otherwise one that has none is believed, unless it may have come
+	// through a proxy, and one that has a wrong one is refused all the same.
 	Required bool
 	// Tokens judge bearer tokens. Required.
 	Tokens *tokens.Issuer
@@ -166,6 +166,9 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 	}
 	if p.method == methodNone && a.cfg.Required {
 		return nil, p.refuse("missing", codes.Unauthenticated)
+	}
+	if p.method == methodNone && forwardedBy(ctx) != "" {
+		return nil, p.refuse("forwarded", codes.Unauthenticated)
 	}
 	return p, nil
 }

@@ -1,0 +1,54 @@
+package xds
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+)
+
+// ordinary are the metadata of a gRPC client that opens a stream for itself. As with the HTTP API, a list of what
+// proxies add would never be complete, so every other name ends the trust in loopback. The names are in lower case.
+var ordinary = map[string]bool{
+	":authority": true, "accept-encoding": true, "content-type": true, "te": true, "user-agent": true,
+	"baggage": true, "traceparent": true, "tracestate": true, "x-request-id": true,
+	"x-envoy-internal": true, // every Envoy sends it with its own streams
+}
+
+// forwardedBy returns the name of a metadata entry with which the stream of ctx may have come through a proxy; empty if
+// there is none. An Envoy names one address of its own machine in x-forwarded-for, and a proxy adds that of its client.
+func forwardedBy(ctx context.Context) string {
+	all, _ := metadata.FromIncomingContext(ctx)
+	for name, values := range all {
+		switch {
+		case ordinary[name], strings.HasPrefix(name, "grpc-"):
+		case name == "x-forwarded-for" && len(values) == 1 && ofThisMachine(values[0]):
+		default:
+			return name
+		}
+	}
+	return ""
+}
+
+// ofThisMachine reports whether text is one address of this machine.
+func ofThisMachine(text string) bool {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return false
+	}
+	if address.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range own {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Unmap() == address.Unmap() {
+			return true
+		}
+	}
+	return false
+}
