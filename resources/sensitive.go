@@ -36,14 +36,14 @@ var inlineNames = []string{"inline", "inlineString", "insecureInline"}
 // secretHeaders are substrings of the names of headers that carry credentials.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "credential"}
 
-const (
-	privateKeyPEM  = "PRIVATE KEY-----"
-	headerModifier = "eaderModifier"
-)
+const privateKeyPEM = "PRIVATE KEY-----"
+
+// headerLists are the ends of the names of fields whose `set` and `add` are lists of headers.
+var headerLists = []string{"eaderModifier", "eadersToAdd", ".headers"}
 
 // hints are substrings, of which every text with a secret contains at least one. Most policies contain none and need no
 // further check.
-var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN", "SECRET", "CREDENTIAL", headerModifier, sealedMark, hiddenMark, shownMark}
+var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN", "SECRET", "CREDENTIAL", "eader", sealedMark, hiddenMark, shownMark}
 
 func (s *Sensitive) hinted(raw []byte) bool {
 	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) })
@@ -156,7 +156,11 @@ func named(name string, v any) bool {
 
 // inHeaders reports whether pattern is an item of a list that sets or adds headers.
 func inHeaders(pattern string) bool {
-	return strings.HasSuffix(pattern, headerModifier+".set[]") || strings.HasSuffix(pattern, headerModifier+".add[]")
+	list, ok := strings.CutSuffix(pattern, ".set[]")
+	if !ok {
+		list, ok = strings.CutSuffix(pattern, ".add[]")
+	}
+	return ok && slices.ContainsFunc(headerLists, func(end string) bool { return strings.HasSuffix(list, end) })
 }
 
 func secretHeader(name string) bool {
