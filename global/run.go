@@ -110,7 +110,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	(&operator{store: durable, sync: sync}).register(apiServer)
 	apiServer.Handle(api.RouteReplicas, replicas.serve)
 	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
-	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, certificateFolder) })
+	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
 	if err := sockets.listen(c); err != nil {
 		return err
 	}

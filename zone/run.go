@@ -223,7 +223,7 @@ func openHoldings(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics
 // addRoutes adds the routes that only a zone can serve.
 func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *identity.Publisher) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
-		return archive.Collect(cfg.DataDir, identityDir, tlsDir, "membership")
+		return archive.Collect(cfg.DataDir, archive.Folders("zone")...)
 	})
 	routes.Handle(api.RouteTrust, (&trustHandler{store: durable, home: publisher.Home, routes: routes}).serve)
 	if cfg.Global != "" { // first: later previews use it

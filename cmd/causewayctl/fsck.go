@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 	"github.com/causeway-mesh/causeway/resources/store/fsck"
@@ -23,7 +24,7 @@ type fsckAnswer struct {
 }
 
 func newFsck(c *cli) *cobra.Command {
-	repair, salvage := false, ""
+	repair, salvage, systemNamespace := false, "", ""
 	cmd := &cobra.Command{
 		Use:   "fsck FOLDER",
 		Short: "Check a server's data folder, while the server does not run",
@@ -37,7 +38,7 @@ func newFsck(c *cli) *cobra.Command {
 			"  causewayctl fsck /var/lib/causeway --salvage rescued.backup",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := fsck.Check(cmd.Context(), filepath.Clean(args[0]))
+			report, err := fsck.Check(cmd.Context(), filepath.Clean(args[0]), systemNamespace)
 			if err != nil {
 				return unanswered(failed(checking(err)))
 			}
@@ -63,8 +64,14 @@ func newFsck(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is safe to mend; what was there is kept beside")
+	addSystemNamespace(cmd, &systemNamespace)
 	cmd.Flags().StringVar(&salvage, "salvage", "", "write a backup of all that can still be read to this `file`")
 	return cmd
+}
+
+// addSystemNamespace adds the flag that says how the server of a data folder or a backup was started.
+func addSystemNamespace(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVar(into, "system-namespace", resources.DefaultSystemNamespace, "the `namespace` of the system's own resources that the server is started with")
 }
 
 // checking adds advice to the error for a folder that cannot be checked.
@@ -78,7 +85,7 @@ func checking(err error) error {
 func (a *fsckAnswer) salvage(path string) error {
 	var out bytes.Buffer
 	h := archive.Header{Server: fsck.ServerOf(a.Dir), Version: server.Version(), Created: time.Now().UTC()}
-	n, err := a.Salvage(&out, h, "kds-tls", "identity", "tls", "membership")
+	n, err := a.Salvage(&out, h, archive.Folders(h.Server)...)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/fsck"
 	"github.com/causeway-mesh/causeway/server"
 )
 
@@ -28,6 +30,8 @@ type restoreFlags struct {
 	dataDir   string
 	store     backend.Config
 	overwrite bool
+	// systemNamespace is that of the server.
+	systemNamespace string
 }
 
 func newRestore(c *cli) *cobra.Command {
@@ -38,7 +42,9 @@ func newRestore(c *cli) *cobra.Command {
 		Long: "Make a server's data anew from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
 			"from, and the certificates and sealed keys in the data folder. What is there already stays, and is an error, unless\n" +
 			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
-			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).",
+			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).\n\n" +
+			"A backup is believed as the server's own data is: its roles, keys and certificates are the server's afterwards. Nothing is\n" +
+			"restored of one that holds other files than a server keeps, or resources that no server has under such names and labels.",
 		Example: "  causewayctl restore global.backup --data-dir /var/lib/causeway\n" +
 			"  causewayctl restore global.backup --data-dir /var/lib/causeway --store etcd --etcd-endpoints https://10.0.0.1:2379 --etcd-ca ca.crt",
 		Args: cobra.ExactArgs(1),
@@ -48,6 +54,7 @@ func newRestore(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
 	cmd.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace what is there")
+	addSystemNamespace(cmd, &f.systemNamespace)
 	settings.AddStoreFlags(cmd.Flags(), &f.store, "")
 	_ = cmd.MarkFlagRequired("data-dir")
 	return cmd
@@ -60,12 +67,15 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if err := c.judge(b, f.systemNamespace); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	place := f.place(b)
-	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
+	if err := server.MakeDataDir(f.dataDir, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	// Files first: they are compared before anything is written, and a store without its keys is useless.
-	if err := b.Restore(f.dataDir, f.overwrite, server.WriteFile); err != nil {
+	if err := b.Restore(f.dataDir, f.overwrite); err != nil {
 		return replacing(err)
 	}
 	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
@@ -82,6 +92,26 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	}
 	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources), len(b.Files), b.Header.Server, b.Header.Revision)
 	return err
+}
+
+// maxTold bounds how many findings about a backup are printed.
+const maxTold = 10
+
+// judge refuses a backup with resources that no server has written, before anything is restored, and prints what else is
+// wrong with those that are restored.
+func (c *cli) judge(b *archive.Backup, systemNamespace string) error {
+	findings, err := fsck.Contents(b.Resources, b.Header.Revision, systemNamespace)
+	if err != nil {
+		return err
+	}
+	for i := range findings[:min(len(findings), maxTold)] {
+		f := &findings[i]
+		_, _ = fmt.Fprintf(c.errOut, "%s %s: %s\n", f.Severity, f.Where, f.What)
+	}
+	if more := len(findings) - maxTold; more > 0 {
+		_, _ = fmt.Fprintf(c.errOut, "and %d more, which causewayctl fsck prints afterwards\n", more)
+	}
+	return nil
 }
 
 // place returns the store that the server of the backup would open with these flags.

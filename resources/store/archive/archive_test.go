@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ const gzipEnd = 1 + 4 + 8
 // TestDamage: a backup in which any one byte differs, or that ends early, is refused. A bit that only pads gzip's last
 // block up to a whole byte says nothing: where it differs, what is read must be the same.
 func TestDamage(t *testing.T) {
-	good := written(t, filled(t), File{Path: "f", Data: []byte("x")})
+	good := written(t, filled(t), File{Path: "kds-tls/f", Data: []byte("x")})
 	want, err := Read(bytes.NewReader(good))
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +112,15 @@ func zipped(text string) []byte {
 	return out.Bytes()
 }
 
+// manySpaces are 200 MiB of lines that compress to next to nothing.
+func manySpaces() string {
+	var out strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&out, "{\"file\":{\"path\":\"kds-tls/%d\"}}%1048576s\n", i, "")
+	}
+	return out.String()
+}
+
 func TestRefused(t *testing.T) {
 	const begin = `{"causewayBackup":1,"server":"global"}` + "\n"
 	for name, tt := range map[string]struct {
@@ -123,14 +133,24 @@ func TestRefused(t *testing.T) {
 		"no end":           {begin, ErrDamaged, "its end is missing"},
 		"unknown line":     {begin + `{"colour":"blue"}`, ErrDamaged, "line 2"},
 		"empty line":       {begin + `{}`, ErrDamaged, "neither"},
-		"path upwards":     {begin + `{"file":{"path":"../passwd"}}`, ErrDamaged, "below the data folder"},
-		"absolute path":    {begin + `{"file":{"path":"/etc/passwd"}}`, ErrDamaged, "below the data folder"},
-		"path not clean":   {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "below the data folder"},
+		"path upwards":     {begin + `{"file":{"path":"../passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"absolute path":    {begin + `{"file":{"path":"/etc/passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"path not clean":   {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"path elsewhere":   {begin + `{"file":{"path":"audit/done-1.jsonl"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"settings":         {begin + `{"file":{"path":"admin.token"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a zone's folder":  {begin + `{"file":{"path":"membership/credential.sealed"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a deeper folder":  {begin + `{"file":{"path":"kds-tls/a/b"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a hidden file":    {begin + `{"file":{"path":"kds-tls/.ca.crt"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a backslash":      {begin + `{"file":{"path":"kds-tls/..\\a"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a file twice":     {begin + `{"file":{"path":"kds-tls/a"}}` + "\n" + `{"file":{"path":"kds-tls/a"}}`, ErrDamaged, "is there twice"},
+		"another server":   {`{"causewayBackup":1,"server":"moon"}`, ErrDamaged, "want global or zone"},
+		"a zone's place":   {`{"causewayBackup":1,"server":"zone","zone":"../global"}`, ErrDamaged, "not the name of a zone"},
+		"a last revision":  {`{"causewayBackup":1,"server":"global","revision":18446744073709551615}`, ErrDamaged, "more than any store has"},
 		"spec not JSON":    {begin + `{"resource":{"type":"MeshTimeout","name":"a","spec":3}}`, ErrDamaged, "line 2"},
 		"unknown type":     {begin + `{"resource":{"type":"Blue","name":"a","spec":{}}}`, ErrDamaged, "Blue"},
-		"two on a line":    {begin + `{"file":{"path":"a"}} {"file":{"path":"b"}}`, ErrDamaged, "something comes after"},
+		"two on a line":    {begin + `{"file":{"path":"kds-tls/a"}} {"file":{"path":"kds-tls/b"}}`, ErrDamaged, "something comes after"},
 		"two in one":       {begin + `{"file":{"path":"a"},"trailer":{}}`, ErrDamaged, "more than one thing"},
-		"a bomb":           {begin + strings.Repeat(`{"file":{"path":"a"}}`+strings.Repeat(" ", 1<<20)+"\n", 200), ErrDamaged, "which no backup does"},
+		"a bomb":           {begin + manySpaces(), ErrDamaged, "which no backup does"},
 		"checksum differs": {begin + `{"trailer":{"sha256":"00"}}`, ErrDamaged, "SHA-256"},
 	} {
 		_, err := Read(bytes.NewReader(zipped(tt.text)))
@@ -141,8 +161,8 @@ func TestRefused(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(written(f, filled(f), File{Path: "f", Data: []byte("x")}))
-	f.Add(zipped(`{"causewayBackup":1}`))
+	f.Add(written(f, filled(f), File{Path: "kds-tls/f", Data: []byte("x")}))
+	f.Add(zipped(`{"causewayBackup":1,"server":"zone"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := Read(bytes.NewReader(text))
 		if (b == nil) == (err == nil) {

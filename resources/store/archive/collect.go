@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Collect reads the files in folders of a data folder. Missing folders count as empty. Names that begin with a dot are
-// unfinished files and are left out.
+// Collect reads the files in folders of a data folder: those that a backup may hold. Missing folders count as empty. Names
+// that begin with a dot are unfinished files and are left out, and so is what no server has written: links, deeper
+// folders, and names that no restore would take.
 func Collect(dataDir string, folders ...string) ([]File, error) {
 	var files []File
 	for _, folder := range folders {
@@ -24,7 +25,9 @@ func Collect(dataDir string, folders ...string) ([]File, error) {
 				return nil
 			}
 			f, err := collect(dataDir, path)
-			files = append(files, f)
+			if err == nil && isHeld(f.Path) {
+				files = append(files, f)
+			}
 			return err
 		})
 		if err != nil {
@@ -48,26 +51,4 @@ func collect(dataDir, path string) (File, error) {
 	}
 	below, err := filepath.Rel(dataDir, path)
 	return File{Path: filepath.ToSlash(below), Mode: uint32(info.Mode().Perm()), Data: data}, err
-}
-
-// Restore writes the backup's files below the data folder. It calls write, which must make a file durable. If a file
-// exists with other content, Restore returns an error that wraps fs.ErrExist, unless overwrite is set. It checks all
-// files before it writes any.
-func (b *Backup) Restore(dataDir string, overwrite bool, write func(path string, data []byte, mode fs.FileMode) error) error {
-	for _, f := range b.Files {
-		there, err := os.ReadFile(filepath.Join(dataDir, filepath.FromSlash(f.Path))) //nolint:gosec // checked to be below the data folder
-		if err == nil && !overwrite && string(there) != string(f.Data) {
-			return fmt.Errorf("%s in %s is another one than in the backup: %w", f.Path, dataDir, fs.ErrExist)
-		}
-	}
-	for _, f := range b.Files {
-		path := filepath.Join(dataDir, filepath.FromSlash(f.Path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := write(path, f.Data, fs.FileMode(f.Mode)&0o700); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,8 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"path"
-	"strings"
+	"regexp"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -23,6 +22,8 @@ type Backup struct {
 	Header    Header
 	Resources []*resources.Resource
 	Files     []File
+
+	paths map[string]bool
 }
 
 // Read reads and verifies a whole backup. Errors: ErrDamaged with the damage, ErrFormat.
@@ -37,12 +38,15 @@ func Read(r io.Reader) (*Backup, error) {
 	if !lines.Scan() {
 		return nil, fmt.Errorf("%w: it is empty: %w", ErrDamaged, orTruncated(lines.Err()))
 	}
-	b := &Backup{}
+	b := &Backup{paths: map[string]bool{}}
 	if err := json.Unmarshal(lines.Bytes(), &b.Header); err != nil || b.Header.Format < 1 {
 		return nil, fmt.Errorf("%w: it does not begin as a backup of causewayctl", ErrDamaged)
 	}
 	if b.Header.Format > formatVersion {
 		return nil, store.NewerFormat(ErrFormat, "the backup", b.Header.Format, formatVersion, b.Header.Version)
+	}
+	if err := b.Header.check(); err != nil {
+		return nil, fmt.Errorf("%w: line 1: %w", ErrDamaged, err)
 	}
 	take := formats()[b.Header.Format-1]
 	sum := sha256.New()
@@ -103,9 +107,13 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 		}
 		b.Resources = append(b.Resources, r)
 	case l.File != nil:
-		if err := l.File.check(); err != nil {
+		if err := l.File.check(b.Header.Server); err != nil {
 			return nil, err
 		}
+		if b.paths[l.File.Path] {
+			return nil, fmt.Errorf("file %q is there twice", l.File.Path)
+		}
+		b.paths[l.File.Path] = true
 		b.Files = append(b.Files, *l.File)
 	case l.Trailer == nil:
 		return nil, fmt.Errorf("neither a resource nor a file")
@@ -113,13 +121,21 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 	return l.Trailer, nil
 }
 
-// check refuses a file that would be restored outside the data folder.
-func (f *File) check() error {
-	if f.Path == "" || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." || strings.HasPrefix(f.Path, "../") || strings.ContainsAny(f.Path, "\\\x00") {
-		return fmt.Errorf("file %q: want a path below the data folder", f.Path)
-	}
-	if len(f.Data) > maxFile {
-		return fmt.Errorf("file %q has %d bytes, more than %d", f.Path, len(f.Data), maxFile)
+// zoneName is what a zone may be called: its name becomes a part of where its store is in etcd.
+var zoneName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// maxRevision leaves room for the revisions after a restore.
+const maxRevision = 1 << 62
+
+// check refuses a header that no server writes.
+func (h *Header) check() error {
+	switch {
+	case folders[h.Server] == nil:
+		return fmt.Errorf("server %q: want global or zone", h.Server)
+	case h.Zone != "" && (h.Server != "zone" || !zoneName.MatchString(h.Zone)):
+		return fmt.Errorf("zone %q is not the name of a zone, in a backup of a %s", h.Zone, h.Server)
+	case h.Revision > maxRevision:
+		return fmt.Errorf("revision %d is more than any store has", h.Revision)
 	}
 	return nil
 }

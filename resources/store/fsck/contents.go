@@ -10,6 +10,28 @@ import (
 // maxReadable is how many bytes of the display name the name of a copy contains.
 const maxReadable = 200
 
+// Contents checks resources as those of a data folder are checked, for a server whose system namespace is that; revision
+// is the store's, zero if it is not known. The second result is the reason why one of them cannot be from a server of
+// ours at all, by its names, labels or revision, or because it is there twice; or nil.
+func Contents(all []*resources.Resource, revision uint64, systemNamespace string) ([]Finding, error) {
+	r := &Report{systemNamespace: systemNamespace}
+	r.contents(all, revision)
+	seen := make(map[resources.Key]bool, len(all))
+	for _, one := range all {
+		if err := resources.CheckStored(one); err != nil {
+			return r.Findings, err
+		}
+		if seen[one.Key] {
+			return r.Findings, fmt.Errorf("%s: it is there twice", one.Key)
+		}
+		seen[one.Key] = true
+		if revision > 0 && one.Revision > revision {
+			return r.Findings, fmt.Errorf("%s: its revision is %d, and the store's is %d", one.Key, one.Revision, revision)
+		}
+	}
+	return r.Findings, nil
+}
+
 // contents checks the resources: they are valid, keys and labels agree, names of copies match their hashes, meshes
 // exist, and no revision is in the future.
 func (r *Report) contents(all []*resources.Resource, revision uint64) {
@@ -20,6 +42,9 @@ func (r *Report) contents(all []*resources.Resource, revision uint64) {
 		}
 	}
 	for _, one := range all {
+		if err := resources.CheckStored(one); err != nil {
+			r.resource(one, "no server stores it under this name and with these labels: "+err.Error(), "find out who wrote it; apply it again as it should be, or delete it")
+		}
 		if _, known := resources.Lookup(one.Type); !known && one.Type != resources.TypeSecret {
 			r.resource(one, "its type is not known to this program", "it was written by another version: use that one, or remove it there")
 			continue
@@ -34,7 +59,7 @@ func (r *Report) contents(all []*resources.Resource, revision uint64) {
 		if one.Mesh != "" && !meshes[one.Mesh] {
 			r.resource(one, "its mesh "+one.Mesh+" is not there", "make the mesh again, or delete this resource")
 		}
-		if err := resources.ValidateSpec(one); err != nil {
+		if err := resources.ValidatePeer(one, r.systemNamespace); err != nil {
 			r.resource(one, "it is not valid: "+err.Error(), "apply it again as it should be, or delete it")
 		}
 	}

@@ -49,7 +49,8 @@ type Report struct {
 	Files     int       `json:"files"`
 	Findings  []Finding `json:"findings"`
 
-	scan *bolt.Scan
+	scan            *bolt.Scan
+	systemNamespace string
 }
 
 // Left counts the findings that are not repaired.
@@ -68,10 +69,10 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Check checks everything in a data folder and changes nothing. ctx bounds the reading. Errors: bolt.ErrInUse while a
+// Check checks everything in the data folder of a server whose system namespace is that, and changes nothing. ctx bounds the reading. Errors: bolt.ErrInUse while a
 // server runs on it, fs.ErrNotExist if there is no folder, and the operating system's. Problems of the data are in the
 // report.
-func Check(ctx context.Context, dir string) (*Report, error) {
+func Check(ctx context.Context, dir, systemNamespace string) (*Report, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func Check(ctx context.Context, dir string) (*Report, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
-	r := &Report{Dir: dir, Findings: []Finding{}}
+	r := &Report{Dir: dir, Findings: []Finding{}, systemNamespace: systemNamespace}
 	if err := r.store(ctx); err != nil {
 		return nil, err
 	}

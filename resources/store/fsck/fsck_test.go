@@ -99,7 +99,7 @@ func file(t *testing.T, dir, name, content string, mode os.FileMode) {
 
 func check(t *testing.T, dir string) *fsck.Report {
 	t.Helper()
-	r, err := fsck.Check(t.Context(), dir)
+	r, err := fsck.Check(t.Context(), dir, resources.DefaultSystemNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,19 +183,32 @@ func put(t *testing.T, dir, key, value string) {
 func TestContents(t *testing.T) {
 	copied := permission(t, "default", "shop-bcdfghjklmnpqrst", map[string]string{resources.LabelDisplayName: "shop"})
 	dir := folder(t, 1, copied,
-		permission(t, "gone", "in-no-mesh", nil),
+		permission(t, "gone", "in-no-mesh", nil), permission(t, "default", "odd", map[string]string{"team": "a\nb"}),
 		permission(t, "default", "mislabelled", map[string]string{resources.LabelMesh: "other"}),
 		permission(t, "default", "renamed", map[string]string{resources.LabelDisplayName: "something-else"}),
 		resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "invalid"}, `{"default":{"allow":[{"spiffeId":{"type":"Maybe","value":"x"}}]}}`, nil),
 	)
 	r := check(t, dir)
-	for _, want := range []string{"mesh gone is not there", `kuma.io/mesh says "other"`, `called "something-else"`, "it is not valid"} {
+	for _, want := range []string{`labels["team"]: "a\nb" is not a label value`, "mesh gone is not there", `kuma.io/mesh says "other"`, `called "something-else"`, "it is not valid"} {
 		if !strings.Contains(said(r), want) {
 			t.Errorf("not found: %s", want)
 		}
 	}
-	if len(r.Findings) != 4 {
+	if len(r.Findings) != 6 { // the odd label is found as one that nobody stores, and as one that no peer may send
 		t.Errorf("found:\n%s", said(r))
+	}
+}
+
+// TestSystemNamespace: what lives in the system namespace only is judged by the one that the server is started with.
+func TestSystemNamespace(t *testing.T) {
+	key := resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Namespace: "ops", Name: "edge"}
+	dir := folder(t, 1, resource(t, key, `{}`, map[string]string{resources.LabelNamespace: "ops"}))
+	if r := check(t, dir); !strings.Contains(said(r), "lives in the system namespace only: use "+resources.DefaultSystemNamespace) {
+		t.Errorf("found, with another system namespace:\n%s", said(r))
+	}
+	r, err := fsck.Check(t.Context(), dir, "ops")
+	if err != nil || len(r.Findings) > 0 {
+		t.Errorf("found, with the server's own: %v\n%s", err, said(r))
 	}
 }
 
@@ -203,10 +216,10 @@ func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
 	defer func() { _ = s.Close() }()
-	if _, err := fsck.Check(t.Context(), dir); !errors.Is(err, bolt.ErrInUse) {
+	if _, err := fsck.Check(t.Context(), dir, resources.DefaultSystemNamespace); !errors.Is(err, bolt.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := fsck.Check(t.Context(), filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := fsck.Check(t.Context(), filepath.Join(dir, "nowhere"), resources.DefaultSystemNamespace); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
