@@ -1,32 +1,26 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 )
 
 var errMoreJSON = errors.New("there is more after the JSON value")
 
-// ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown fields.
+// ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown fields,
+// each written as it is called and there once.
 // An empty body counts as an empty object. A malformed body is a 400 that names field and has the text what, in which
 // %v stands for the reason. For a body that may hold a secret, what omits the reason. A body that is too large, or
 // exceeds the number of bodies, gets the error for that.
 func ReadJSON(r *http.Request, limit int64, field, what string, into any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, limit))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
+	err := readJSON(http.MaxBytesReader(nil, r.Body, limit), into)
 	if err == nil {
-		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
-			return nil
-		} else if err == nil {
-			err = errMoreJSON
-		}
+		return nil
 	}
 	var ours *Error
 	var large *http.MaxBytesError
@@ -37,4 +31,24 @@ func ReadJSON(r *http.Request, limit int64, field, what string, into any) error 
 		return BadField(field, what, err)
 	}
 	return BadField(field, "%s", what)
+}
+
+func readJSON(body io.Reader, into any) error {
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); err == nil {
+		return errMoreJSON
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return checkKeys(raw, reflect.TypeOf(into))
 }
