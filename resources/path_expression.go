@@ -23,7 +23,9 @@ var (
 	errAnchor   = errors.New("anchors may stand only at the ends: the expression matches whole paths anyway")
 	errProgram  = errors.New("the expression is too big with its repetitions written out")
 	errNotASCII = errors.New("a path has only ASCII characters: write other characters percent-encoded")
-	errLength   = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
+	// errValueNotASCII is errNotASCII of a header or parameter.
+	errValueNotASCII = errors.New("it asks for a character outside ASCII, and proxies compare bytes")
+	errLength        = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
 )
 
 // PathExpression rewrites an RE2 expression for whole paths so that it cannot match into the query that follows the

@@ -111,6 +111,8 @@ func (v *validation) httpMatch(m *HTTPRouteMatch, at *fieldPath) {
 func (v *validation) regex(s string, at *fieldPath) {
 	if _, err := regexp.Compile(s); err != nil || len(s) > maxRegexBytes {
 		v.fail(at, "%q is not a regular expression of RE2 of at most %d bytes", shorten(s), maxRegexBytes)
+	} else if _, _, err := ValueExpression(s); err != nil {
+		v.fail(at, "%q cannot be enforced: %v", shorten(s), err)
 	}
 }
 
@@ -121,7 +123,12 @@ func routePathProblem(m *RoutePathMatch) string {
 			return fmt.Sprintf("want a path that begins with /, got %q", shorten(m.Value))
 		}
 	case MatchRegularExpression:
-		return pathProblem(&PathMatch{Type: MatchRegularExpression, Value: m.Value})
+		if problem := pathProblem(&PathMatch{Type: MatchRegularExpression, Value: m.Value}); problem != "" {
+			return problem
+		}
+		if _, _, err := ValueExpression(m.Value); err != nil {
+			return fmt.Sprintf("%q cannot be enforced: %v", shorten(m.Value), err)
+		}
 	default:
 		return fmt.Sprintf("want the type Exact, PathPrefix or RegularExpression, got %q", shorten(m.Type))
 	}

@@ -3,7 +3,6 @@ package resources
 import (
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -129,8 +128,8 @@ func expressionProblem(s string) string {
 	if _, err := regexp.Compile(s); err != nil {
 		return fmt.Sprintf("%q is not a regular expression of RE2: %v", shorten(s), err)
 	}
-	if re, err := syntax.Parse(s, syntax.Perl); err == nil && programSize(re) > maxProgramSize {
-		return fmt.Sprintf("%q cannot be enforced: %v", shorten(s), errProgram)
+	if _, _, err := ValueExpression(s); err != nil {
+		return fmt.Sprintf("%q cannot be enforced: %v", shorten(s), err)
 	}
 	return ""
 }

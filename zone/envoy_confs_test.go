@@ -236,3 +236,36 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	}
 	e.refusedNothing()
 }
+
+// TestExpressionsThatEnvoyRefuses: expressions that Go reads and Envoy's RE2 refuses, or only with a limit of its own, keep
+// no other route of the service from the proxy.
+func TestExpressionsThatEnvoyRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.handler("backend", "backend", answers("backend"))
+	w.handler("canary", "canary", answers("canary"))
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "reachable", ok(ports[0], "/"))
+	const to = "default: {backendRefs: [{kind: MeshService, name: canary, port: 80}]}}"
+	var rules []string
+	for i, expression := range []string{`\p{Letter}+`, `[\x{200b}a]`, `[a-z]{1000}`, `\pN{500}`} {
+		rules = append(rules, fmt.Sprintf(`{matches: [{path: {type: Exact, value: /h%d}, headers: [{type: RegularExpression, name: x-a, value: '%s'}]}], %s`, i, expression, to),
+			fmt.Sprintf(`{matches: [{path: {type: RegularExpression, value: '/p%d/%s'}}], %s`, i, expression, to))
+	}
+	rules = append(rules, fmt.Sprintf(`{matches: [{path: {type: PathPrefix, value: /%s}}], default: {filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}],
+  backendRefs: [{kind: MeshService, name: canary, port: 80}]}}`, strings.Repeat("long", 60)),
+		`{matches: [{path: {type: Exact, value: /last}}], `+to)
+	w.apply(`{type: MeshHTTPRoute, mesh: default, name: all, spec: {to: [{targetRef: {kind: MeshService, name: backend}, rules: [` + strings.Join(rules, ",\n") + `]}]}}`)
+	eventually(t, "the route beside them", func() bool { _, body := plain(ports[0], "/last"); return body == "canary /last" })
+	for path, want := range map[string]string{
+		"/h0": "canary /h0", "/p0/abc": "canary /p0/abc", "/p0/1": "backend /p0/1", "/p1/a": "canary /p1/a",
+		"/p2/" + strings.Repeat("a", 1000): "canary /p2/" + strings.Repeat("a", 1000), "/p2/" + strings.Repeat("a", 999): "backend /p2/" + strings.Repeat("a", 999),
+		"/" + strings.Repeat("long", 60) + "/x": "canary /x",
+	} {
+		if _, body := plain(ports[0], path, "x-a", "abc"); body != want {
+			t.Errorf("%s: %s, want %s", path, body, want)
+		}
+	}
+	e.refusedNothing()
+}

@@ -1,7 +1,6 @@
 package rbac
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -89,10 +88,11 @@ func methodTests(methods []string) []test {
 // headerTests returns the header conditions of a rule. If one of them is not valid, ok is false and nothing may match.
 func headerTests(list []matching.HeaderMatch) (out []headerTest, ok bool) {
 	for _, h := range list {
-		if _, err := regexp.Compile(h.Expression); err != nil {
+		expression, _, err := resources.ValueExpression(h.Expression)
+		if err != nil {
 			return nil, false
 		}
-		out = append(out, headerTest{strings.ToLower(h.Name), test{resources.MatchRegularExpression, h.Expression}})
+		out = append(out, headerTest{strings.ToLower(h.Name), test{resources.MatchRegularExpression, expression}})
 	}
 	return out, true
 }

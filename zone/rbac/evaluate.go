@@ -99,8 +99,9 @@ func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Deci
 func headersHold(list []matching.HeaderMatch, req *Request) bool {
 	return !slices.ContainsFunc(list, func(h matching.HeaderMatch) bool {
 		value, there := req.Headers[strings.ToLower(h.Name)]
+		_, _, unenforceable := resources.ValueExpression(h.Expression)
 		expression, err := regexp.Compile(`\A(?:` + h.Expression + `)\z`)
-		return !there || err != nil || !expression.MatchString(value)
+		return !there || unenforceable != nil || err != nil || !expression.MatchString(value)
 	})
 }
 

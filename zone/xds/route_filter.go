@@ -176,7 +176,7 @@ func replacePrefix(prefix, by string) *matcherv3.RegexMatchAndSubstitute {
 
 func rewrite(pattern, by string) *matcherv3.RegexMatchAndSubstitute {
 	return &matcherv3.RegexMatchAndSubstitute{
-		Pattern: &matcherv3.RegexMatcher{Regex: pattern}, Substitution: strings.ReplaceAll(by, `\`, `\\`),
+		Pattern: sized(pattern, 2*len(pattern)), Substitution: strings.ReplaceAll(by, `\`, `\\`),
 	}
 }
 

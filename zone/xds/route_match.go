@@ -36,7 +36,7 @@ func matchPath(out *routev3.RouteMatch, m *resources.RoutePathMatch) {
 	case "Exact":
 		out.PathSpecifier = &routev3.RouteMatch_Path{Path: m.Value}
 	case "RegularExpression":
-		out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: m.Value}}
+		out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: regexMatcher(m.Value)}
 	default:
 		if prefix := strings.TrimRight(m.Value, "/"); prefix != "" {
 			out.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: prefix}
@@ -47,7 +47,7 @@ func matchPath(out *routev3.RouteMatch, m *resources.RoutePathMatch) {
 func stringMatch(m *resources.RouteValueMatch) *matcherv3.StringMatcher {
 	switch m.Type {
 	case "RegularExpression":
-		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: m.Value}}}
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regexMatcher(m.Value)}}
 	case "Prefix":
 		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: m.Value}}
 	}
