@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/golden/rights.txt")
+var update = flag.Bool("update", false, "rewrite the tables in testdata/golden")
 
 // shapes are the roles of the matrix, one user each: the fields of a rule, alone and combined.
 var shapes = []struct{ name, rules string }{
@@ -57,22 +56,7 @@ func TestMatrixOfRights(t *testing.T) {
 	for _, s := range []*aServer{w.global, w.zone} {
 		(&matrix{t: t, w: w, s: s, tokens: map[string]string{}}).write(&out)
 	}
-	const file = "testdata/golden/rights.txt"
-	if *update {
-		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have, golden := strings.Split(out.String(), "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(have), len(golden)) {
-		if i >= len(have) || i >= len(golden) || have[i] != golden[i] {
-			t.Fatalf("line %d of %s differs (-update rewrites it, for you to review):\nhave %s\nwant %s", i+1, file, lineOf(have, i), lineOf(golden, i))
-		}
-	}
+	compareGolden(t, "testdata/golden/rights.txt", out.Bytes())
 }
 
 func lineOf(lines []string, i int) string {

@@ -42,6 +42,7 @@ type world struct {
 	provider     *provider
 	users        *clientAuthority
 	credentials  map[string]credential
+	newcomers    int // zones that a join string was made for
 }
 
 func newWorld(t *testing.T) *world {
