@@ -131,11 +131,34 @@ func (s *sender) isEnabled(now store.Snapshot) bool {
 // checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.
 func (s *sender) checkAnswers() error {
 	for _, sub := range s.order {
-		if sub.inflight != nil && s.now().Sub(later(sub.inflight.sent, sub.inflight.heard)) > s.answerTimeout {
+		m := sub.inflight
+		if m != nil && s.now().Sub(later(m.sent, m.heard)) > s.answerTimeout && !s.reading(m) {
 			return fmt.Errorf("%w: %s, nonce %s", ErrNoAnswer, sub.descriptor.Type, sub.inflight.nonce)
 		}
 	}
 	return nil
+}
+
+// reading reports whether the peer may be at the message still: it takes what waits for it, as far as can be told by two looks that are
+// the send timeout apart.
+func (s *sender) reading(m *inflight) bool {
+	now := s.session.transport.look()
+	if !now.waits {
+		return false
+	}
+	if m.late == nil {
+		m.late = &late{now, s.now()}
+		return true
+	}
+	since := s.now().Sub(m.late.at)
+	if since < s.sendTimeout {
+		return true
+	}
+	if !now.moved(m.late.seen, since) {
+		return false
+	}
+	m.late, m.heard = &late{now, s.now()}, s.now()
+	return true
 }
 
 func later(a, b time.Time) time.Time {

@@ -15,7 +15,10 @@ const longestHandshake = time.Minute
 
 // Heard notices that a peer is slow rather than gone: over 4 kbit/s the certificates of both sides take a quarter of a minute. The zero value
 // is good, for one connection at a time; safe for concurrent use.
-type Heard struct{ bytes atomic.Int64 }
+type Heard struct {
+	bytes     atomic.Int64
+	transport atomic.Pointer[transport]
+}
 
 // Credentials are c, with what arrives on their connections counted.
 func (h *Heard) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
@@ -24,7 +27,12 @@ func (h *Heard) Credentials(c credentials.TransportCredentials) credentials.Tran
 
 // While returns a context that ends once nothing was heard for as long as silence, and after a minute in any case.
 func (h *Heard) While(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, max(silence, longestHandshake))
+	return h.within(ctx, silence, longestHandshake)
+}
+
+// within is While with another limit.
+func (h *Heard) within(ctx context.Context, silence, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, max(silence, limit))
 	heard, gone := context.WithCancelCause(ctx)
 	last := h.bytes.Load()
 	var look *time.Timer
@@ -49,7 +57,13 @@ type heardCredentials struct {
 
 // ClientHandshake implements credentials.TransportCredentials.
 func (c heardCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return c.TransportCredentials.ClientHandshake(ctx, authority, heardConn{raw, c.heard})
+	under := newTransport(raw)
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, heardConn{raw, c.heard, under})
+	if err == nil {
+		under.watch(lookInterval)
+		c.heard.transport.Store(under)
+	}
+	return conn, info, err
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -59,12 +73,20 @@ func (c heardCredentials) Clone() credentials.TransportCredentials {
 
 type heardConn struct {
 	net.Conn
-	heard *Heard
+	heard     *Heard
+	transport *transport
 }
 
 // Read implements net.Conn.
 func (c heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.heard.bytes.Add(int64(n))
+	c.transport.read.Add(int64(n))
 	return n, err
+}
+
+// Close implements net.Conn.
+func (c heardConn) Close() error {
+	c.transport.rest()
+	return c.Conn.Close()
 }

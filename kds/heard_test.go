@@ -36,7 +36,7 @@ func TestHeardPeersAreWaitedFor(t *testing.T) {
 				}()
 				go func() {
 					for b := make([]byte, 1); ; {
-						if _, err := (heardConn{near, heard}).Read(b); err != nil {
+						if _, err := (heardConn{near, heard, &transport{}}).Read(b); err != nil {
 							return
 						}
 					}

@@ -90,7 +90,7 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 	}
 	replaced := current
 	current = newSession(g.ctx, g.last+1, zone, g.config.Observer)
-	current.connection, current.pass = connection, pass
+	current.connection, current.transport, current.pass = connection, connection.transport, pass
 	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
 	current.features = ParseFeatures(md.Get(metadataFeatures))
 	current.system = systemNamespaceIn(md)

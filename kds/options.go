@@ -21,7 +21,6 @@ const (
 	DefaultMaxMessageSize = 1 << 20
 
 	pingInterval = 15 * time.Second
-	pingTimeout  = 15 * time.Second
 	// shortestPings leaves room for a peer's clock: one that pings every 15 s must never be sent away.
 	shortestPings = 10 * time.Second
 	// maxStreams is how many calls a connection may have at once: a zone needs a handful.
@@ -83,13 +82,16 @@ type connection struct {
 	number uint64
 	// hangUp closes it at once, without a word: what waits in the transport is lost, and all streams end.
 	hangUp func()
+	// transport is nil without Listener.
+	transport *transport
 }
 
 // TagConn implements stats.Handler.
 func (c *connections) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	tagged := &connection{number: c.last.Add(1), hangUp: func() {}}
 	if a, ok := info.RemoteAddr.(closableAddr); ok {
-		tagged.hangUp = func() { _ = a.conn.Close() }
+		tagged.hangUp, tagged.transport = a.transport.hangUp, a.transport
+		a.transport.watch(lookInterval)
 	}
 	return context.WithValue(ctx, connectionKey{}, tagged)
 }
@@ -121,24 +123,38 @@ func (l closableListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closableConn{conn, &pings{to: conn}}, nil
+	return closableConn{conn, &pings{to: conn}, newTransport(conn)}, nil
 }
 
 // closableConn can be found by its address, which is all that gRPC shows of it. Without TLS, it joins pings.
 type closableConn struct {
 	net.Conn
-	pings *pings
+	pings     *pings
+	transport *transport
+}
+
+// Read implements net.Conn.
+func (c closableConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.transport.read.Add(int64(n))
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c closableConn) Close() error {
+	c.transport.rest()
+	return c.Conn.Close()
 }
 
 // Write implements net.Conn.
 func (c closableConn) Write(b []byte) (int, error) { return c.pings.write(b) }
 
 // RemoteAddr implements net.Conn.
-func (c closableConn) RemoteAddr() net.Addr { return closableAddr{c.Conn.RemoteAddr(), c.Conn} }
+func (c closableConn) RemoteAddr() net.Addr { return closableAddr{c.Conn.RemoteAddr(), c.transport} }
 
 type closableAddr struct {
 	net.Addr
-	conn net.Conn
+	transport *transport
 }
 
 // Unwrap is the address that the connection underneath says.

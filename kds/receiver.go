@@ -95,7 +95,7 @@ func newReceiver(c receiverConfig) *receiver {
 // run asks for every type and applies what arrives until the stream or ctx ends.
 func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
 	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
-		return sendWithin(ctx, v.sendTimeout, v.panics, stream.Send, m)
+		return sendWithin(ctx, v.sendTimeout, v.session.transport, v.panics, stream.Send, m)
 	}
 	for _, limit := range []string{limitRefusals, limitBytes} { // met anew, if they are
 		v.over.end(limit, "")

@@ -12,20 +12,28 @@ import (
 // it blocks for those that the peer has not read, and what the peer has answered it has read.
 const promptBytes = 32 << 10
 
-// sendWithin sends m and waits for it, at most for the timeout. When it fails, the stream must be ended, which is what
-// ends the send still under way: gRPC blocks while the peer does not read.
-func sendWithin[M any](ctx context.Context, timeout time.Duration, guard *panics.Guard, send func(M) error, m M) error {
+// sendWithin sends m and waits for it, at most for the timeout, and on while the peer takes what waits for it. When it fails, the stream
+// must be ended, which is what ends the send still under way: gRPC blocks while the peer does not read.
+func sendWithin[M any](ctx context.Context, timeout time.Duration, over *transport, guard *panics.Guard, send func(M) error, m M) error {
 	sent := make(chan error, 1)
 	go func() { sent <- guard.Do(serving, func() error { return send(m) }) }()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	select {
-	case err := <-sent:
-		return err
-	case <-timer.C:
-		return fmt.Errorf("%w: nothing went through for %s", ErrSendTimeout, timeout)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	then := over.look()
+	for {
+		select {
+		case err := <-sent:
+			return err
+		case <-timer.C:
+			now := over.look()
+			if !now.moved(then, timeout) {
+				return fmt.Errorf("%w: nothing went through for %s", ErrSendTimeout, timeout)
+			}
+			then = now
+			timer.Reset(timeout)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -96,7 +104,7 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	if s.prompt() {
 		err = s.stream.SendMsg(m)
 	} else {
-		err = sendWithin(ctx, s.sendTimeout, s.panics, s.stream.SendMsg, any(m))
+		err = sendWithin(ctx, s.sendTimeout, s.session.transport, s.panics, s.stream.SendMsg, any(m))
 	}
 	if err != nil {
 		return err

@@ -116,6 +116,12 @@ type subscription struct {
 	haveSize int
 }
 
+// late is a look at the transport of a peer whose answer is late.
+type late struct {
+	seen passage
+	at   time.Time
+}
+
 // inflight is a message on its way. The resources are shared with all other streams.
 type inflight struct {
 	nonce string
@@ -128,6 +134,8 @@ type inflight struct {
 	sent time.Time
 	// heard is when the peer last said that it has the message, zero when it did not.
 	heard time.Time
+	// late is nil until the answer is.
+	late *late
 	// steps end with the answer.
 	steps store.Steps
 }

@@ -15,6 +15,8 @@ type session struct {
 	zone   string
 	// connection is the transport connection, on the global; nil in a zone.
 	connection *connection
+	// transport is what the connection runs over; nil where that is not known.
+	transport *transport
 	// pass let the zone in; nil in a zone, and where nobody asks.
 	pass Pass
 	// authTokenProvided and features are from the metadata.

@@ -156,10 +156,11 @@ func (z *Zone) session(ctx context.Context) error {
 	z.sessions++
 	s := newSession(z.outgoing(ctx), z.sessions, z.config.Zone, z.config.Observer)
 	defer s.cancel(ErrStreamEnded)
-	health, err := z.checkHealth(s.ctx, conn)
+	health, err := z.checkHealth(s.ctx, conn, longestHandshake)
 	if err != nil {
 		return err
 	}
+	s.transport = z.heard.transport.Load()
 	s.features = health.features
 	if err := z.met.meet(s.ctx, health); err != nil {
 		return err
@@ -277,9 +278,9 @@ type health struct {
 }
 
 // checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain. The first call of a
-// session connects.
-func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn) (health, error) {
-	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
+// session connects. It waits while something is heard, at most for limit.
+func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit time.Duration) (health, error) {
+	ctx, cancel := z.heard.within(ctx, z.config.SendTimeout, limit)
 	defer cancel()
 	if seen := z.known.seenOf().String(); seen != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen)
@@ -314,7 +315,7 @@ func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		next, err := z.checkHealth(ctx, conn)
+		next, err := z.checkHealth(ctx, conn, longestBacklog) // the answer stands behind what the global sends
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,180 @@
+package kds
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// thinLink forwards one connection at a time to target, at so many bytes a second from there, with little room for more.
+func thinLink(t *testing.T, target string, bytesPerSecond int) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() { forwardThinly(t, near, target, bytesPerSecond) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wait.Wait() })
+	return l.Addr().String()
+}
+
+func forwardThinly(t *testing.T, near net.Conn, target string, bytesPerSecond int) {
+	far, err := net.Dial("tcp", target)
+	if err != nil {
+		t.Error(err)
+		_ = near.Close()
+		return
+	}
+	_ = far.(*net.TCPConn).SetReadBuffer(4 << 10)
+	both := func() { _ = near.Close(); _ = far.Close() }
+	var wait sync.WaitGroup
+	wait.Go(func() { defer both(); _, _ = io.Copy(far, near) })
+	wait.Go(func() {
+		defer both()
+		piece := make([]byte, max(1, bytesPerSecond/20))
+		for pace := time.NewTicker(time.Second / 20); ; <-pace.C {
+			n, err := far.Read(piece)
+			if err != nil {
+				pace.Stop()
+				return
+			}
+			if _, err := near.Write(piece[:n]); err != nil {
+				pace.Stop()
+				return
+			}
+		}
+	})
+	wait.Wait()
+}
+
+// TestSlowIsNotGone: promise 7. A peer that takes what waits for it keeps its session, however long a message is under way.
+func TestSlowIsNotGone(t *testing.T) {
+	t.Parallel()
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
+		c.SendTimeout, c.AnswerTimeout = 300*time.Millisecond, 300*time.Millisecond
+	})
+	s := store.NewMemory()
+	startZone(t, "zone-1", thinLink(t, g.address, 120_000), s)
+	small := func(i int) *resources.Resource {
+		key, _ := permission("small")
+		return written(t, globalHome, key, fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"%d"}}]}}`, i))
+	}
+	put(t, g.store, small(1))
+	eventually(t, "the first policy", func() bool { return count(s, resources.TypeMeshTrafficPermission) == 1 })
+	noise := make([]byte, 100<<10) // what gzip cannot make small
+	random := rand.NewChaCha8([32]byte{})
+	var large []*resources.Resource
+	for i := range 2 {
+		_, _ = random.Read(noise)
+		key, _ := permission(fmt.Sprintf("big%d", i))
+		large = append(large, written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+hex.EncodeToString(noise)+`"}}]}}`))
+	}
+	begun := time.Now()
+	put(t, g.store, large...)
+	for i := 2; count(s, large[0].Type) <= len(large); i++ { // news meanwhile, by which late answers are noticed
+		put(t, g.store, small(i))
+		if time.Since(begun) > time.Minute {
+			t.Fatal("the large policies do not arrive")
+		}
+		time.Sleep(50 * time.Millisecond) // the writer's pace
+	}
+	if took := time.Since(begun); took < 2*time.Second {
+		t.Errorf("the link was not thin: %s", took)
+	}
+	if n := g.events.count(SessionEnded, ""); n != 0 {
+		t.Errorf("%d sessions ended", n)
+	}
+}
+
+// TestSilentPeerIsClosed: a connection on which nothing comes, and from which nothing is taken, is closed after three looks; one that
+// sends now and then, or takes what waits for it, is not.
+func TestSilentPeerIsClosed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		peer   func(far net.Conn)
+		closed bool
+	}{
+		"silent":           {func(net.Conn) {}, true},
+		"sends":            {func(far net.Conn) { trickle(far.Write) }, false},
+		"takes its share":  {func(far net.Conn) { trickle(far.Read) }, false},
+		"acknowledges all": {func(far net.Conn) { _, _ = io.Copy(io.Discard, far) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, far := tcpPair(t)
+			defer near.Close()
+			defer far.Close()
+			_ = far.SetReadBuffer(4 << 10)
+			hung := make(chan struct{})
+			under := newTransport(near)
+			under.hangUp = func() { close(hung) }
+			switch name {
+			case "acknowledges all":
+				_, _ = near.Write(make([]byte, 1<<10))
+			case "sends":
+				go func() { _, _ = io.Copy(io.Discard, near) }()
+			default:
+				go func() { _, _ = near.Write(make([]byte, 64<<20)) }()
+			}
+			go tt.peer(far)
+			under.watch(200 * time.Millisecond)
+			defer under.rest()
+			select {
+			case <-hung:
+				if !tt.closed {
+					t.Error("closed")
+				}
+			case <-time.After(3 * time.Second):
+				if tt.closed {
+					t.Error("not closed")
+				}
+			}
+		})
+	}
+}
+
+// trickle reads or writes 20,000 bytes twenty times a second, until that fails.
+func trickle(do func([]byte) (int, error)) {
+	pace := time.NewTicker(time.Second / 20)
+	defer pace.Stop()
+	for piece := make([]byte, 20_000); ; <-pace.C {
+		if _, err := do(piece); err != nil {
+			return
+		}
+	}
+}
+
+func tcpPair(t *testing.T) (near, far *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialed, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
+}
