@@ -83,7 +83,7 @@ func (g *Guest) overdue() {
 // more is how much time g has left because what it sent came slowly. crowd.mu is held.
 func (g *Guest) more(now time.Time) time.Duration {
 	limits := &g.crowd.limits
-	if g.state != guestServed || g.failed.Load() || g.crowd.err != nil {
+	if g.state != guestServed || g.failed.Load() || g.spent.Load() || g.crowd.err != nil {
 		return 0
 	}
 	sent := time.Duration(int64(limits.bytes) - g.left.Load())
@@ -113,6 +113,8 @@ const (
 	// lastWord is how long a stranger that was refused has to hear why, and to come up with something better; and how long one has
 	// when the listener is closed.
 	lastWord = 2 * time.Second
+	// judgement is how long one has that has sent all that is read of a stranger.
+	judgement = 5 * time.Second
 	// mostTries is how many calls of one connection are judged before one is a proof, mostCalls how many of them may prove who makes
 	// them by what they say.
 	mostTries, mostCalls = 8, 2
@@ -171,9 +173,15 @@ func (g *Guest) ration(size int) (int, error) {
 	return size, g.awaitProof()
 }
 
-// awaitProof waits until the guest is proven. When it is gone before, the error says so.
+// awaitProof waits until the guest is proven by what it sent, which takes milliseconds. When it is gone before, the error says so.
 func (g *Guest) awaitProof() error {
-	g.spent.Store(true)
+	if !g.spent.Swap(true) {
+		g.crowd.mu.Lock()
+		if g.state == guestServed && !g.proven.Load() {
+			g.due(judgement)
+		}
+		g.crowd.mu.Unlock()
+	}
 	<-g.settled
 	if !g.proven.Load() {
 		return net.ErrClosed

@@ -38,9 +38,6 @@ func TestFaultsLargeOverFourKilobits(t *testing.T) {
 // TestFaultsStoppedZone checks that the global says offline of a zone whose process is stopped, within 50 s.
 func TestFaultsStoppedZone(t *testing.T) {
 	t.Parallel()
-	if !*faultsLong {
-		t.Skip("a minute; the short form is TestStoppedPeer in kds")
-	}
 	m := newMesh(t, "zone-1")
 	m.zones["zone-1"].Process.Pause()
 	defer m.zones["zone-1"].Process.Resume()
