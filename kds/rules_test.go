@@ -80,6 +80,11 @@ var rulesOfReach = []ruleOfReach{
 		right: `{"destination":{"kind":"ServiceAccount","name":"a","namespace":"cats"},"sources":[{"kind":"ServiceAccount","name":"b","namespace":"b"}],"rules":[{"kind":"TCPRoute","name":"all"}]}`,
 	},
 	{
+		rule: "files on others' machines", t: resources.TypeMeshAccessLog, namespace: "cats", says: "on the machines of the service's clients",
+		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"File","file":{"path":"/etc/cron.d/x"}}]}}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"File","file":{"path":"/dev/stdout"}}]}}]}`,
+	},
+	{
 		rule: "a grant of another zone's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own zone",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-2"}]}`,
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-1"}]}`,

@@ -75,6 +75,9 @@ const (
 
 // accessLog checks a MeshAccessLog.
 func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
+	if RoleOf(v.resource, v.home.systemNamespace()) == RoleProducer {
+		v.filesOfOthers(c, at.field("backends"))
+	}
 	if v.peer {
 		return // where proxies are configured, what does not hold is left out
 	}
@@ -95,6 +98,22 @@ func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
 			v.fail(at, "%v", err)
 		}
 	}
+}
+
+// filesOfOthers refuses files in a producer's policy: its logs are written by the proxies of its service's clients, on
+// machines that are not the producer's.
+func (v *validation) filesOfOthers(c *AccessLogConf, at *fieldPath) {
+	for i := range c.Backends {
+		if c.Backends[i].WritesFile() {
+			v.fail(at.item(i).field("file").field("path"), "%q would be written on the machines of the service's clients: use /dev/stdout or OpenTelemetry, log on the inbounds of %s by from or rules, or have the operator write it",
+				shorten(c.Backends[i].File.Path), v.customNamespace())
+		}
+	}
+}
+
+// WritesFile reports whether the proxy writes a file of its machine, other than its own output.
+func (b *AccessLogBackend) WritesFile() bool {
+	return b.File != nil && b.File.Path != "/dev/stdout" && b.File.Path != "/dev/stderr"
 }
 
 // Check reports the first thing that is wrong with a backend, and the field, with dots.

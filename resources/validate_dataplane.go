@@ -63,6 +63,7 @@ func (v *validation) inbounds(n *meshpb.Dataplane_Networking, at *fieldPath) {
 		}
 		v.optionalAddress(in.GetAddress(), inside.field("address"))
 		v.optionalAddress(in.GetServiceAddress(), inside.field("serviceAddress"))
+		v.application(in.GetServiceAddress(), inside.field("serviceAddress"))
 		if name := in.GetName(); name != "" {
 			v.label(inside.field("name"), name)
 			v.unique(names, name, inside.field("name"))
@@ -135,6 +136,31 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 	if s != "" {
 		v.address(s, at, false)
 	}
+}
+
+// application refuses addresses of what a proxy may not lead its callers to.
+func (v *validation) application(s string, at *fieldPath) {
+	ip, err := netip.ParseAddr(s)
+	if err != nil || v.peer {
+		return
+	}
+	if why := NoApplication(ip); why != "" {
+		v.fail(at, "%s %s: give the application's address, or leave it out for 127.0.0.1", s, why)
+	}
+}
+
+// NoApplication says why no application can be at an address, or "": what is there is the machine's or the cloud's own,
+// such as its metadata with credentials, and not for whoever calls a proxy.
+func NoApplication(ip netip.Addr) string {
+	switch ip = ip.Unmap(); {
+	case ip.IsLinkLocalUnicast():
+		return "is link-local"
+	case ip.IsMulticast():
+		return "is multicast"
+	case ip.IsUnspecified():
+		return "is every address"
+	}
+	return ""
 }
 
 // looksNumeric reports whether s consists of digits and dots. A malformed IPv4 address, such as 300.1.2.3, has the form

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,6 +86,22 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 		p.xdsTLS = p.certificate.TLSConfig()
 	}
 	return nil
+}
+
+// own reports whether a program on this machine that dials address and port would reach a port on loopback.
+func (p *ports) own(address string, port uint32) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil && address != "localhost" {
+		return false
+	}
+	ip = ip.Unmap()
+	return slices.ContainsFunc(p.bare, func(l net.Listener) bool {
+		at, ok := l.Addr().(*net.TCPAddr)
+		if !ok || uint32(at.Port) != port || !at.IP.IsLoopback() {
+			return false
+		}
+		return address == "localhost" || ip.IsUnspecified() || ip == at.AddrPort().Addr().Unmap()
+	})
 }
 
 // tend serves diagnostics, tells the init system of the server's state, and keeps the serving certificate valid.

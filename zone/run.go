@@ -156,7 +156,9 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	held := openHoldings(cfg, memberships.box, diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
+	var ports *ports // before a proxy is served
 	proxies := xds.New(xds.Config{
+		Own:     func(address string, port uint32) bool { return ports.own(address, port) },
 		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
 		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
@@ -177,8 +179,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	routes.Handle(api.RouteRollout, (&rollout{store: durable, status: status, started: time.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
-	ports, err := listen(ctx, cfg, memberships.box, guard)
-	if err != nil {
+	if ports, err = listen(ctx, cfg, memberships.box, guard); err != nil {
 		return err
 	}
 	diagnostics.AddListeners(cfg.Log, ports.bare...)

@@ -110,6 +110,9 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	})
 	var next *state
 	if err == nil {
+		err = x.cfg.Own.checkServices(t)
+	}
+	if err == nil {
 		t.admin = p.admin
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)

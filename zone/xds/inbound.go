@@ -124,8 +124,12 @@ func resolve(address string, field *meshpb.Dataplane_Networking_Inbound, port *m
 		in.service.port = in.listen.port
 	}
 	for _, e := range []endpoint{in.listen, in.service} {
-		if _, err := netip.ParseAddr(e.address); err != nil {
+		ip, err := netip.ParseAddr(e.address)
+		if err != nil {
 			return in, fmt.Errorf("address %q: want an IP address", e.address)
+		}
+		if why := resources.NoApplication(ip); why != "" && e == in.service {
+			return in, fmt.Errorf("serviceAddress %s %s: want the application's", e.address, why)
 		}
 		if e.port == 0 || e.port > 65535 {
 			return in, fmt.Errorf("port %d: want 1 to 65535", e.port)

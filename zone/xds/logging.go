@@ -2,7 +2,9 @@ package xds
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -51,8 +53,8 @@ func (t *target) newLogger(http, inbound bool, source, destination string) *logg
 // plainText is text in which nothing is a command.
 func plainText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// logs makes the logs of a conf, and the clusters by which the proxy reaches their collectors. What cannot be is left out, with the reason.
-func (l *logger) logs(conf json.RawMessage) (logs []*accesslogv3.AccessLog, collectors []*resource, problems []string) {
+// logs makes the logs of a conf in which these policies have a part, and the clusters by which the proxy reaches their collectors. What cannot be is left out, with the reason.
+func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*accesslogv3.AccessLog, collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
 	if err := json.Unmarshal(conf, &parsed); err != nil {
 		return nil, nil, []string{"the conf has not the form of its type: " + err.Error()}
@@ -62,6 +64,9 @@ func (l *logger) logs(conf json.RawMessage) (logs []*accesslogv3.AccessLog, coll
 		field, err := b.Check()
 		if err == nil && b.TCP != nil {
 			continue // apply and rollout status tell that no proxy sends there
+		}
+		if err == nil && b.WritesFile() && slices.ContainsFunc(origins, ofProducer) {
+			field, err = "file.path", errFileOfOthers
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("backends[%d].%s: %v", i, field, err))
@@ -79,6 +84,11 @@ func (l *logger) logs(conf json.RawMessage) (logs []*accesslogv3.AccessLog, coll
 	}
 	return logs, collectors, problems
 }
+
+// errFileOfOthers: such a policy is refused where it is written and received; an earlier version may have let it in.
+var errFileOfOthers = errors.New("a policy of the service's producer may not have its clients' proxies write files")
+
+func ofProducer(o matching.Origin) bool { return o.Policy.Role == resources.RoleProducer }
 
 func (l *logger) log(b *resources.AccessLogBackend) (*accesslogv3.AccessLog, *resource, error) {
 	var name string
@@ -208,7 +218,7 @@ func (t *target) logInbounds(policies []*matching.Policy) {
 			if rule.Match != nil {
 				continue // apply and rollout status tell that requests cannot be told apart
 			}
-			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%", service).logs(rule.Conf)
+			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%", service).logs(rule.Conf, rule.Origins)
 			in.logs = append(in.logs, logs...)
 			t.observed.collect(collectors)
 			for _, p := range problems {
@@ -242,7 +252,7 @@ func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)), plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf)
+	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)), plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf, rule.Origins)
 	for _, c := range collectors {
 		if !named(s.out.sets[kindCluster], c.name) {
 			s.out.sets[kindCluster] = append(s.out.sets[kindCluster], c)

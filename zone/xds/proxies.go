@@ -38,6 +38,8 @@ type Config struct {
 	Holdings *holdings.Book
 	// Sources reads what MeshExternalServices refer to; nil finds none of it.
 	Sources SourceFunc
+	// Own tells this server's ports on loopback; nil knows none. It must not change once Run runs.
+	Own OwnFunc
 	// Instance names this process in DataplaneInsights.
 	Instance string
 	// Now is the clock; time.Now when nil.

@@ -27,6 +27,7 @@ type sender struct {
 	dests    *matching.Destinations
 	policies []*matching.Policy
 	sources  SourceFunc
+	own      OwnFunc
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
@@ -193,7 +194,7 @@ func (s *sending) concerned(r *resources.Resource) bool {
 	return s.joined && r.Type == resources.TypeMeshService || slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
 }
 
-// showProblems shows what is wrong with the proxy's outbounds.
-func (p *proxy) showProblems(out *sending) {
-	p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; "))
+// showProblems shows what is wrong with the proxy's outbounds, and reports whether that is news.
+func (p *proxy) showProblems(out *sending) (changed bool) {
+	return p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; "))
 }
