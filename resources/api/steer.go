@@ -14,7 +14,9 @@ const maxSteering = 4 << 10
 func TypeOf(r *http.Request) (resources.Type, error) {
 	name := r.URL.Query().Get("type")
 	if r.Method == http.MethodPost {
-		var body struct{ Type string }
+		var body struct {
+			Type string `json:"type"`
+		}
 		if err := ReadJSON(r, maxSteering, "type", "the body is not an object with a type: %v", &body); err != nil {
 			return "", err
 		}
