@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -84,5 +85,15 @@ func clientFor(caFile string) (*http.Client, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	return &http.Client{Transport: transport, Timeout: oidcTimeout}, nil
+	return &http.Client{Transport: transport, Timeout: oidcTimeout, CheckRedirect: stay}, nil
+}
+
+// errElsewhere: the keys of a provider are its own word, at its own address.
+var errElsewhere = errors.New("the provider leads to another scheme or host, which is not followed")
+
+func stay(next *http.Request, before []*http.Request) error {
+	if first := before[0].URL; next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || len(before) > 3 {
+		return errElsewhere
+	}
+	return nil
 }

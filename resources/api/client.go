@@ -53,8 +53,12 @@ type Client struct {
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxAnswerBytes bounds the bytes that a client reads of one response.
+	// maxAnswerBytes bounds the bytes that a client reads of one response, maxErrorBytes those of an error.
 	maxAnswerBytes = 256 << 20
+	maxErrorBytes  = 1 << 20
+	// maxErrorText bounds one text of an error or a warning, in bytes, and maxErrorTexts their number: they are printed.
+	maxErrorText  = 4096
+	maxErrorTexts = 1000
 )
 
 // NewClient returns a client. It fails if the address is not a URL.
@@ -74,8 +78,12 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
-	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport}}, nil
+	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport, CheckRedirect: stay}}, nil
 }
+
+// stay follows no redirect. Servers send none; what does could have the caller's request done by another server, with the
+// rights that the caller has there, such as those of a program on its machine.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // CloseIdleConnections closes the idle connections of the client.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
@@ -103,19 +111,17 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", c.base.Host, err)
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	raw, err := c.read(resp)
 	if err != nil {
-		return nil, fmt.Errorf("%s: read the answer: %w", c.base.Host, err)
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return nil, answeredError(resp.StatusCode, raw)
+		return nil, err
 	}
 	if revision, err := strconv.ParseUint(resp.Header.Get(RevisionHeader), 10, 64); err == nil {
 		c.AtLeast(revision)
 	}
 	if c.config.Warned != nil {
-		for _, text := range warningsIn(resp.Header) {
-			c.config.Warned(r.Path, text)
+		warnings := warningsIn(resp.Header)
+		for _, text := range warnings[:min(len(warnings), maxErrorTexts)] {
+			c.config.Warned(r.Path, bounded(text))
 		}
 	}
 	if c.config.LeftOut != nil {
@@ -124,6 +130,34 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 		}
 	}
 	return raw, nil
+}
+
+// read returns the body of a response that is a result. Other responses are an error.
+func (c *Client) read(resp *http.Response) ([]byte, error) {
+	limit := int64(maxAnswerBytes)
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		limit = maxErrorBytes
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: read the answer: %w", c.base.Host, err)
+	case resp.StatusCode >= http.StatusBadRequest:
+		return nil, answeredError(resp.StatusCode, raw[:min(int64(len(raw)), limit)])
+	case resp.StatusCode >= http.StatusMultipleChoices:
+		return nil, fmt.Errorf("%s: leads to %q, which is not followed: no server of Causeway sends a caller elsewhere; give the address itself", c.base.Host, bounded(resp.Header.Get("Location")))
+	case int64(len(raw)) > limit:
+		return nil, fmt.Errorf("%s: answers with more than %d MiB: ask for less", c.base.Host, limit>>20)
+	}
+	return raw, nil
+}
+
+// bounded cuts a text of another server.
+func bounded(s string) string {
+	if len(s) <= maxErrorText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxErrorText], "") + "..."
 }
 
 // AtLeast makes later reads wait until the server has the revision. A lower revision than before has no effect.
@@ -183,10 +217,11 @@ func answeredError(status int, raw []byte) error {
 	}
 	e.Status = status
 	// The text is from another server and the caller prints it in its own output: no line may look like the caller's.
-	e.Title, e.Detail = printing.Line(e.Title), printing.Line(e.Detail)
+	e.Title, e.Detail = printing.Line(bounded(e.Title)), printing.Line(bounded(e.Detail))
+	e.InvalidParameters = e.InvalidParameters[:min(len(e.InvalidParameters), maxErrorTexts)]
 	for i := range e.InvalidParameters {
 		p := &e.InvalidParameters[i]
-		p.Field, p.Reason = printing.Line(p.Field), printing.Line(p.Reason)
+		p.Field, p.Reason = printing.Line(bounded(p.Field)), printing.Line(bounded(p.Reason))
 	}
 	return e
 }
