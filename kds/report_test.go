@@ -84,8 +84,16 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	global, spec := permission("p")
 	put(t, s, written(t, globalHome, global, spec))
 	eventually(t, "the copy", func() bool { return find(own, global.Type, "p") != nil })
-	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 {
-		t.Errorf("a copy of the global's goes to %+v", r.Zones)
+	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 || r.Source != nil {
+		t.Errorf("a copy of the global's goes to %+v, and waits for %+v", r.Zones, r.Source)
+	}
+	g.stop()
+	eventually(t, "a copy that may have been replaced", func() bool {
+		r := z.Rollout(find(own, global.Type, "p"))
+		return r.Source != nil && r.Source.Zone == ReachesGlobal && !r.Source.Since.IsZero() && !r.Source.NotSeen
+	})
+	if r := z.Rollout(own.Snapshot().Get(key)); r.Source != nil {
+		t.Errorf("what is written here waits for %+v", r.Source)
 	}
 }
 

@@ -17,8 +17,12 @@ type Rollout struct {
 	KRI       string         `json:"kri"`
 	Revision  uint64         `json:"revision"`
 	Stored    bool           `json:"stored"`
-	Zones     RolloutZones   `json:"zones"`
-	Proxies   RolloutProxies `json:"proxies"`
+	// Zone is the zone that answers: the proxies are its own, and of other zones it knows nothing. Empty where a global answers.
+	Zone string `json:"zone,omitempty"`
+	// Source is the global, where this is a copy that comes from there while it is away: whether it has a newer one is not known.
+	Source  *RolloutOffline `json:"source,omitempty"`
+	Zones   RolloutZones    `json:"zones"`
+	Proxies RolloutProxies  `json:"proxies"`
 	// NotEnforced says of which parts of a policy no proxy makes anything, and why; empty where all of it takes effect.
 	NotEnforced []string `json:"notEnforced,omitempty"`
 }
@@ -122,6 +126,17 @@ func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []Re
 	}
 }
 
+// absent returns the other side while it is not connected, and nil while it is.
+func (l *ledger) absent(name string, started time.Time) *RolloutOffline {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.connected {
+		return nil
+	}
+	out := absent(name, l.since, started)
+	return &out
+}
+
 // absent is a server that is not connected, since its session ended or since this server started.
 func absent(name string, since, started time.Time) RolloutOffline {
 	if since.IsZero() {
@@ -176,9 +191,13 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 	return g.crossing.Reach(r, here)
 }
 
-// Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go.
+// Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go; it is known
+// to be the newest while the global is here.
 func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	out := NewRollout(r)
+	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {
+		out.Source = z.ledger.absent(ReachesGlobal, z.started)
+	}
 	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, ReachesGlobal) {
 		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), lineKey{ZoneToGlobal, r.Type}, z.started)

@@ -36,6 +36,7 @@ func nameOf(one xds.Standing) kds.ProxyBehind {
 
 // rollout reports how far a resource of this zone has come: to the global, and to the zone's own proxies.
 type rollout struct {
+	zone            string
 	store, status   store.Reader
 	systemNamespace string
 	// started is since when this server can know about proxies.
@@ -61,6 +62,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if o.link != nil {
 		answer = o.link.Rollout(found)
 	}
+	answer.Zone = o.zone
 	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
 		o.proxies(answer, selection, snapshot, o.routes.Reader(r))

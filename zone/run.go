@@ -178,7 +178,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
-	routes.Handle(api.RouteRollout, (&rollout{store: durable, status: status, started: time.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
+	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: time.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
 	if ports, err = listen(ctx, cfg, memberships.box, guard); err != nil {
 		return err
 	}

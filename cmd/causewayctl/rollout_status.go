@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,10 @@ type rolloutStatus struct {
 	Type     resources.Type `json:"type"`
 	Revision uint64         `json:"revision"`
 	Stored   bool           `json:"stored"`
+	// Zone is set if a zone answers, which knows of its own proxies and of the global.
+	Zone string `json:"zone"`
+	// Source is the global, if the resource is a copy and the global may have a newer one.
+	Source *offlineZone `json:"source"`
 	// NotEnforced lists the parts of a policy that no proxy enforces.
 	NotEnforced []string `json:"notEnforced"`
 	Zones       struct {
@@ -108,7 +113,7 @@ func proxyPlace(mesh, namespace, name, zone string) string {
 
 // complete reports whether the rollout is known to be finished.
 func (s *rolloutStatus) complete() bool {
-	if !s.Stored || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
+	if !s.Stored || s.Source != nil || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
 		return false
 	}
 	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 && len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
@@ -129,7 +134,7 @@ func (s *rolloutStatus) concernsProxies() bool {
 func (s *rolloutStatus) sentence() string {
 	parts := []string{"not stored"}
 	if s.Stored {
-		parts = append([]string{"stored", fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}, s.enforcement()...)
+		parts = slices.Concat([]string{"stored"}, s.acknowledgement(), s.enforcement())
 	}
 	for _, zone := range s.Zones.Offline {
 		parts = append(parts, zone.String())
@@ -146,19 +151,36 @@ func (s *rolloutStatus) sentence() string {
 	return printing.Line(fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; ")))
 }
 
+// acknowledgement describes which servers have the revision. A zone knows only whether the global does.
+func (s *rolloutStatus) acknowledgement() []string {
+	switch {
+	case s.Zone == "":
+		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
+	case s.Source != nil:
+		return []string{s.Source.String() + ": whether it has a newer one is not known"}
+	case s.Zones.Acknowledged > 0:
+		return []string{"acknowledged by the global"}
+	}
+	return nil
+}
+
 // enforcement describes what proxies enforce, as far as that is known.
 func (s *rolloutStatus) enforcement() []string {
 	if !s.concernsProxies() {
 		return nil
 	}
 	var parts []string
+	of, in := "", ""
+	if s.Zone != "" {
+		of, in = " of "+s.Zone, " in "+s.Zone
+	}
 	switch {
 	case s.Proxies.Total+s.Proxies.LeftOut > 0:
-		parts = append(parts, fmt.Sprintf("enforced by %d of %d proxies", s.Proxies.Enforced, s.Proxies.Total))
+		parts = append(parts, fmt.Sprintf("enforced by %d of %d proxies", s.Proxies.Enforced, s.Proxies.Total)+of)
 	case s.Type == resources.TypeMesh:
-		parts = append(parts, "there is no proxy in it")
+		parts = append(parts, "there is no proxy in it"+in)
 	default:
-		parts = append(parts, "it selects no proxy that is known")
+		parts = append(parts, "it selects no proxy that is known"+in)
 	}
 	for _, why := range s.NotEnforced {
 		parts = append(parts, "not enforced: "+why)

@@ -63,6 +63,23 @@ func TestRolloutSentence(t *testing.T) {
 			want:     "revision 7: stored; acknowledged by 0 of 0 zones; it selects no proxy that is known",
 			complete: true,
 		},
+		"asked of a zone": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","zones":{"acknowledged":1,"total":1},"proxies":{"enforced":1,"total":1}}`,
+			want:   "revision 7: stored; acknowledged by the global; enforced by 1 of 1 proxies of zone-1", complete: true,
+		},
+		"asked of a zone whose global does not have it": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","zones":{"total":1,"pending":["global"]}}`,
+			want:   "revision 7: stored; it selects no proxy that is known in zone-1; waiting for global",
+		},
+		"a copy": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","proxies":{"enforced":1,"total":1}}`,
+			want:   "revision 7: stored; enforced by 1 of 1 proxies of zone-1", complete: true,
+		},
+		"a copy that may have been replaced": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","source":{"zone":"global","since":"2026-01-02T03:04:05Z"},"proxies":{"enforced":1,"total":1}}`,
+			want: "revision 7: stored; global offline since 2026-01-02T03:04:05Z: whether it has a newer one is not known; " +
+				"enforced by 1 of 1 proxies of zone-1",
+		},
 		"nothing": {answer: `{}`, want: "revision 0: not stored"},
 	} {
 		t.Run(name, func(t *testing.T) {
