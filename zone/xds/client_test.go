@@ -254,30 +254,37 @@ func (c *deltaClient) subscribe(node *corev3.Node, typeURL string, names ...stri
 // next is the next response, answered, and its resources by name.
 func (c *deltaClient) next(typeURL string) *discovery.DeltaDiscoveryResponse {
 	c.t.Helper()
+	r := c.any()
+	if r.TypeUrl != typeURL {
+		c.t.Fatalf("got a response of type %s: %v, removed %v; want type %s", r.TypeUrl, names(r), r.RemovedResources, typeURL)
+	}
+	return r
+}
+
+// any is the next response of whatever type, answered.
+func (c *deltaClient) any() *discovery.DeltaDiscoveryResponse {
+	c.t.Helper()
 	select {
 	case r := <-c.responses:
-		if r.TypeUrl != typeURL {
-			c.t.Fatalf("got a response of type %s: %v, removed %v; want type %s", r.TypeUrl, names(r), r.RemovedResources, typeURL)
-		}
 		answer := &discovery.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
 		if c.refuse {
 			answer.ErrorDetail = &status.Status{Code: 3, Message: "no, thank you"}
 		}
 		c.send(answer)
-		if c.versions[typeURL] == nil {
-			c.versions[typeURL] = map[string]string{}
+		if c.versions[r.TypeUrl] == nil {
+			c.versions[r.TypeUrl] = map[string]string{}
 		}
 		for _, x := range r.Resources {
-			c.versions[typeURL][x.Name] = x.Version
+			c.versions[r.TypeUrl][x.Name] = x.Version
 		}
 		for _, name := range r.RemovedResources {
-			delete(c.versions[typeURL], name)
+			delete(c.versions[r.TypeUrl], name)
 		}
 		return r
 	case err := <-c.err:
 		c.t.Fatalf("the stream ended: %v", err)
 	case <-time.After(patience):
-		c.t.Fatalf("no response of type %s", typeURL)
+		c.t.Fatal("no response")
 	}
 	return nil
 }

@@ -192,9 +192,13 @@ func (s *session) wake(k kind) {
 }
 
 func (s *session) wakeLocked(k kind) {
-	if w := s.watches[k]; w != nil && w.respond() {
-		s.watches[k] = nil
-		s.wakeWaitingLocked(k)
+	if w := s.watches[k]; w != nil {
+		s.watches[k] = nil // what follows from the response may wake the kind again, and it is told once
+		if w.respond() {
+			s.wakeWaitingLocked(k)
+		} else {
+			s.watches[k] = w
+		}
 	}
 	if k == kindExtension && s.inliner != nil {
 		s.wakeLocked(kindListener)
