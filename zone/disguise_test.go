@@ -316,6 +316,32 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 	}
 }
 
+// TestPathsOfHeaders: where a rule names a path, a request that asks to be taken for one of another path is denied, whatever
+// rule it is; where none does, nobody minds.
+func TestPathsOfHeaders(t *testing.T) {
+	t.Parallel()
+	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
+		w, port := newDisguiseWorld(t, form, `---
+{type: MeshTrafficPermission, mesh: default, name: paths, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, default: {
+  deny: [{path: {type: Prefix, value: /api/admin}}], allow: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}}]}}}`)
+		certificate := w.certificate("alice")
+		for protocol, send := range map[string]func([]rawRequest) []rawAnswer{
+			"HTTP/1.1": func(q []rawRequest) []rawAnswer { return oneByOne(t, certificate, port, q) },
+			"HTTP/2":   func(q []rawRequest) []rawAnswer { return multiplexed(t, certificate, port, q) },
+		} {
+			for headers, want := range map[string]int{
+				"x-original-url: /api/admin\r\n": http.StatusForbidden, "X-Original-URL: /api/admin/x\r\n": http.StatusForbidden, "x_original_url: /api/admin\r\n": http.StatusForbidden,
+				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden, "x-original-url: \r\n": http.StatusForbidden,
+				"x-original: /api/admin\r\n": http.StatusOK, "": http.StatusOK,
+			} {
+				if got := send([]rawRequest{{"GET", "/public", headers}})[0].status; got != want {
+					t.Errorf("%s, %s, %q: %d, want %d", form, protocol, headers, got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestWhatADenyOfAPathCosts shows what else a deny of a path denies, and what it does not affect.
 func TestWhatADenyOfAPathCosts(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ type segment struct {
 // compiledMatcher gives the same answers as listMatcher, but looks identities up instead of testing one after the
 // other. Segments follow each other in the order of the list. A segment without an answer for a request leaves it to
 // the next.
-func compiledMatcher(list []step, methods bool) *xdsmatcher.Matcher {
+func compiledMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	segments, last := segmentsOf(list)
 	for _, s := range slices.Backward(segments) {
 		if s.tree {
@@ -44,7 +44,7 @@ func compiledMatcher(list []step, methods bool) *xdsmatcher.Matcher {
 			last = ask(matcherList(writeList(s.items), last))
 		}
 	}
-	return matcherList(inFront(methods), last)
+	return matcherList(inFront(by), last)
 }
 
 // segmentsOf cuts the steps into segments. It also returns the action for requests that no segment answers. A step's

@@ -39,7 +39,7 @@ const (
 type Decision struct {
 	Allowed bool
 	// Name is the name of Envoy's action: the KRI of the deciding policy, NameDefault, NameMultipleURISANs,
-	// NameMalformedURISAN or NameUnusualMethod.
+	// NameMalformedURISAN, NameUnusualMethod or NameOtherPath.
 	Name string
 	// Rule is the index in Rules.Items, or -1 if no rule decided. Effect and Entry identify the entry that matched;
 	// EffectNone stands for a closed rule.
@@ -75,6 +75,9 @@ func decide(rules matching.Rules, req *Request, denying, allowing []Effect) Deci
 	}
 	if req.Protocol == matching.HTTP && namesMethod(rules) && isUnusualMethod(req) {
 		return Decision{Name: NameUnusualMethod, Rule: -1}
+	}
+	if req.Protocol == matching.HTTP && namesPath(rules) && isElsewhere(req) {
+		return Decision{Name: NameOtherPath, Rule: -1}
 	}
 	for i := range rules.Items {
 		if rules.Items[i].Closed {

@@ -55,25 +55,25 @@ func (f Form) chosen(rules matching.Rules) Form {
 	return FormFor(rules)
 }
 
-func (f Form) matcher(list []step, methods bool) *xdsmatcher.Matcher {
+func (f Form) matcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	if f == Compiled {
-		return compiledMatcher(list, methods)
+		return compiledMatcher(list, by)
 	}
-	return listMatcher(list, methods)
+	return listMatcher(list, by)
 }
 
 // HTTPFilter returns the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only if some rule
 // has allowWithShadowDeny. Envoy keeps statistics for each policy, under its KRI.
 func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 	f = f.chosen(rules)
-	methods := namesMethod(rules)
+	by := toldByIn(rules)
 	filter := &httprbac.RBAC{
-		Matcher:               f.matcher(steps(rules, matching.HTTP, false), methods),
+		Matcher:               f.matcher(steps(rules, matching.HTTP, false), by),
 		ShadowRulesStatPrefix: dryRunPrefix,
 		TrackPerRuleStats:     true,
 	}
 	if shadows(rules) {
-		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true), methods)
+		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true), by)
 	}
 	return filter
 }
@@ -83,10 +83,10 @@ func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
 // not depend on policies. statPrefix is Envoy's and must not be empty.
 func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
 	f = f.chosen(rules)
-	matcher := f.matcher(steps(rules, matching.TCP, false), false)
+	matcher := f.matcher(steps(rules, matching.TCP, false), toldBy{})
 	dryrun = &netrbac.RBAC{ShadowMatcher: matcher, ShadowRulesStatPrefix: dryRunPrefix, StatPrefix: statPrefix}
 	if shadows(rules) {
-		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true), false)
+		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true), toldBy{})
 	}
 	enforced = &netrbac.RBAC{
 		Matcher: matcher, ShadowMatcher: matcher, ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix,

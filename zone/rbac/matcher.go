@@ -37,8 +37,8 @@ type (
 // URI SANs by a comma, so a prefix would match the first of them and an exact deny none. Since they look up the URI
 // SAN, they also end the matching of a plaintext connection, which Envoy then denies. The end of the list denies
 // everything.
-func listMatcher(list []step, methods bool) *xdsmatcher.Matcher {
-	matchers := inFront(methods)
+func listMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
+	matchers := inFront(by)
 	for _, s := range list {
 		predicates := make([]*predicate, len(s.entries))
 		for i := range s.entries {
@@ -108,22 +108,26 @@ func everybody() *predicate {
 	return &predicate{MatchType: &wrappedNot{NotMatcher: multipleURISANs()}}
 }
 
-// inFront returns the matchers that no policy can turn off. methods reports whether some entry names a method. The caller
-// may append to them and must not change them.
-func inFront(methods bool) []*fieldMatcher {
-	if methods {
-		return slices.Clip(frontmost)
+// inFront returns the matchers that no policy can turn off. The caller may append to them.
+func inFront(by toldBy) []*fieldMatcher {
+	out := slices.Clone(frontmost)
+	if by.methods {
+		out = append(out, frontMethod)
 	}
-	return slices.Clip(frontmost[:len(frontmost)-1])
+	if by.paths {
+		out = append(out, frontPath)
+	}
+	return out
 }
 
-// frontmost are what inFront returns, made once; deniedByDefault ends each list.
+// frontmost, frontMethod and frontPath are what inFront returns, made once; deniedByDefault ends each list.
 var (
 	frontmost = []*fieldMatcher{
 		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
 		{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})), OnMatch: action(NameMalformedURISAN, true)},
-		{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)},
 	}
+	frontMethod     = &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)}
+	frontPath       = &fieldMatcher{Predicate: elsewhere, OnMatch: action(NameOtherPath, true)}
 	deniedByDefault = action(NameDefault, true)
 )
 

@@ -18,6 +18,9 @@ const (
 	// NameUnusualMethod applies if some entry names a method. Before any rule, it denies a request whose method is not
 	// registered, or that asks the application to treat it as one of another method.
 	NameUnusualMethod = "unusual-method"
+	// NameOtherPath applies if some entry names a path. Before any rule, it denies a request that asks the application to
+	// treat it as one of another path.
+	NameOtherPath = "other-path"
 )
 
 // step is one matcher of the list: if any entry matches, the step decides. A step without entries is left out.

@@ -1,0 +1,45 @@
+package rbac
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// elsewhereHeaders ask an application to treat a request as one of another path, as some frameworks and servers do. X-Envoy-Original-Path is none of
+// them: a proxy that rewrites a path as a MeshHTTPRoute says adds it.
+var elsewhereHeaders = withUnderscores("x-original-url", "x-rewrite-url")
+
+// elsewhere matches a request that cannot be judged by its path.
+var elsewhere = func() *predicate {
+	var list []*predicate
+	for _, name := range elsewhereHeaders {
+		list = append(list, single(header(name), stringMatch(test{resources.MatchRegularExpression, `.*`})))
+	}
+	return anyOf(list)
+}()
+
+// isElsewhere is the reference for elsewhere.
+func isElsewhere(req *Request) bool {
+	return slices.ContainsFunc(elsewhereHeaders, func(name string) bool { _, there := req.Headers[name]; return there })
+}
+
+// toldBy says what requests are told apart by, beside their client: what is in front of the rules depends on it.
+type toldBy struct{ methods, paths bool }
+
+func toldByIn(rules matching.Rules) toldBy {
+	return toldBy{methods: namesMethod(rules), paths: namesPath(rules)}
+}
+
+// namesPath reports whether some entry of the rules is about a path.
+func namesPath(rules matching.Rules) bool {
+	names := func(m resources.PermissionMatch) bool { return m.Path != nil }
+	for i := range rules.Items {
+		c := &rules.Items[i].Conf
+		if slices.ContainsFunc(c.Deny, names) || slices.ContainsFunc(c.Allow, names) || slices.ContainsFunc(c.AllowWithShadowDeny, names) {
+			return true
+		}
+	}
+	return false
+}
