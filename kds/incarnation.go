@@ -149,12 +149,15 @@ func (a *acquaintance) hears(revision uint64) {
 	}
 }
 
-// settle begins a session.
+// settle begins a session, with a strange store or with the one that is known.
 func (a *acquaintance) settle(strange *NewStore) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if strange != nil && a.strange != nil && a.strange.Known == strange.Known {
 		strange.Since = a.strange.Since
+	}
+	if strange != nil && a.ledger != nil {
+		a.ledger.forget(time.Now())
 	}
 	a.strange, a.compared = strange, map[resources.Type]bool{}
 }

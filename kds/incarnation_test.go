@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -40,6 +41,57 @@ func (n *notedIncarnation) Accept(_ context.Context, name string) error {
 func (n *notedIncarnation) now() string {
 	name, _ := n.Accepted(context.Background())
 	return name
+}
+
+// TestWhatAnotherStoreWasAnsweredIsForgotten: the revisions of one store say nothing about another, not even before it is compared with.
+func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
+	t.Parallel()
+	key, spec := permission("p")
+	first, other, own := store.NewMemory(), store.NewMemory(), store.NewMemory()
+	for i := range 20 {
+		put(t, first, written(t, globalHome, key, spec, "step", fmt.Sprint(i)))
+	}
+	put(t, other, written(t, globalHome, key, spec, "step", "other"))
+	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
+	put(t, own, written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`))
+	g := startGlobal(t, first, func(c *GlobalConfig) { c.Incarnation = firstStore })
+	var open atomic.Bool // which of the two the zone tries first is left to chance
+	then := startGlobal(t, other, func(c *GlobalConfig) {
+		c.Incarnation = otherStore
+		c.Authenticate = func(context.Context) (string, Pass, error) {
+			if !open.Load() {
+				return "", nil, ErrNotAllowed
+			}
+			return "zone-1", nil, nil
+		}
+	})
+	compare := make(chan struct{})
+	z := startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) {
+		c.Others, c.Incarnations = []string{then.address}, &notedIncarnation{name: firstStore}
+		c.Proxies = func() ([]ProxyBehind, uint32) { return nil, 0 }
+		c.Validate = func(r *resources.Resource) error {
+			if r.Labels["step"] == "other" {
+				<-compare
+			}
+			return nil
+		}
+	})
+	release := sync.OnceFunc(func() { close(compare) })
+	t.Cleanup(release)
+	eventually(t, "the first to know what the zone has", func() bool {
+		r := g.LastReport("zone-1")
+		return r != nil && r.Applied[key.Type] >= 20 && z.Rollout(own.Snapshot().Get(service)).Zones.Acknowledged == 1
+	})
+	open.Store(true)
+	g.stop()
+	eventually(t, "a report to the other", func() bool { return then.LastReport("zone-1") != nil })
+	if r := then.LastReport("zone-1"); r.Applied[key.Type] != 0 {
+		t.Errorf("before it has looked at anything, the zone tells of revision %d, and the store is at %d", r.Applied[key.Type], other.Snapshot().Revision())
+	}
+	release()
+	eventually(t, "the other to know what the zone has", func() bool {
+		return then.LastReport("zone-1").Applied[key.Type] > 0 && z.Rollout(own.Snapshot().Get(service)).Zones.Acknowledged == 1
+	})
 }
 
 // reopened is a zone with ten permissions of a first store of the global, which then meets another that has all but some.

@@ -53,6 +53,20 @@ func (l *ledger) session(connected bool, now time.Time) {
 	l.connected, l.since = connected, now
 }
 
+// forget notes that the peer's store is another one: the revisions of the one before say nothing about it. What is held stays held.
+func (l *ledger) forget(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.lines {
+		n.mu.Lock()
+		n.revision, n.acknowledged = 0, 0
+		if n.sending {
+			n.behind = now
+		}
+		n.mu.Unlock()
+	}
+}
+
 func (l *ledger) line(d Direction, t resources.Type, sending bool) *line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
