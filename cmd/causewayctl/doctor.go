@@ -131,6 +131,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	if err := e.sync(ctx); err != nil {
 		return nil, err
 	}
+	e.trust(ctx)
 	e.proxies(ctx)
 	if flags.dataDir != "" {
 		e.dataDir()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"math/big"
 	"strings"
 	"testing"
@@ -72,6 +73,8 @@ func TestFindings(t *testing.T) {
 		"too many refusals":                     {session(syncSession{Over: []overLimit{{Limit: "refusals", Most: 5, Count: 2}}}), "warning counted only"},
 		"another store":                         {session(syncSession{NewStore: &newStore{}}), "warning restored"},
 		"zone has lost its global":              {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}), "problem not connected to the global"},
+		"a MeshTrust that is not believed":      {trustFindings(notBelieved), "warning is a MeshTrust that this zone does not believe: it lives elsewhere"},
+		"all is believed":                       {trustFindings(&believed{}), ""},
 		"zone in sync":                          {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}}}), "ok connected, in sync"},
 		"zone of a peer that says no revisions": {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{LagUnknown: true}}}), "ok connected, and misses nothing; what it has not sent yet is unknown: it does not say its revisions"},
 		"zone whose content was replaced":       {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}}, Replaced: &replacedContent{Count: 2, Names: []string{"a", "b"}}}), "warning since 0001-01-01T00:00:00Z the global's store, which was restored, rolled back or begun anew, has replaced the content of 2 resources here: a, b"},
@@ -96,3 +99,9 @@ func TestFindings(t *testing.T) {
 		}
 	}
 }
+
+var notBelieved = func() *believed {
+	out := &believed{}
+	_ = json.Unmarshal([]byte(`{"refused": [{"kri": "kri_mtrust_default_zone-1_payments_a_", "name": "a", "reason": "it lives elsewhere"}]}`), out)
+	return out
+}()

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// believed is the part of GET /meshes/{mesh}/_trust that the checks read.
+type believed struct {
+	Refused []struct {
+		KRI    string `json:"kri"`
+		Name   string `json:"name"`
+		Reason string `json:"reason"`
+	} `json:"refused"`
+}
+
+// trust names the MeshTrusts that a zone does not believe, of its own and of others. A global believes none.
+func (e *examination) trust(ctx context.Context) {
+	meshes, err := e.meshes(ctx)
+	if err != nil {
+		return // proxies says so
+	}
+	for _, mesh := range meshes {
+		var answer believed
+		err := e.client.JSON(ctx, api.Request{Path: "/meshes/" + mesh + "/_trust"}, &answer)
+		var refused *api.Error
+		switch {
+		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+			return
+		case err != nil:
+			e.unknown("trust", "mesh "+mesh, err, "")
+			continue
+		}
+		e.add(trustFindings(&answer)...)
+	}
+}
+
+func trustFindings(answer *believed) (out []finding) {
+	for i := range answer.Refused {
+		r := &answer.Refused[i]
+		about := r.KRI
+		if about == "" {
+			about = r.Name
+		}
+		out = append(out, finding{
+			findingWarning, "trust", about, "is a MeshTrust that this zone does not believe: " + r.Reason,
+			"clients with identities of its authorities are refused, unless another MeshTrust has them", "look at who wrote it; correct it in the zone that it is of, or delete it there",
+		})
+	}
+	return out
+}
