@@ -6,17 +6,18 @@ import "fmt"
 // none. Rollout status, inspect and warnings use this table. A test in zone/xds compares it with the configuration that
 // proxies receive.
 var enforced = map[Type]PolicyShape{
-	TypeMeshTrafficPermission: {From: true, Rules: true},
-	TypeMeshHTTPRoute:         {To: true},
-	TypeMeshTCPRoute:          {To: true},
-	TypeMeshTimeout:           {To: true, From: true, Rules: true},
-	TypeMeshRateLimit:         {From: true, Rules: true},
-	TypeMeshFaultInjection:    {From: true, Rules: true},
-	TypeMeshRetry:             {To: true},
-	TypeMeshTrace:             {Single: true},
-	TypeMeshMetric:            {Single: true},
-	TypeMeshAccessLog:         {To: true, From: true, Rules: true},
-	TypeMeshCircuitBreaker:    {To: true},
+	TypeMeshTrafficPermission:     {From: true, Rules: true},
+	TypeMeshHTTPRoute:             {To: true},
+	TypeMeshTCPRoute:              {To: true},
+	TypeMeshTimeout:               {To: true, From: true, Rules: true},
+	TypeMeshRateLimit:             {From: true, Rules: true},
+	TypeMeshFaultInjection:        {From: true, Rules: true},
+	TypeMeshRetry:                 {To: true},
+	TypeMeshTrace:                 {Single: true},
+	TypeMeshMetric:                {Single: true},
+	TypeMeshAccessLog:             {To: true, From: true, Rules: true},
+	TypeMeshCircuitBreaker:        {To: true},
+	TypeMeshLoadBalancingStrategy: {To: true},
 }
 
 // Enforced returns the lists of a policy type that configure proxies in this version.

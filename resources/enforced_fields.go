@@ -26,6 +26,12 @@ var confFields = map[Type]confField{
 		"outlierDetection.detectors.failurePercentage.minimumHosts", "outlierDetection.detectors.failurePercentage.requestVolume",
 		"outlierDetection.detectors.failurePercentage.threshold",
 	),
+	TypeMeshLoadBalancingStrategy: fieldsOf(
+		"loadBalancer.type", "loadBalancer.roundRobin", "loadBalancer.random", "loadBalancer.leastRequest.choiceCount",
+		"loadBalancer.ringHash.hashFunction", "loadBalancer.ringHash.minRingSize", "loadBalancer.ringHash.maxRingSize",
+		hashFields("loadBalancer.ringHash.hashPolicies[]"), "loadBalancer.maglev.tableSize", hashFields("loadBalancer.maglev.hashPolicies[]"),
+		hashFields("hashPolicies[]"),
+	),
 	TypeMeshAccessLog: logFields,
 	TypeMeshHTTPRoute: fieldsOf(
 		"matches.*", "default.backendRefs.*", "default.filters[].type",
@@ -40,6 +46,17 @@ var confFields = map[Type]confField{
 		"default.filters[].urlRewrite.hostname", "default.filters[].urlRewrite.hostToBackendHostname", "default.filters[].urlRewrite.path.*",
 		"default.filters[].requestMirror.percentage", "default.filters[].requestMirror.backendRef.*",
 	),
+}
+
+// hashFields returns the fields of a HashPolicy at a place, one per line.
+func hashFields(at string) string {
+	var out []string
+	for _, name := range []string{
+		"type", "terminal", "header.name", "cookie.name", "cookie.ttl", "cookie.path", "connection.sourceIP", "queryParameter.name", "filterState.key",
+	} {
+		out = append(out, at+"."+name)
+	}
+	return strings.Join(out, "\n")
 }
 
 // logFields are those of a MeshAccessLog in either direction.

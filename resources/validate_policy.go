@@ -148,6 +148,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).accessLog)
 	case TypeMeshMetric:
 		decodeConf(v, raw, at, (*validation).metric)
+	case TypeMeshLoadBalancingStrategy:
+		decodeConf(v, raw, at, (*validation).balancing)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:

@@ -12,15 +12,18 @@ type policyField struct {
 	field, envoy, seen string
 }
 
-// policyTypes are the types of policies whose fields the page lists. A test compares them with
-// resources.ReceivedFields.
-var policyTypes = []struct {
+// policyType is the table of a type.
+type policyType struct {
 	resources.Type
 	intro  string
 	fields []policyField
 	// other are fields that are stored but not enforced. `apply` reports them.
 	other string
-}{
+}
+
+// policyTypes are the types of policies whose fields the page lists. A test compares them with
+// resources.ReceivedFields.
+var policyTypes = []policyType{
 	{resources.TypeMeshTimeout,
 		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive, and for connections, also of TCP. Without one, only the caller's limits hold. " +
 			"What limits connections counts in rules without matches only. `idleTimeout`, `maxConnectionDuration` and `requestHeadersTimeout` are in the listener: " +
@@ -135,14 +138,20 @@ prefix. ` + "`from`" + ` takes kind Mesh only, since identities carry no tags. A
 DataplaneInsight says so. A path by a regular expression does not go together with paths of another type's rules: that combination has no
 effect, and is among the proxy's problems.
 `)
-	for _, t := range policyTypes {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| field | in Envoy | seen |\n| --- | --- | --- |\n", t.Type, t.intro)
+	writeTypes(&b, policyTypes)
+	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshTimeout and MeshAccessLog have the same fields there.\n")
+	writeTypes(&b, sentTypes)
+	return b.String()
+}
+
+func writeTypes(b *strings.Builder, types []policyType) {
+	for _, t := range types {
+		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| field | in Envoy | seen |\n| --- | --- | --- |\n", t.Type, t.intro)
 		for _, f := range t.fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.field, f.envoy, f.seen)
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.field, f.envoy, f.seen)
 		}
 		if t.other != "" {
-			fmt.Fprintf(&b, "\nNot enforced: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))
+			fmt.Fprintf(b, "\nNot enforced: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))
 		}
 	}
-	return b.String()
 }

@@ -26,6 +26,16 @@ func TestPolicyFieldsAreThose(t *testing.T) {
 			t.Errorf("%s: the page has %q, enforced are %q", p.Type, got, want)
 		}
 	}
+	for _, p := range sentTypes {
+		var got []string
+		for _, f := range p.fields {
+			got = append(got, strings.ReplaceAll(f.field, "[]", ""))
+		}
+		slices.Sort(got)
+		if want := resources.ConfFields(p.Type); !slices.Equal(got, want) {
+			t.Errorf("%s: the page has %q, enforced are %q", p.Type, got, want)
+		}
+	}
 	for _, d := range resources.Descriptors() {
 		if len(resources.ReceivedFields(d.Type)) > 0 && !listed[d.Type] {
 			t.Errorf("%s has fields that are enforced on inbounds, and is not on the page", d.Type)

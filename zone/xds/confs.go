@@ -47,14 +47,18 @@ func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	}
 	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
 		var none T
-		at := "policy"
-		if n := len(rule.Origins); n > 0 {
-			at = rule.Origins[n-1].KRI().String()
-		}
-		s.problem(at, "the conf has not the form of its type: "+err.Error())
+		s.problem(originOf(rule), "the conf has not the form of its type: "+err.Error())
 		return none
 	}
 	return conf
+}
+
+// originOf names the policy that spoke last.
+func originOf(rule *matching.ResourceRule) string {
+	if n := len(rule.Origins); n > 0 {
+		return rule.Origins[n-1].KRI().String()
+	}
+	return "policy"
 }
 
 func override(d *time.Duration, s *string) {

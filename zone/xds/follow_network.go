@@ -10,7 +10,7 @@ import (
 var confTypes = []resources.Type{
 	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
 	resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker,
-	resources.TypeMeshAccessLog,
+	resources.TypeMeshAccessLog, resources.TypeMeshLoadBalancingStrategy,
 }
 
 // trusted is whom a mesh believes; nil while nobody, or while none of its proxies is connected.

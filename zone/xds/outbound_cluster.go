@@ -30,6 +30,7 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 		}
 	}
 	s.breaker(c, b)
+	s.balance(c, b)
 	return newResource(kindCluster, b.name, c)
 }
 

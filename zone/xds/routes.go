@@ -67,6 +67,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 		limits := s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, d.key()))
 		action := action(r.shares, d.backend.name, &limits)
 		action.RetryPolicy = s.retryOf(s.retries.ForRoute(r.rule.Route, d.key()), d.backend)
+		action.HashPolicy = s.hashes(s.balancing.ForRoute(r.rule.Route, d.key()))
 		rewriteHost(action, r.shares, d.backend)
 		route.Action = &routev3.Route_Route{Route: action}
 		if len(r.shares) > 0 && total(r.shares) == 0 {
@@ -78,6 +79,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
 	rest := action(nil, d.backend.name, &limits)
 	rest.RetryPolicy = s.retryOf(s.retries.For(d.key()), d.backend)
+	rest.HashPolicy = s.hashes(s.balancing.For(d.key()))
 	rewriteHost(rest, nil, d.backend)
 	host.Routes = append(host.Routes, &routev3.Route{
 		Name: d.backend.name, Match: routeMatch(&resources.HTTPRouteMatch{}), Action: &routev3.Route_Route{Route: rest},

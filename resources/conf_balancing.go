@@ -1,0 +1,292 @@
+package resources
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// BalancingConf is the `default` of a MeshLoadBalancingStrategy, in Kuma's format.
+type BalancingConf struct {
+	LoadBalancer *LoadBalancer `json:"loadBalancer,omitempty"`
+	// HashPolicies say by what of a request RingHash and Maglev choose the endpoint. They take the place of those of the LoadBalancer.
+	HashPolicies      []HashPolicy       `json:"hashPolicies,omitempty"`
+	LocalityAwareness *LocalityAwareness `json:"localityAwareness,omitempty"`
+}
+
+// Types of LoadBalancers.
+const (
+	BalanceRoundRobin   = "RoundRobin"
+	BalanceLeastRequest = "LeastRequest"
+	BalanceRandom       = "Random"
+	BalanceRingHash     = "RingHash"
+	BalanceMaglev       = "Maglev"
+)
+
+// LoadBalancer says how the endpoint of a request or connection is chosen. Type says which of the other fields may be set.
+type LoadBalancer struct {
+	Type         string          `json:"type,omitempty"`
+	RoundRobin   *struct{}       `json:"roundRobin,omitempty"`
+	LeastRequest *LeastRequestBy `json:"leastRequest,omitempty"`
+	Random       *struct{}       `json:"random,omitempty"`
+	RingHash     *RingHashBy     `json:"ringHash,omitempty"`
+	Maglev       *MaglevBy       `json:"maglev,omitempty"`
+}
+
+// LeastRequestBy compares ChoiceCount endpoints, 2 unless set. ActiveRequestBias is about weights, which endpoints here do not have.
+type LeastRequestBy struct {
+	ChoiceCount       *uint32         `json:"choiceCount,omitempty"`
+	ActiveRequestBias json.RawMessage `json:"activeRequestBias,omitempty" shape:"intOrString"`
+}
+
+// RingHashBy bounds the ring, in entries. HashFunction is XXHash (the default) or MurmurHash2.
+type RingHashBy struct {
+	HashFunction string       `json:"hashFunction,omitempty"`
+	MinRingSize  *uint32      `json:"minRingSize,omitempty"`
+	MaxRingSize  *uint32      `json:"maxRingSize,omitempty"`
+	HashPolicies []HashPolicy `json:"hashPolicies,omitempty"`
+}
+
+// MaglevBy has the size of the table, a prime, 65537 unless set.
+type MaglevBy struct {
+	TableSize    *uint32      `json:"tableSize,omitempty"`
+	HashPolicies []HashPolicy `json:"hashPolicies,omitempty"`
+}
+
+// Types of HashPolicies.
+const (
+	HashByHeader         = "Header"
+	HashByCookie         = "Cookie"
+	HashByConnection     = "Connection"
+	HashBySourceIP       = "SourceIP"
+	HashByQueryParameter = "QueryParameter"
+	HashByFilterState    = "FilterState"
+)
+
+// HashPolicy is one part of what is hashed. Type says which of the other fields is set; a SourceIP needs none. After a Terminal one that
+// found something, no other is asked.
+type HashPolicy struct {
+	Type           string           `json:"type,omitempty"`
+	Terminal       *bool            `json:"terminal,omitempty"`
+	Header         *HashHeader      `json:"header,omitempty"`
+	Cookie         *HashCookie      `json:"cookie,omitempty"`
+	Connection     *HashConnection  `json:"connection,omitempty"`
+	QueryParameter *HashQuery       `json:"queryParameter,omitempty"`
+	FilterState    *HashFilterState `json:"filterState,omitempty"`
+}
+
+// HashHeader is a header of the request.
+type HashHeader struct {
+	Name string `json:"name,omitempty"`
+}
+
+// HashCookie is a cookie; with a TTL, the proxy makes one where the client has none.
+type HashCookie struct {
+	Name string  `json:"name,omitempty"`
+	TTL  *string `json:"ttl,omitempty"`
+	Path *string `json:"path,omitempty"`
+}
+
+// HashConnection is the client's address.
+type HashConnection struct {
+	SourceIP bool `json:"sourceIP,omitempty"`
+}
+
+// HashQuery is a parameter of the request's query.
+type HashQuery struct {
+	Name string `json:"name,omitempty"`
+}
+
+// HashFilterState is an object that a filter of Envoy left.
+type HashFilterState struct {
+	Key string `json:"key,omitempty"`
+}
+
+// LocalityAwareness says in which zones endpoints are preferred.
+type LocalityAwareness struct {
+	Disabled  *bool      `json:"disabled,omitempty"`
+	LocalZone *LocalZone `json:"localZone,omitempty"`
+	CrossZone *CrossZone `json:"crossZone,omitempty"`
+}
+
+// LocalZone prefers endpoints of the own zone with the same values of tags.
+type LocalZone struct {
+	AffinityTags []AffinityTag `json:"affinityTags,omitempty"`
+}
+
+// AffinityTag is a tag, and the weight of endpoints that share it.
+type AffinityTag struct {
+	Key    string  `json:"key,omitempty"`
+	Weight *uint32 `json:"weight,omitempty"`
+}
+
+// CrossZone says which zones are next, and when.
+type CrossZone struct {
+	Failover          []ZoneFailover `json:"failover,omitempty"`
+	FailoverThreshold *struct {
+		Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`
+	} `json:"failoverThreshold,omitempty"`
+}
+
+// ZoneFailover is the order of zones for callers in some zones.
+type ZoneFailover struct {
+	From *struct {
+		Zones []string `json:"zones,omitempty"`
+	} `json:"from,omitempty"`
+	To struct {
+		Type  string   `json:"type,omitempty"`
+		Zones []string `json:"zones,omitempty"`
+	} `json:"to,omitempty"`
+}
+
+// Bounds of what Envoy takes.
+const (
+	maxRingSize      = 8 << 20
+	maxTableSize     = 5_000_011
+	maxHashPolicies  = 16
+	maxHashNameBytes = 256
+)
+
+var (
+	balancers     = []string{BalanceRoundRobin, BalanceLeastRequest, BalanceRandom, BalanceRingHash, BalanceMaglev}
+	hashTypes     = []string{HashByHeader, HashByCookie, HashByConnection, HashBySourceIP, HashByQueryParameter, HashByFilterState}
+	hashFunctions = []string{"", "XXHash", "MurmurHash2"}
+)
+
+// balancing checks a MeshLoadBalancingStrategy. What a peer sent and Envoy does not take is left out where proxies are configured.
+func (v *validation) balancing(c *BalancingConf, at *fieldPath) {
+	if v.peer {
+		return
+	}
+	v.hashPolicies(c.HashPolicies, at.field("hashPolicies"))
+	if b := c.LoadBalancer; b != nil {
+		v.balancer(b, at.field("loadBalancer"))
+	}
+	if l := c.LocalityAwareness; l != nil && l.CrossZone != nil {
+		for i := range l.CrossZone.Failover {
+			to := &l.CrossZone.Failover[i].To
+			if !slices.Contains([]string{"None", "Only", "Any", "AnyExcept"}, to.Type) {
+				v.fail(at.field("localityAwareness").field("crossZone").field("failover").item(i).field("to").field("type"), "want None, Only, Any or AnyExcept, got %q", shorten(to.Type))
+			}
+		}
+	}
+}
+
+func (v *validation) balancer(b *LoadBalancer, at *fieldPath) {
+	if !slices.Contains(balancers, b.Type) {
+		v.fail(at.field("type"), "want one of %s, got %q", strings.Join(balancers, ", "), shorten(b.Type))
+		return
+	}
+	for _, one := range []struct {
+		typ, field string
+		set        bool
+	}{
+		{BalanceRoundRobin, "roundRobin", b.RoundRobin != nil}, {BalanceLeastRequest, "leastRequest", b.LeastRequest != nil},
+		{BalanceRandom, "random", b.Random != nil}, {BalanceRingHash, "ringHash", b.RingHash != nil}, {BalanceMaglev, "maglev", b.Maglev != nil},
+	} {
+		if one.set && one.typ != b.Type {
+			v.fail(at.field(one.field), "does not belong to a load balancer of type %s", b.Type)
+		}
+	}
+	if l := b.LeastRequest; l != nil && l.ChoiceCount != nil && *l.ChoiceCount < 2 {
+		v.fail(at.field("leastRequest").field("choiceCount"), "want at least 2, got %d", *l.ChoiceCount)
+	}
+	if r := b.RingHash; r != nil {
+		v.ringHash(r, at.field("ringHash"))
+	}
+	if m := b.Maglev; m != nil {
+		if !MaglevTable(m.TableSize) {
+			v.fail(at.field("maglev").field("tableSize"), "want a prime of at most %d, got %d", maxTableSize, *m.TableSize)
+		}
+		v.hashPolicies(m.HashPolicies, at.field("maglev").field("hashPolicies"))
+	}
+}
+
+func (v *validation) ringHash(r *RingHashBy, at *fieldPath) {
+	if !slices.Contains(hashFunctions, r.HashFunction) {
+		v.fail(at.field("hashFunction"), "want XXHash or MurmurHash2, got %q", shorten(r.HashFunction))
+	}
+	if !RingSizes(r.MinRingSize, r.MaxRingSize) {
+		v.fail(at, "want minRingSize and maxRingSize from 1 to %d, the first not above the second, which is %d unless set, as the first is 1024", maxRingSize, maxRingSize)
+	}
+	v.hashPolicies(r.HashPolicies, at.field("hashPolicies"))
+}
+
+// RingSizes reports whether Envoy takes the bounds of a ring.
+func RingSizes(least, most *uint32) bool {
+	from, to := uint32(1024), uint32(maxRingSize)
+	if least != nil {
+		from = *least
+	}
+	if most != nil {
+		to = *most
+	}
+	return from >= 1 && from <= to && to <= maxRingSize
+}
+
+// MaglevTable reports whether Envoy takes the size of a table.
+func MaglevTable(size *uint32) bool {
+	return size == nil || *size <= maxTableSize && big.NewInt(int64(*size)).ProbablyPrime(0)
+}
+
+func (v *validation) hashPolicies(all []HashPolicy, at *fieldPath) {
+	if len(all) > maxHashPolicies {
+		v.fail(at, "want at most %d, got %d", maxHashPolicies, len(all))
+	}
+	for i := range all {
+		if field, problem := all[i].Problem(); problem != "" {
+			inside := at.item(i)
+			for name := range strings.SplitSeq(field, ".") {
+				inside = inside.field(name)
+			}
+			v.fail(inside, "%s", problem)
+		}
+	}
+}
+
+// Problem returns what is wrong with a part of the hash, and the field, with dots; empty when nothing is.
+func (h *HashPolicy) Problem() (field, problem string) {
+	named := func(field, name string) (string, string) {
+		if name == "" || len(name) > maxHashNameBytes {
+			return field, "want 1 to 256 bytes"
+		}
+		return "", ""
+	}
+	switch h.Type {
+	case HashByHeader:
+		if h.Header == nil || !headerName.MatchString(h.Header.Name) && !strings.HasPrefix(h.Header.Name, ":") {
+			return "header.name", "want the name of a header"
+		}
+		return named("header.name", h.Header.Name)
+	case HashByCookie:
+		if h.Cookie == nil {
+			return "cookie.name", "is required"
+		}
+		if h.Cookie.TTL != nil {
+			if d, err := time.ParseDuration(*h.Cookie.TTL); err != nil || d < 0 {
+				return "cookie.ttl", "want a duration such as 1h"
+			}
+		}
+		return named("cookie.name", h.Cookie.Name)
+	case HashByConnection:
+		if h.Connection == nil || !h.Connection.SourceIP {
+			return "connection.sourceIP", "want true"
+		}
+	case HashBySourceIP:
+	case HashByQueryParameter:
+		if h.QueryParameter == nil {
+			return "queryParameter.name", "is required"
+		}
+		return named("queryParameter.name", h.QueryParameter.Name)
+	case HashByFilterState:
+		if h.FilterState == nil {
+			return "filterState.key", "is required"
+		}
+		return named("filterState.key", h.FilterState.Key)
+	default:
+		return "type", "want one of " + strings.Join(hashTypes, ", ") + ", got \"" + shorten(h.Type) + "\""
+	}
+	return "", ""
+}

@@ -1,0 +1,89 @@
+package main
+
+import "github.com/causeway-mesh/causeway/resources"
+
+// sentTypes are the types of policies on what a workload sends whose fields the page lists. A test compares them with
+// resources.ConfFields.
+var sentTypes = []policyType{
+	{resources.TypeMeshLoadBalancingStrategy,
+		"In `to`. Without one, endpoints of the own zone are asked in turn, and those of other zones when none of these is left. A change replaces the cluster or the " +
+			"route. Hashes are of requests: on TCP, RingHash and Maglev go by chance, which is among the proxy's problems. `hashPolicies` beside `loadBalancer` take " +
+			"the place of those in it.",
+		append(append([]policyField{
+			{"loadBalancer.type", "`lb_policy` of the cluster", "who is asked next"},
+			{"loadBalancer.roundRobin", "nothing: it has no fields", "all endpoints in turn"},
+			{"loadBalancer.random", "nothing: it has no fields", "any endpoint"},
+			{"loadBalancer.leastRequest.choiceCount", "`choice_count`", "of so many, the one with the fewest requests"},
+			{"loadBalancer.ringHash.hashFunction", "`hash_function`", "one endpoint for one value"},
+			{"loadBalancer.ringHash.minRingSize", "`minimum_ring_size`, 1024 unless set", "one endpoint for one value"},
+			{"loadBalancer.ringHash.maxRingSize", "`maximum_ring_size`, at most 8388608", "one endpoint for one value"},
+			{"loadBalancer.maglev.tableSize", "`table_size`, a prime of at most 5000011", "one endpoint for one value"},
+		}, hashRows("loadBalancer.ringHash.hashPolicies[].")...), append(hashRows("loadBalancer.maglev.hashPolicies[]."), hashRows("hashPolicies[].")...)...),
+		"localityAwareness, loadBalancer.leastRequest.activeRequestBias"},
+	{resources.TypeMeshRetry,
+		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that.",
+		append(append([]policyField{
+			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy; a change replaces the listener", "a connection goes to another endpoint"},
+		}, retryRows("http.")...), retryRows("grpc.")...),
+		"http.hostSelection, grpc.hostSelection"},
+	{resources.TypeMeshCircuitBreaker,
+		"In `to`. Without one, there are no limits, and endpoints that take no connection are left alone for a while (docs/reliability.md). A change replaces the cluster.",
+		[]policyField{
+			{"connectionLimits.maxConnectionPools", "`max_connection_pools`", "in the cluster's counters"},
+			{"connectionLimits.maxConnections", "`max_connections`", "requests wait for one of so many"},
+			{"connectionLimits.maxPendingRequests", "`max_pending_requests`", "503 when more wait"},
+			{"connectionLimits.maxRequests", "`max_requests`", "503 when more are under way"},
+			{"connectionLimits.maxRetries", "`max_retries`", "no more are sent again at once"},
+			{"outlierDetection.disabled", "no `outlier_detection`", "failing endpoints are asked on"},
+			{"outlierDetection.interval", "`interval`", "how often ejected endpoints are looked at"},
+			{"outlierDetection.baseEjectionTime", "`base_ejection_time`", "how long the first ejection lasts"},
+			{"outlierDetection.maxEjectionPercent", "`max_ejection_percent`", "more endpoints are not ejected"},
+			{"outlierDetection.splitExternalAndLocalErrors", "`split_external_local_origin_errors`", "what the connection did is counted apart"},
+			{"outlierDetection.healthyPanicThreshold", "`healthy_panic_threshold`", "below it, all endpoints are asked"},
+			{"outlierDetection.detectors.totalFailures.consecutive", "`consecutive_5xx`", "an endpoint that fails gets no more requests"},
+			{"outlierDetection.detectors.gatewayFailures.consecutive", "`consecutive_gateway_failure`", "the same, for 502 to 504"},
+			{"outlierDetection.detectors.localOriginFailures.consecutive", "`consecutive_local_origin_failure`", "the same, for connections"},
+			{"outlierDetection.detectors.successRate.minimumHosts", "`success_rate_minimum_hosts`", "fewer endpoints are not compared"},
+			{"outlierDetection.detectors.successRate.requestVolume", "`success_rate_request_volume`", "who had fewer requests is not compared"},
+			{"outlierDetection.detectors.successRate.standardDeviationFactor", "`success_rate_stdev_factor`, times 1000", "who is that far below the mean is ejected"},
+			{"outlierDetection.detectors.failurePercentage.minimumHosts", "`failure_percentage_minimum_hosts`", "fewer endpoints are not judged"},
+			{"outlierDetection.detectors.failurePercentage.requestVolume", "`failure_percentage_request_volume`", "who had fewer requests is not judged"},
+			{"outlierDetection.detectors.failurePercentage.threshold", "`failure_percentage_threshold`", "who fails more is ejected"},
+		},
+		""},
+}
+
+// hashRows are the rows of a HashPolicy at a place.
+func hashRows(at string) []policyField {
+	return []policyField{
+		{at + "type", "which of the next is read; SourceIP needs none", "one endpoint for one value"},
+		{at + "terminal", "`terminal`", "what follows is not hashed"},
+		{at + "header.name", "`header.header_name`", "one endpoint for one value"},
+		{at + "cookie.name", "`cookie.name`", "one endpoint for one value"},
+		{at + "cookie.ttl", "`cookie.ttl`", "a client without the cookie gets one"},
+		{at + "cookie.path", "`cookie.path`", "the path of that cookie"},
+		{at + "connection.sourceIP", "`connection_properties.source_ip`", "one endpoint for one client"},
+		{at + "queryParameter.name", "`query_parameter.name`", "one endpoint for one value"},
+		{at + "filterState.key", "`filter_state.key`", "in the configuration only: no filter here leaves one"},
+	}
+}
+
+// retryRows are the rows of a protocol.
+func retryRows(at string) []policyField {
+	return []policyField{
+		{at + "numRetries", "`num_retries`", "so many more attempts"},
+		{at + "perTryTimeout", "`per_try_timeout`", "a longer attempt is given up"},
+		{at + "backOff.baseInterval", "`retry_back_off.base_interval`", "the pause between attempts"},
+		{at + "backOff.maxInterval", "`retry_back_off.max_interval`", "the longest pause"},
+		{at + "rateLimitedBackOff.maxInterval", "`rate_limited_retry_back_off.max_interval`", "the longest pause that an answer asks for"},
+		{at + "rateLimitedBackOff.resetHeaders[].name", "`reset_headers` of it", "the header that says the pause"},
+		{at + "rateLimitedBackOff.resetHeaders[].format", "`format` of the header", "seconds, or a time"},
+		{at + "retryOn[]", "`retry_on`, and `retriable_status_codes`", "what is tried again"},
+		{at + "retriableRequestHeaders[].name", "`retriable_request_headers`", "only such requests are tried again"},
+		{at + "retriableRequestHeaders[].type", "how it is matched", "only such requests are tried again"},
+		{at + "retriableRequestHeaders[].value", "what is matched", "only such requests are tried again"},
+		{at + "retriableResponseHeaders[].name", "`retriable_headers`", "what has such an answer is tried again"},
+		{at + "retriableResponseHeaders[].type", "how it is matched", "what has such an answer is tried again"},
+		{at + "retriableResponseHeaders[].value", "what is matched", "what has such an answer is tried again"},
+	}
+}
