@@ -27,6 +27,7 @@ var noCredentials = map[string]string{
 	"place/folder.go":                           "says which folder it is in",
 	"place/place.go":                            "looks at folders",
 	"resources/store/archive/collect.go":        "files of the data folder for a backup, sealed as they are",
+	"resources/store/archive/restore.go":        "writes the files of a backup",
 	"resources/store/bolt/file.go":              "the store",
 	"resources/store/bolt/scan.go":              "the store",
 	"resources/store/etcd/etcdtest/etcdtest.go": "a process of a test",
