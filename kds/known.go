@@ -122,6 +122,13 @@ func (k *Known) seeMost(revision uint64) {
 	}
 }
 
+// touch has everything written again.
+func (k *Known) touch() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.touchLocked()
+}
+
 func (k *Known) touchLocked() {
 	k.dirty = true
 	select {

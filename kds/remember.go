@@ -77,8 +77,8 @@ func (f *KnownFiles) drop(peer string) {
 
 func (f *KnownFiles) path(peer string) string { return filepath.Join(f.Dir, peer+".jsonl") }
 
-// Run writes what changed until ctx ends, and then once more. It returns nil: what cannot be written is logged, and is
-// compared in full after a restart.
+// Run writes what changed until ctx ends, and then once more. It returns nil: what cannot be written is logged and tried again; after a
+// restart without it, everything is compared in full.
 func (f *KnownFiles) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -108,6 +108,7 @@ func (f *KnownFiles) save() {
 		}
 		if err := f.saveOne(peer, k); err != nil {
 			f.Log.Warn("what is known of a peer's copies cannot be written", "peer", peer, "error", err)
+			k.touch()
 		}
 	}
 }

@@ -26,6 +26,29 @@ func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) 
 	}
 }
 
+// TestWhatCouldNotBeWrittenIsWrittenLater: a disk that was full for a while costs nothing of what was seen, though nothing changes since.
+func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	above := filepath.Join(t.TempDir(), "data")
+	f := NewKnownFiles(filepath.Join(above, "known"), testLog(), store.NewMemory())
+	seen := Seen{Word: "word", At: 7, Most: 9}
+	f.of("global").see(seen)
+	<-f.wake
+	f.save()
+	select {
+	case <-f.wake:
+	default:
+		t.Error("nothing will try again")
+	}
+	if err := os.Mkdir(above, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.save()
+	if got := NewKnownFiles(f.Dir, testLog(), store.NewMemory()).of("global").seenOf(); got != seen {
+		t.Errorf("after a restart it has seen %s, want %s", got, seen)
+	}
+}
+
 // TestResumeAfterRestarts: neither side is sent again what it has, after both processes were restarted; a copy that was
 // changed or removed by hand in between is put back, and nothing else is sent.
 func TestResumeAfterRestarts(t *testing.T) {

@@ -102,6 +102,10 @@ func (c *cli) printAudit(ctx context.Context, client *api.Client, q url.Values) 
 	case formatYAML:
 		return printYAML(c.out, all...)
 	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(c.errOut, "no entries among those that the server keeps")
+		return err
+	}
 	for i := range all {
 		t.add(c.auditRow(&all[i])...)
 	}
