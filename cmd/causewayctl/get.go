@@ -117,6 +117,9 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	if err != nil {
 		return err
 	}
+	if len(items) == 0 && staysOnGlobal(d) && isZone(ctx, client) {
+		return fmt.Errorf("a zone does not know the %s: ask a global", d.Path)
+	}
 	switch c.output {
 	case formatJSON:
 		return printJSON(c.out, map[string]any{"total": len(items), "items": wholes(items), "next": nil})
@@ -128,6 +131,17 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 		return err
 	}
 	return c.printItems(ctx, client, d, items)
+}
+
+// staysOnGlobal reports whether resources of the type never reach a zone, so that a zone's empty list says nothing.
+func staysOnGlobal(d *resources.Descriptor) bool {
+	return d.WrittenOn == resources.OnGlobal && !d.GlobalToZone && !d.AcrossZones
+}
+
+// isZone reports whether a zone answers; false if that is not known.
+func isZone(ctx context.Context, client *api.Client) bool {
+	var index api.Index
+	return client.JSON(ctx, api.Request{Path: "/"}, &index) == nil && index.Mode == api.ModeZone
 }
 
 func inMesh(d *resources.Descriptor, mesh string) string {
