@@ -2,7 +2,9 @@ package zone_test
 
 import (
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,4 +91,77 @@ func TestDeadIngressCostsNothing(t *testing.T) {
 	if lost > 1 {
 		t.Errorf("%d of 100 calls failed", lost)
 	}
+}
+
+// TestAbsentProxiesAreNotCalled: with the defaults for what no policy speaks of switched off, a proxy that was killed and one that has not
+// come yet are called by nobody, as the zone knows that they are not there.
+func TestAbsentProxiesAreNotCalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"first", "second"} {
+		w.handler(name, "backend", answers(name))
+	}
+	dead := w.handler("dead", "backend", answers("dead"))
+	w.allowAll()
+	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {outlierDetection: {disabled: true}}}]}}
+---
+{type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`)
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	failed := func() (lost int, dead bool) {
+		for range 60 {
+			code, body := plain(ports[0], "/")
+			dead = dead || strings.HasPrefix(body, "dead")
+			if code != http.StatusOK {
+				lost++
+			}
+		}
+		return lost, dead
+	}
+	eventually(t, "all three answer", func() bool { lost, dead := failed(); return lost == 0 && dead })
+	dead.kill()
+	if lost, _ := failed(); lost == 0 {
+		t.Error("nothing fails at once: the defaults are not off, and this test shows nothing")
+	}
+	eventually(t, "the dead one is not called", func() bool { lost, _ := failed(); return lost == 0 })
+
+	late := w.lateDataplane("late")
+	healthy := func(want string) func() bool {
+		return func() bool {
+			for name, n := range e.stats("membership_total") {
+				if strings.Contains(name, "backend") {
+					return n == want
+				}
+			}
+			return false
+		}
+	}
+	eventually(t, "the caller knows of a Dataplane without a proxy", healthy("4"))
+	if lost, _ := failed(); lost > 0 {
+		t.Errorf("%d of 60 calls failed while its proxy had not come", lost)
+	}
+	late()
+	answered := false
+	lost := 0
+	eventually(t, "its proxy comes", func() bool {
+		code, body := plain(ports[0], "/")
+		if code != http.StatusOK {
+			lost++
+		}
+		answered = answered || strings.HasPrefix(body, "late")
+		return answered
+	})
+	if lost > 0 {
+		t.Errorf("%d calls failed while its proxy came", lost)
+	}
+	e.refusedNothing()
+}
+
+// lateDataplane makes one of the service backend; its Envoy is started by the function that is returned.
+func (w *world) lateDataplane(name string) (start func()) {
+	w.t.Helper()
+	srv := httptest.NewServer(answers(name))
+	w.t.Cleanup(srv.Close)
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: %s, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [
+  {name: main, port: %d, servicePort: %d, protocol: http}]}}`, name, freePort(w.t), srv.Listener.Addr().(*net.TCPAddr).Port))
+	return func() { w.startEnvoy(zone.BootstrapConfig{Dataplane: name}) }
 }

@@ -28,7 +28,7 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 		return nil, err
 	}
 	first := req.GetResponseNonce() == ""
-	return s.await(k, func() bool {
+	cancel := s.await(k, func() bool {
 		response := s.deltaResponseLocked(k, sub, first)
 		if response == nil {
 			return false
@@ -39,7 +39,11 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 			s.repeatLocked(changedAmong(response.DeltaDiscoveryResponse, known))
 		}
 		return true
-	}), nil
+	})
+	if cancel != nil {
+		s.noteListening()
+	}
+	return cancel, nil
 }
 
 // deltaResponseLocked is what the stream must be told, or nil. A first wildcard request is answered even when there is nothing:

@@ -100,12 +100,13 @@ func (n *network) candidates(service *resources.Resource) []*member {
 }
 
 // local are the inbounds of this zone behind a port of a service.
-func (n *network) local(service *resources.Resource, section string) []endpoint {
-	var out []endpoint
+func (n *network) local(service *resources.Resource, section string) []behind {
+	var out []behind
 	for _, m := range n.candidates(service) {
+		_, absent := n.presence.absent[m.dataplane.Key]
 		for i := range m.match.Inbounds {
 			if m.places[i].port != 0 && matching.Serves(service, m.match, &m.match.Inbounds[i], section) {
-				out = append(out, m.places[i])
+				out = append(out, behind{m.places[i], absent})
 			}
 		}
 	}
@@ -113,8 +114,8 @@ func (n *network) local(service *resources.Resource, section string) []endpoint 
 }
 
 // ingresses are where a zone takes connections of other zones.
-func (n *network) ingresses(zone string) []endpoint {
-	var out []endpoint
+func (n *network) ingresses(zone string) []behind {
+	var out []behind
 	for r := range n.store.Snapshot().List(store.Query{Type: resources.TypeZoneIngress, Labels: map[string]string{resources.LabelZone: zone}}) {
 		spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
 		if err != nil {
@@ -125,15 +126,16 @@ func (n *network) ingresses(zone string) []endpoint {
 			port:    cmp.Or(spec.GetNetworking().GetAdvertisedPort(), spec.GetNetworking().GetPort()),
 		}
 		if at.dialable() {
-			out = append(out, at)
+			out = append(out, behind{endpoint: at})
 		}
 	}
 	return out
 }
 
-// endpoints are what stands behind a port: proxies of this zone first, other zones' ingresses when none of those is left.
+// endpoints are what stands behind a port: proxies of this zone first, other zones' ingresses when none of those is left. Proxies that
+// are not there are unhealthy; where nobody else is left, none is: it is better to try.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
-	var here, elsewhere []endpoint
+	var here, elsewhere []behind
 	for _, s := range port.services {
 		section, ok := port.memberPort(s)
 		switch {
@@ -144,8 +146,13 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 			elsewhere = append(elsewhere, n.ingresses(s.Zone())...)
 		}
 	}
+	if len(elsewhere) == 0 && !slices.ContainsFunc(here, func(e behind) bool { return !e.absent }) {
+		for i := range here {
+			here[i].absent = false
+		}
+	}
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: port.assignment()}
-	for _, group := range [][]endpoint{here, elsewhere} {
+	for _, group := range [][]behind{here, elsewhere} {
 		if len(group) > 0 {
 			out.Endpoints = append(out.Endpoints, locality(group, uint32(len(out.Endpoints))))
 		}
@@ -153,13 +160,31 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 	return newResource(kindEndpoint, port.assignment(), out)
 }
 
-func locality(group []endpoint, priority uint32) *endpointv3.LocalityLbEndpoints {
-	slices.SortFunc(group, func(a, b endpoint) int { return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port)) })
+// locality lists each address once, as there when any of its Dataplanes is.
+func locality(group []behind, priority uint32) *endpointv3.LocalityLbEndpoints {
+	slices.SortFunc(group, func(a, b behind) int {
+		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port), compareBool(a.absent, b.absent))
+	})
 	out := &endpointv3.LocalityLbEndpoints{Priority: priority, Locality: &corev3.Locality{}}
-	for _, e := range slices.Compact(group) {
-		out.LbEndpoints = append(out.LbEndpoints, &endpointv3.LbEndpoint{
+	for _, e := range slices.CompactFunc(group, func(a, b behind) bool { return a.endpoint == b.endpoint }) {
+		one := &endpointv3.LbEndpoint{
 			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: e.proto()}},
-		})
+		}
+		if e.absent {
+			one.HealthStatus = corev3.HealthStatus_UNHEALTHY
+		}
+		out.LbEndpoints = append(out.LbEndpoints, one)
 	}
 	return out
+}
+
+// compareBool has false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

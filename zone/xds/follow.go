@@ -16,6 +16,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	switch key.Type {
 	case resources.TypeDataplane:
 		x.workInDataplaneLocked(revision, key, c.New)
+		x.workInPresenceLocked(c)
 		x.network.dataplaneChanged(c.Old, c.New)
 	case resources.TypeMeshTrafficPermission:
 		if m := x.meshes[key.Mesh]; m != nil && m.since < revision {
@@ -305,6 +306,7 @@ func (x *Proxies) reloadLocked() {
 	}
 	x.network.reload()
 	x.retainKept()
+	x.retainPresenceLocked(snap)
 	maps.DeleteFunc(x.accesses, func(key resources.Key, _ accesses) bool { return snap.Get(key) == nil })
 	for id, p := range x.proxies {
 		p.since = snap.Revision()

@@ -155,6 +155,11 @@ func (n *network) reload() {
 	clear(n.destinations)
 	clear(n.known)
 	clear(n.members)
+	n.allChanged()
+}
+
+// allChanged notes all ports.
+func (n *network) allChanged() {
 	for _, port := range n.ports {
 		n.dirtyPorts[port] = struct{}{}
 	}

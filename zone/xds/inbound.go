@@ -34,6 +34,12 @@ type endpoint struct {
 	port    uint32
 }
 
+// behind is an endpoint of a service; absent: its proxy is not there.
+type behind struct {
+	endpoint
+	absent bool
+}
+
 // String is IP:port.
 func (e endpoint) String() string {
 	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))

@@ -23,6 +23,7 @@ type network struct {
 	known        map[resources.Key]*matching.Destination
 	ports        map[string]*usedPort // by backend.assignment
 	members      map[resources.Key]*member
+	presence     *presence
 
 	// What the commits that are being worked in concern.
 	dirtyPorts   map[*usedPort]struct{}
@@ -47,9 +48,10 @@ const (
 	everything
 )
 
-func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments) *network {
+func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments, here *presence) *network {
 	return &network{
-		store: reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
+		presence: here,
+		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
 		ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}

@@ -74,6 +74,8 @@ type Proxies struct {
 	// awaited are the proxies that were here before the start and have not come back, until awaitUntil. Guarded by mu.
 	awaited    map[proxyID]struct{}
 	awaitUntil time.Time
+	// presence says whose endpoints callers are to avoid. Guarded by mu.
+	presence *presence
 	// stale are the proxies whose permissions are to be built anew, each with why. Guarded by mu.
 	stale map[*proxy]*store.Cause
 	// cause is that of the commits that are being worked in; nil outside of that. Guarded by mu.
@@ -88,10 +90,12 @@ func New(cfg Config) *Proxies {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	here := newPresence()
 	p := &Proxies{
-		cfg: cfg, metrics: newMetrics(cfg.Registerer),
+		presence: here,
+		cfg:      cfg, metrics: newMetrics(cfg.Registerer),
 		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{}, stale: map[*proxy]*store.Cause{},
-		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments),
+		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments, here),
 	}
 	if cfg.Registerer != nil {
 		cfg.Registerer.MustRegister(cfg.Panics.Collector(serving, byState{p}))
@@ -115,6 +119,7 @@ func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	}
 	p.sessions[s] = struct{}{}
 	delete(x.awaited, id)
+	delete(x.presence.leaving, id.Key)
 	return p, true
 }
 
@@ -183,6 +188,7 @@ func (x *Proxies) detach(p *proxy, s *session) {
 		return
 	}
 	delete(x.proxies, p.id())
+	x.leftLocked(p)
 	x.metrics.proxies.Dec()
 	x.renewals.cancel(p)
 	x.insights.close(p.record)
@@ -201,6 +207,7 @@ func (x *Proxies) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { x.renewals.run(ctx) })
 	wg.Go(func() { x.insights.run(ctx) })
+	wg.Go(func() { x.followPresence(ctx) })
 	defer wg.Wait()
 	for {
 		_, next := x.cfg.Store.Changed()

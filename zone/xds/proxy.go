@@ -34,6 +34,8 @@ type proxy struct {
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.
 	state atomic.Pointer[state]
+	// listens: it has taken in what it asked for at least once, as far as it ever will. Set under Proxies.mu.
+	listens atomic.Bool
 	// asked is how many names its streams are subscribed to.
 	asked atomic.Int64
 

@@ -30,14 +30,18 @@ func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out ch
 		return nil, err
 	}
 	first, version := req.GetResponseNonce() == "", req.GetVersionInfo()
-	return s.await(k, func() bool {
+	cancel := s.await(k, func() bool {
 		response := s.fullResponseLocked(k, sub, first, version)
 		if response == nil {
 			return false
 		}
 		out <- response // as for delta
 		return true
-	}), nil
+	})
+	if cancel != nil {
+		s.noteListening()
+	}
+	return cancel, nil
 }
 
 // fullResponseLocked is what the stream must be told, or nil. On a first request the version says what the proxy has; later

@@ -1,0 +1,195 @@
+package xds
+
+import (
+	"context"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// leaveFor is how long a proxy may be away, to restart or to find the zone again, before callers are told that it is gone.
+const leaveFor = 5 * time.Second
+
+// presence is which of the zone's Dataplanes have no proxy that could take a request. What is in neither map is present, or unknown: who
+// was there before the start, and who is connected and could not be told all that it should have. Proxies.mu guards it.
+type presence struct {
+	// absent have no proxy: it left, or none has come since the Dataplane was made.
+	absent map[resources.Key]struct{}
+	// leaving are those whose last stream ended, each with when it is absent.
+	leaving map[resources.Key]time.Time
+	// unknownUntil: before that, who has not come yet since the start may still come. It is zero after.
+	unknownUntil time.Time
+	wake         chan struct{}
+}
+
+func newPresence() *presence {
+	return &presence{
+		absent: map[resources.Key]struct{}{}, leaving: map[resources.Key]time.Time{}, unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
+	}
+}
+
+// forget drops what is known of a Dataplane.
+func (a *presence) forget(dataplane resources.Key) {
+	delete(a.absent, dataplane)
+	delete(a.leaving, dataplane)
+}
+
+// due is when the next Dataplane is absent; zero for never.
+func (a *presence) due() time.Time {
+	out := a.unknownUntil
+	for _, at := range a.leaving {
+		if out.IsZero() || at.Before(out) {
+			out = at
+		}
+	}
+	return out
+}
+
+// connectedLocked reports whether a Dataplane has a proxy with a stream, its application among them.
+func (x *Proxies) connectedLocked(dataplane resources.Key) bool {
+	return x.proxies[proxyID{dataplane, false}] != nil || x.proxies[proxyID{dataplane, true}] != nil
+}
+
+// workInPresenceLocked: no proxy takes requests for a Dataplane that was just made, until one has taken in its listeners.
+func (x *Proxies) workInPresenceLocked(c *store.Change) {
+	key := c.Key()
+	switch {
+	case c.New == nil:
+		x.presence.forget(key)
+		for _, proxyless := range []bool{false, true} {
+			if p := x.proxies[proxyID{key, proxyless}]; p != nil {
+				p.listens.Store(false)
+			}
+		}
+	case c.Old == nil && c.New.Zone() == x.cfg.Home.Zone && !x.listensLocked(key):
+		x.presence.absent[key] = struct{}{}
+	}
+}
+
+func (x *Proxies) listensLocked(dataplane resources.Key) bool {
+	for _, proxyless := range []bool{false, true} {
+		if p := x.proxies[proxyID{dataplane, proxyless}]; p != nil && p.listens.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// noteListening is called after each request of the stream that had nothing to be told. A proxy that has answered all that it asks for,
+// and asks for its listeners, takes requests.
+func (s *session) noteListening() {
+	p := s.proxy
+	if p.listens.Load() {
+		return
+	}
+	if outstanding, _ := p.record.outstanding(p.filtered()); !outstanding {
+		s.proxies.listening(p)
+	}
+}
+
+func (x *Proxies) listening(p *proxy) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p.target == nil { // deleted meanwhile, or an ingress
+		return
+	}
+	p.listens.Store(true)
+	if _, absent := x.presence.absent[p.key]; !absent {
+		return
+	}
+	x.presence.forget(p.key)
+	x.presenceChangedLocked(p.key)
+	x.settleLocked()
+}
+
+// leftLocked begins the time in which the proxy of a Dataplane may come back.
+func (x *Proxies) leftLocked(p *proxy) {
+	if p.key.Type != resources.TypeDataplane || p.target == nil || x.connectedLocked(p.key) {
+		return
+	}
+	x.presence.leaving[p.key] = time.Now().Add(leaveFor)
+	select {
+	case x.presence.wake <- struct{}{}:
+	default:
+	}
+}
+
+// presenceChangedLocked notes the ports whose endpoints a Dataplane is.
+func (x *Proxies) presenceChangedLocked(dataplane resources.Key) {
+	if dp := x.cfg.Store.Snapshot().Get(dataplane); dp != nil {
+		x.network.dataplaneChanged(dp, dp)
+	}
+}
+
+// followPresence tells callers of proxies that are gone, until ctx ends. The streams that end with the server are not among them.
+func (x *Proxies) followPresence(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		x.mu.Lock()
+		due := x.presence.due()
+		x.mu.Unlock()
+		var fire <-chan time.Time
+		if !due.IsZero() {
+			timer.Reset(time.Until(due))
+			fire = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.presence.wake:
+		case <-fire:
+			if ctx.Err() == nil {
+				x.expirePresence(time.Now())
+			}
+		}
+	}
+}
+
+// expirePresence works in who is absent as of now, in one go.
+func (x *Proxies) expirePresence(now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, at := range x.presence.leaving {
+		if at.After(now) {
+			continue
+		}
+		delete(x.presence.leaving, key)
+		if !x.connectedLocked(key) {
+			x.presence.absent[key] = struct{}{}
+			x.presenceChangedLocked(key)
+			x.cfg.Log.Info("a proxy has left: others are called in its place", "mesh", key.Mesh, "namespace", key.Namespace, "name", key.Name)
+		}
+	}
+	if until := x.presence.unknownUntil; !until.IsZero() && !until.After(now) {
+		x.presence.unknownUntil = time.Time{}
+		x.sweepPresenceLocked()
+	}
+	x.settleLocked()
+}
+
+// sweepPresenceLocked ends the time after a start: who has not come is absent.
+func (x *Proxies) sweepPresenceLocked() {
+	n := 0
+	for dp := range x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeDataplane}) {
+		_, leaving := x.presence.leaving[dp.Key]
+		if dp.Zone() == x.cfg.Home.Zone && !leaving && !x.connectedLocked(dp.Key) {
+			x.presence.absent[dp.Key] = struct{}{}
+			n++
+		}
+	}
+	if n > 0 {
+		x.network.allChanged()
+		x.cfg.Log.Info("proxies have not come since the start: others are called in their place", "count", n)
+	}
+}
+
+// retainPresenceLocked forgets Dataplanes that the store no longer has.
+func (x *Proxies) retainPresenceLocked(snap store.Snapshot) {
+	for key := range x.presence.absent {
+		if snap.Get(key) == nil {
+			x.presence.forget(key)
+		}
+	}
+}
