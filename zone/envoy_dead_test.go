@@ -93,6 +93,43 @@ func TestDeadIngressCostsNothing(t *testing.T) {
 	}
 }
 
+// TestIngressRestartsBesideItself: the only ingress of a zone is followed by another Envoy of the same ZoneIngress, on the same port, before it
+// stops. No caller loses more than the call that was under way.
+func TestIngressRestartsBesideItself(t *testing.T) {
+	t.Parallel()
+	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
+	one.service("backend")
+	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: only, networking: {address: 127.0.0.1, port: %d}}`, freePort(t)))
+	old := one.startEnvoy(zone.BootstrapConfig{ZoneIngress: "only"})
+	ports, _ := two.caller("caller", `{kind: MeshService, labels: {kuma.io/display-name: backend, kuma.io/zone: zone-1}}`)
+	one.apply(fmt.Sprintf(allowCaller, "zone-2"))
+	one.waitTrust()
+	two.waitTrust()
+	one.tell(two)
+	two.tell(one)
+	eventually(t, "reachable", ok(ports[0], "/"))
+	calls, lost := 0, 0
+	call := func() {
+		calls++
+		if code, _ := plain(ports[0], "/"); code != http.StatusOK {
+			lost++
+		}
+	}
+	next := one.startEnvoy(zone.BootstrapConfig{ZoneIngress: "only"})
+	eventually(t, "the next ingress listens", func() bool {
+		call()
+		return next.stats("listener_manager.total_listeners_active")["listener_manager.total_listeners_active"] == "1"
+	})
+	old.kill()
+	for range 100 {
+		call()
+	}
+	if lost > 1 {
+		t.Errorf("%d of %d calls failed", lost, calls)
+	}
+	next.refusedNothing()
+}
+
 // TestAbsentProxiesAreNotCalled: with the defaults for what no policy speaks of switched off, a proxy that was killed and one that has not
 // come yet are called by nobody, as the zone knows that they are not there.
 func TestAbsentProxiesAreNotCalled(t *testing.T) {
