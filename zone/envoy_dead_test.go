@@ -8,10 +8,19 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
+
+// nothingUnasked switches off what proxies do against dead endpoints where no policy speaks.
+const nothingUnasked = `{type: MeshCircuitBreaker, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {outlierDetection: {disabled: true}}}]}}
+---
+{type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`
 
 // TestDeadEndpointsCostNothing: a proxy that was killed while its Dataplane stays costs its callers no request, without
 // a policy, and what an application answers is never asked twice. Policies switch both defaults off.
@@ -57,9 +66,7 @@ func TestDeadEndpointsCostNothing(t *testing.T) {
 		}
 	}
 	eventually(t, "the dead one is left alone", ejected("1"))
-	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {outlierDetection: {disabled: true}}}]}}
----
-{type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`)
+	w.apply(nothingUnasked)
 	eventually(t, "without the defaults, calls fail", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusServiceUnavailable })
 	e.refusedNothing()
 }
@@ -91,6 +98,59 @@ func TestDeadIngressCostsNothing(t *testing.T) {
 	if lost > 1 {
 		t.Errorf("%d of 100 calls failed", lost)
 	}
+}
+
+// TestIngressLeavesUnnoticed: one of two ingresses is taken away by deleting its ZoneIngress. It serves until other zones know, and no call
+// fails, though nothing is tried again.
+func TestIngressLeavesUnnoticed(t *testing.T) {
+	t.Parallel()
+	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
+	one.service("backend")
+	var ingresses []*envoy
+	for _, name := range []string{"first", "second"} {
+		one.apply(fmt.Sprintf(`{type: ZoneIngress, name: %s, networking: {address: 127.0.0.1, port: %d}}`, name, freePort(t)))
+		ingresses = append(ingresses, one.startEnvoy(zone.BootstrapConfig{ZoneIngress: name}))
+	}
+	two.apply(nothingUnasked)
+	ports, e := two.caller("caller", `{kind: MeshService, labels: {kuma.io/display-name: backend, kuma.io/zone: zone-1}}`)
+	one.apply(fmt.Sprintf(allowCaller, "zone-2"))
+	one.waitTrust()
+	two.waitTrust()
+	one.tell(two)
+	two.tell(one)
+	calls := func(n int) (lost int) {
+		for range n {
+			if code, _ := plain(ports[0], "/"); code != http.StatusOK {
+				lost++
+			}
+		}
+		return lost
+	}
+	eventually(t, "reachable through both", func() bool { return calls(20) == 0 })
+	leave := func(w *world, name string) {
+		_, err := w.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: resources.TypeZoneIngress, Name: name}}}})
+		must(t, err)
+	}
+	lost := 0
+	leave(one, "first")
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // longer than its listener would drain
+		lost += calls(10)
+	}
+	leave(two, hashing.Name("", "first", "zone-1", ""))
+	eventually(t, "callers know", func() bool {
+		lost += calls(10)
+		for name, n := range e.stats("membership_total") {
+			if strings.Contains(name, "backend") {
+				return n == "1"
+			}
+		}
+		return false
+	})
+	ingresses[0].kill()
+	if lost += calls(100); lost > 1 { // at most the one that its end cuts
+		t.Errorf("%d calls failed", lost)
+	}
+	e.refusedNothing()
 }
 
 // TestIngressRestartsBesideItself: the only ingress of a zone is followed by another Envoy of the same ZoneIngress, on the same port, before it
@@ -140,9 +200,7 @@ func TestAbsentProxiesAreNotCalled(t *testing.T) {
 	}
 	dead := w.handler("dead", "backend", answers("dead"))
 	w.allowAll()
-	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {outlierDetection: {disabled: true}}}]}}
----
-{type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`)
+	w.apply(nothingUnasked)
 	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
 	failed := func() (lost int, dead bool) {
 		for range 60 {

@@ -153,6 +153,8 @@ func (x *Proxies) removeDataplaneLocked(p *proxy) {
 		p.mesh.removeProxy(p)
 		p.target = nil
 	}
+	p.ingress = nil
+	delete(x.presence.retiring, p)
 	p.dropIdentity()
 	x.renewals.cancel(p)
 	x.network.drop(p)

@@ -28,6 +28,7 @@ func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 		return
 	}
 	p.ingress = r
+	delete(x.presence.retiring, p)
 	backends := x.network.exported()
 	out, err := ingressOf(r, backends)
 	if err != nil {
@@ -50,8 +51,7 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	switch {
 	case p == nil || revision <= p.since:
 	case c.New == nil:
-		p.ingress = nil
-		x.removeDataplaneLocked(p)
+		x.retireLocked(p)
 	default:
 		x.setIngressLocked(p, c.New)
 	}

@@ -1,9 +1,15 @@
 package xds
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // TestServerNamesThatAreSpelledAlike: a service of no namespace, whose name begins as that of a namespace does, does not get what
@@ -40,4 +46,54 @@ spec: {selector: {dataplaneLabels: {matchLabels: {app: vault}}}, ports: [{port: 
 			t.Errorf("%s leads to %q, want %q", sni, got[sni], want)
 		}
 	}
+}
+
+// TestIngressRetires: the proxy of a ZoneIngress that is deleted serves on until other zones know, and no longer; one that is made again
+// in time has lost nothing.
+func TestIngressRetires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &presenceWorld{t: t, store: store.NewMemory()}
+		w.service(testHome, "s")
+		key := resources.Key{Type: resources.TypeZoneIngress, Name: "in"}
+		put := func() {
+			w.apply(store.Op{Put: testResource(key, nil, map[string]any{"networking": map[string]any{"address": "192.0.2.8", "port": 10000}})})
+		}
+		put()
+		w.x = testProxies(w.store)
+		s := newSession(w.x)
+		node := testNode("in")
+		node.Id = NodeID("", "in")
+		if err := s.identify(node); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- w.x.Run(ctx) }()
+		expect := func(when string, after time.Duration, want int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if got := len(s.proxy.state.Load().sets[kindListener]); got != want {
+				t.Errorf("%s: %d listeners, want %d", when, got, want)
+			}
+		}
+		expect("at first", 0, 1)
+		w.apply(store.Op{Delete: key})
+		expect("deleted", retireFor-time.Nanosecond, 1)
+		put()
+		expect("made again", 2*retireFor, 1)
+		w.apply(store.Op{Delete: key})
+		expect("deleted again", retireFor-time.Nanosecond, 1)
+		expect("other zones know", time.Nanosecond, 0)
+		w.apply(store.Op{Delete: resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}})
+		s.end()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := len(w.x.presence.retiring); n != 0 {
+			t.Errorf("%d are left behind", n)
+		}
+	})
 }

@@ -11,6 +11,9 @@ import (
 // leaveFor is how long a proxy may be away, to restart or to find the zone again, before callers are told that it is gone.
 const leaveFor = 5 * time.Second
 
+// retireFor is how long the ingress of a deleted ZoneIngress goes on: other zones are told of the deletion meanwhile.
+const retireFor = 10 * time.Second
+
 // presence is which of the zone's Dataplanes have no proxy that could take a request. What is in neither map is present, or unknown: who
 // was there before the start, and who is connected and could not be told all that it should have. Proxies.mu guards it.
 type presence struct {
@@ -18,6 +21,8 @@ type presence struct {
 	absent map[resources.Key]struct{}
 	// leaving are those whose last stream ended, each with when it is absent.
 	leaving map[resources.Key]time.Time
+	// retiring are the proxies of ZoneIngresses that were deleted, each with when its listener goes.
+	retiring map[*proxy]time.Time
 	// unknownUntil: before that, who has not come yet since the start may still come. It is zero after.
 	unknownUntil time.Time
 	wake         chan struct{}
@@ -25,7 +30,8 @@ type presence struct {
 
 func newPresence() *presence {
 	return &presence{
-		absent: map[resources.Key]struct{}{}, leaving: map[resources.Key]time.Time{}, unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
+		absent: map[resources.Key]struct{}{}, leaving: map[resources.Key]time.Time{}, retiring: map[*proxy]time.Time{},
+		unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -35,15 +41,29 @@ func (a *presence) forget(dataplane resources.Key) {
 	delete(a.leaving, dataplane)
 }
 
-// due is when the next Dataplane is absent; zero for never.
+// due is when the next Dataplane is absent, or the next ingress retires; zero for never.
 func (a *presence) due() time.Time {
 	out := a.unknownUntil
-	for _, at := range a.leaving {
+	sooner := func(at time.Time) {
 		if out.IsZero() || at.Before(out) {
 			out = at
 		}
 	}
+	for _, at := range a.leaving {
+		sooner(at)
+	}
+	for _, at := range a.retiring {
+		sooner(at)
+	}
 	return out
+}
+
+// changed has the next due time looked up again.
+func (a *presence) changed() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
 }
 
 // connectedLocked reports whether a Dataplane has a proxy with a stream, its application among them.
@@ -109,10 +129,14 @@ func (x *Proxies) leftLocked(p *proxy) {
 		return
 	}
 	x.presence.leaving[p.key] = time.Now().Add(leaveFor)
-	select {
-	case x.presence.wake <- struct{}{}:
-	default:
-	}
+	x.presence.changed()
+}
+
+// retireLocked leaves the proxy of a deleted ZoneIngress its listener until other zones know that it goes.
+func (x *Proxies) retireLocked(p *proxy) {
+	p.ingress = nil
+	x.presence.retiring[p] = time.Now().Add(retireFor)
+	x.presence.changed()
 }
 
 // presenceChangedLocked notes the ports whose endpoints a Dataplane is.
@@ -160,6 +184,12 @@ func (x *Proxies) expirePresence(now time.Time) {
 			x.presence.absent[key] = struct{}{}
 			x.presenceChangedLocked(key)
 			x.cfg.Log.Info("a proxy has left: others are called in its place", "mesh", key.Mesh, "namespace", key.Namespace, "name", key.Name)
+		}
+	}
+	for p, at := range x.presence.retiring {
+		if !at.After(now) {
+			delete(x.presence.retiring, p)
+			x.removeDataplaneLocked(p)
 		}
 	}
 	if until := x.presence.unknownUntil; !until.IsZero() && !until.After(now) {

@@ -189,6 +189,7 @@ func (x *Proxies) detach(p *proxy, s *session) {
 	}
 	delete(x.proxies, p.id())
 	x.leftLocked(p)
+	delete(x.presence.retiring, p)
 	x.metrics.proxies.Dec()
 	x.renewals.cancel(p)
 	x.insights.close(p.record)

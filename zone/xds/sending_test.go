@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -185,6 +186,7 @@ func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 }
 
 func (d *drawnNetwork) check(t *rapid.T, sessions map[string]*session) {
+	d.x.expirePresence(time.Now().Add(retireFor))
 	fresh := testProxies(d.store)
 	fresh.presence.absent = d.x.presence.absent // which no store says
 	for name, s := range sessions {
