@@ -31,8 +31,8 @@ func TestLoadBalancing(t *testing.T) {
 		}
 		return got
 	}
-	any := func(int) string { return ask("/") }
-	eventually(t, "all three in turn", func() bool { return len(among(12, any)) == 3 })
+	first := func(int) string { return ask("/") }
+	eventually(t, "all three in turn", func() bool { return len(among(12, first)) == 3 })
 
 	for _, tt := range []struct {
 		name, conf, dump string
@@ -40,8 +40,8 @@ func TestLoadBalancing(t *testing.T) {
 		same   func() string
 		varied func(i int) string
 	}{
-		{"least request", "loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 3}}", `"choice_count": 3`, nil, any},
-		{"random", "loadBalancer: {type: Random}", `"lb_policy": "RANDOM"`, nil, any},
+		{"least request", "loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 3}}", `"choice_count": 3`, nil, first},
+		{"random", "loadBalancer: {type: Random}", `"lb_policy": "RANDOM"`, nil, first},
 		{
 			"ring hash by header", "loadBalancer: {type: RingHash, ringHash: {hashFunction: MurmurHash2, minRingSize: 64, maxRingSize: 1024, hashPolicies: [{type: Header, header: {name: x-user}}]}}", `"maximum_ring_size": "1024"`,
 			func() string { return ask("/", "x-user", "olga") }, func(i int) string { return ask("/", "x-user", fmt.Sprint(i)) },

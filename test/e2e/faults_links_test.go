@@ -132,13 +132,13 @@ func (b *badLinks) propagation(n int) (took []time.Duration) {
 func (b *badLinks) large() {
 	b.t.Helper()
 	b.writes++
-	b.must(b.put(fmt.Sprintf("large-%d", b.writes%20)))
+	b.must(b.put(fmt.Sprintf("large-%d", b.writes%20), 1000))
 }
 
-// put writes a large policy.
-func (b *badLinks) put(name string) error {
+// put writes a policy of size matches, 130 bytes each that compress badly.
+func (b *badLinks) put(name string, size int) error {
 	var matches []any
-	for range 1000 {
+	for range size {
 		id := make([]byte, 60)
 		_, _ = rand.Read(id)
 		matches = append(matches, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://nobody/" + hex.EncodeToString(id)}})

@@ -41,7 +41,7 @@ func TestFaultsMemory(t *testing.T) {
 	for _, s := range []*cluster.Server{b.global, zone} {
 		b.must(limit.Hold(s.Process))
 		for ; s.Alive() == nil; kept++ {
-			if err := b.put(fmt.Sprint("kept-", kept)); err != nil {
+			if err := b.put(fmt.Sprint("kept-", kept), 1000); err != nil {
 				t.Logf("policy %d was not acknowledged: %v", kept, err)
 				break
 			}
