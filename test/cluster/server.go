@@ -157,6 +157,7 @@ func (s *Server) readReadyFile() error {
 	if s.API == nil {
 		s.API = newAPI("http://"+addresses["api"], s.in)
 	}
+	s.API.http.CloseIdleConnections() // those to the run before: a PUT on one fails and is not tried again
 	return nil
 }
 
