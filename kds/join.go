@@ -149,7 +149,7 @@ func (g *Global) drop(s *session) {
 	delete(g.sessions, s.zone)
 	if data := g.zones[s.zone]; data != nil {
 		data.ledger.session(false, time.Now())
-		data.refusals.rest()
+		data.over.meet(limitRefusals, "", keptRefusals, data.refusals.rest())
 	}
 }
 

@@ -102,6 +102,19 @@ func (o *overLimits) meet(limit string, t resources.Type, most int64, n int) {
 	one.Count += n
 }
 
+// since reports whether a bound of all types is met, and since when.
+func (o *overLimits) since(limit string) (time.Time, bool) {
+	if o == nil {
+		return time.Time{}, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if one := o.met[overKey{limit, ""}]; one != nil {
+		return one.Since, true
+	}
+	return time.Time{}, false
+}
+
 // end forgets that a bound was met.
 func (o *overLimits) end(limit string, t resources.Type) {
 	if o == nil {

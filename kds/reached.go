@@ -96,7 +96,8 @@ func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
 			continue
 		}
 		zones := g.Rollout(r).Zones
-		out.Stored, out.Pending, out.Refused, out.Offline = true, zones.Pending, zones.Refused, zones.Offline
+		out.Stored, out.Pending, out.Offline = true, zones.Pending, zones.Offline
+		out.Refused = slices.Concat(zones.Refused, zones.Unknown)
 		for name := range zones.reached {
 			if report := g.LastReport(name); report == nil && g.owesReport(name) || report != nil && report.waitsFor(r) {
 				out.Behind = append(out.Behind, name)

@@ -110,12 +110,13 @@ func (f *Refusals) dropLocked(key refusalKey) {
 // size is about how much a refusal takes beside its place in the maps.
 func (r *Refusal) size() int { return len(r.Name) + len(r.Version) + len(r.Reason) }
 
-// rest gives back what is kept of a peer that is gone, but for some that can still be looked at.
-func (f *Refusals) rest() {
+// rest gives back what is kept of a peer that is gone, but for some that can still be looked at, and returns how many it
+// gave back.
+func (f *Refusals) rest() (dropped int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.byKey) <= keptRefusals {
-		return
+	if dropped = len(f.byKey) - keptRefusals; dropped <= 0 {
+		return 0
 	}
 	for key := range f.byKey {
 		if len(f.byKey) == keptRefusals {
@@ -124,6 +125,7 @@ func (f *Refusals) rest() {
 		f.dropLocked(key)
 	}
 	f.byKey, f.ofKey = maps.Clone(f.byKey), maps.Clone(f.ofKey) // a map keeps the room that it once had
+	return dropped
 }
 
 // among returns which of names are refused.

@@ -34,6 +34,8 @@ type RolloutZones struct {
 	Offline      []RolloutOffline `json:"offline"`
 	Refused      []RolloutRefused `json:"refused"`
 	Pending      []string         `json:"pending"`
+	// Unknown are servers that refuse more than is remembered of them by name: this one may be among it, whatever they acknowledged.
+	Unknown []RolloutRefused `json:"unknown,omitempty"`
 	// Away are servers that have acknowledged the revision and are not here now: what their proxies do is not known.
 	Away []RolloutOffline `json:"away,omitempty"`
 	// Disabled are zones that it would go to if they took part. They are in no other count: their proxies go on with what they had.
@@ -93,8 +95,8 @@ func NewRollout(r *resources.Resource) *Rollout {
 	}
 }
 
-// add says how one server stands to a revision; started is when this one did.
-func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []RefusedBy, key lineKey, started time.Time) {
+// add says how one server stands to a revision; over are the bounds that it has met, started is when this one did.
+func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []RefusedBy, over *overLimits, key lineKey, started time.Time) {
 	z.Total++
 	for _, by := range refused {
 		if by.Zone == name || by.Zone == "" { // the empty one is the global
@@ -109,7 +111,11 @@ func (z *RolloutZones) add(name string, revision uint64, l *ledger, refused []Re
 	l.mu.Lock()
 	connected, since, n := l.connected, l.since, l.lines[key]
 	l.mu.Unlock()
+	unnamed, nameless := over.since(limitRefusals)
 	switch {
+	case n != nil && n.reached(revision) && nameless:
+		z.Unknown = append(z.Unknown, RolloutRefused{Zone: name, Reason: "since " + unnamed.UTC().Format(time.RFC3339) +
+			" not all that it refuses is remembered by name"})
 	case n != nil && n.reached(revision):
 		z.Acknowledged++
 		if z.reached == nil {
@@ -162,10 +168,11 @@ func (g *Global) Rollout(r *resources.Resource) *Rollout {
 			continue
 		}
 		var l *ledger
+		var over *overLimits
 		if data := g.data(zone); data != nil {
-			l = data.ledger
+			l, over = data.ledger, data.over
 		}
-		out.Zones.add(zone, r.Revision, l, refused, lineKey{GlobalToZone, r.Type}, g.started)
+		out.Zones.add(zone, r.Revision, l, refused, over, lineKey{GlobalToZone, r.Type}, g.started)
 	}
 	return out
 }
@@ -200,7 +207,7 @@ func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	}
 	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, ReachesGlobal) {
-		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), lineKey{ZoneToGlobal, r.Type}, z.started)
+		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over, lineKey{ZoneToGlobal, r.Type}, z.started)
 	}
 	out.Zones.Away = nil // a global that is away has no proxies
 	return out

@@ -198,7 +198,7 @@ func (z *Zone) leave() {
 	z.current.Store(nil)
 	z.conn.Store(nil)
 	z.ledger.session(false, time.Now())
-	z.refusals.rest()
+	z.over.meet(limitRefusals, "", keptRefusals, z.refusals.rest())
 }
 
 // serve runs the parts of a session; the first that ends, ends all.

@@ -28,6 +28,8 @@ type rolloutStatus struct {
 		Offline      []offlineZone `json:"offline"`
 		Refused      []refusedZone `json:"refused"`
 		Pending      []string      `json:"pending"`
+		// Unknown are zones that refuse more than is remembered by name.
+		Unknown []refusedZone `json:"unknown"`
 		// Away are the zones that acknowledged the resource and are not connected now.
 		Away []offlineZone `json:"away"`
 		// Disabled are the zones that do not get the resource because they are disabled.
@@ -141,6 +143,9 @@ func (s *rolloutStatus) sentence() string {
 	}
 	for _, zone := range s.Zones.Refused {
 		parts = append(parts, fmt.Sprintf("%s refused: %s", zone.Zone, zone.Reason))
+	}
+	for _, zone := range s.Zones.Unknown {
+		parts = append(parts, fmt.Sprintf("unknown of %s: %s", zone.Zone, zone.Reason))
 	}
 	if len(s.Zones.Pending) > 0 {
 		parts = append(parts, "waiting for "+firstOf(s.Zones.Pending, 5))
