@@ -25,11 +25,13 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, change and apply. They allow what\n" +
 			"the zone saw the Dataplane allow: each client with its methods, and the paths one by one. What it saw denied is replayed\n" +
 			"against them, and warnings say what becomes of it. With --paths prefix they allow all below the first segment of each path\n" +
-			"too, which may be more than was seen, and may be what was denied. --address has to name the Dataplane's zone.",
+			"too, which may be more than was seen, and may be what was denied. --address has to name the Dataplane's zone.\n\n" +
+			"Exit status: 0 it was answered, 2 nothing is known: the zone does not collect what its proxies report, no call was seen,\n" +
+			"there is no such Dataplane, or the zone could not be asked.",
 		Example: "  causewayctl suggest permissions --dataplane backend-1 --since 24h > allow.yaml\n" +
 			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
 		Args: cobra.NoArgs,
-		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
 			query := url.Values{"dataplane": {dataplane}, "mesh": {scope.mesh}, "since": {since.String()}, "paths": {paths}}
 			if scope.namespace != "" {
 				query.Set("namespace", scope.namespace)
@@ -60,6 +62,8 @@ type suggestion struct {
 	Resources []json.RawMessage `json:"resources"`
 	Observed  uint64            `json:"observed"`
 	Warnings  []string          `json:"warnings"`
+	// Unknown is the reason why nothing is known.
+	Unknown string `json:"unknown"`
 }
 
 // printSuggestion prints only resources that can be applied on standard output.
@@ -67,8 +71,9 @@ func (c *cli) printSuggestion(s *suggestion) error {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(c.errOut, "warning: %s\n", warning)
 	}
-	if len(s.Resources) == 0 {
-		return &advised{fmt.Errorf("nothing was observed that a permission could be written from"), "does the zone collect access logs, and has anybody called?"}
+	if s.Unknown != "" {
+		fmt.Fprintf(c.errOut, "unknown who calls it: %s\n", s.Unknown)
+		return errUnknown
 	}
 	fmt.Fprintf(c.errOut, "from %d observed requests\n", s.Observed)
 	if c.output != formatJSON {

@@ -97,7 +97,8 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !h.Collecting {
-		out.warn(notCollecting)
+		out.Unknown = notCollecting
+		out.Resources = []json.RawMessage{}
 	}
 	return answer(w, out)
 }

@@ -20,6 +20,8 @@ type Suggestion struct {
 	Observed uint64    `json:"observed"`
 	Since    time.Time `json:"since"`
 	Warnings []string  `json:"warnings"`
+	// Unknown is why nothing is known of who calls the Dataplane; then there are no resources. Empty where something is.
+	Unknown string `json:"unknown,omitempty"`
 	// LeftOut counts the policies that are not named in the warnings, because who asks may not read them.
 	LeftOut int `json:"leftOut,omitempty"`
 
@@ -66,6 +68,10 @@ func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
 	replay := &replay{suggestion: out, inbounds: map[string]*grouping{}, prefixes: q.prefixes}
 	for i := range s.entries {
 		replay.calls = append(replay.calls, callsOf(&s.entries[i], q.since)...)
+	}
+	if len(replay.calls) == 0 {
+		out.Unknown = fmt.Sprintf("no call of it was seen since %s, allowed or denied", out.Since.Format(time.RFC3339))
+		return out, nil
 	}
 	replay.propose()
 	replay.judge()
