@@ -210,6 +210,13 @@ func (a *acquaintance) whole(t resources.Type) {
 	a.compared[t] = true
 }
 
+// hasWhole reports whether a type was compared in full in this session.
+func (a *acquaintance) hasWhole(t resources.Type) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.compared[t]
+}
+
 // review ends the strangeness once there is no reason for it any more.
 func (a *acquaintance) review(ctx context.Context) error {
 	a.mu.Lock()

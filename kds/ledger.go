@@ -53,6 +53,13 @@ func (l *ledger) session(connected bool, now time.Time) {
 	l.connected, l.since = connected, now
 }
 
+// sessionSince is when the session began, or the last one ended.
+func (l *ledger) sessionSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since
+}
+
 // forget notes that the peer's store is another one: the revisions of the one before say nothing about it. What is held stays held.
 func (l *ledger) forget(now time.Time) {
 	l.mu.Lock()

@@ -84,8 +84,13 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	global, spec := permission("p")
 	put(t, s, written(t, globalHome, global, spec))
 	eventually(t, "the copy", func() bool { return find(own, global.Type, "p") != nil })
-	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 || r.Source != nil {
-		t.Errorf("a copy of the global's goes to %+v, and waits for %+v", r.Zones, r.Source)
+	eventually(t, "the copy to be known as the newest", func() bool { return z.Rollout(find(own, global.Type, "p")).Source == nil })
+	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 {
+		t.Errorf("a copy of the global's goes to %+v", r.Zones)
+	}
+	z.met.settle(nil) // as a session begins
+	if r := z.Rollout(find(own, global.Type, "p")); r.Source == nil || !r.Source.Comparing || r.Source.Since.IsZero() {
+		t.Errorf("before anything is compared, a copy waits for %+v", r.Source)
 	}
 	g.stop()
 	eventually(t, "a copy that may have been replaced", func() bool {

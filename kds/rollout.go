@@ -19,7 +19,8 @@ type Rollout struct {
 	Stored    bool           `json:"stored"`
 	// Zone is the zone that answers: the proxies are its own, and of other zones it knows nothing. Empty where a global answers.
 	Zone string `json:"zone,omitempty"`
-	// Source is the global, where this is a copy that comes from there while it is away: whether it has a newer one is not known.
+	// Source is the global, where this is a copy that comes from there while it is away or not compared yet: whether it has a newer one
+	// is not known.
 	Source  *RolloutOffline `json:"source,omitempty"`
 	Zones   RolloutZones    `json:"zones"`
 	Proxies RolloutProxies  `json:"proxies"`
@@ -54,6 +55,8 @@ type RolloutOffline struct {
 	Since time.Time `json:"since,omitzero"`
 	// NotSeen: it has not connected since this server started.
 	NotSeen bool `json:"notSeen,omitempty"`
+	// Comparing: it is connected since then, and what it has was not compared yet with what is here. Only in Rollout.Source.
+	Comparing bool `json:"comparing,omitempty"`
 }
 
 // RolloutRefused is a server that does not take the resource.
@@ -198,12 +201,24 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 	return g.crossing.Reach(r, here)
 }
 
+// source is the global while it is not known to have no newer copies of a type: it is away, or came back and what it has was not
+// compared yet.
+func (z *Zone) source(t resources.Type) *RolloutOffline {
+	if away := z.ledger.absent(ReachesGlobal, z.started); away != nil {
+		return away
+	}
+	if z.met.hasWhole(t) {
+		return nil
+	}
+	return &RolloutOffline{Zone: ReachesGlobal, Since: z.ledger.sessionSince(), Comparing: true}
+}
+
 // Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go; it is known
 // to be the newest while the global is here.
 func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	out := NewRollout(r)
 	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {
-		out.Source = z.ledger.absent(ReachesGlobal, z.started)
+		out.Source = z.source(r.Type)
 	}
 	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, ReachesGlobal) {

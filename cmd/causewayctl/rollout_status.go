@@ -51,10 +51,14 @@ type offlineZone struct {
 	// Since is when the zone disconnected. For a zone that has not connected since then, it is when the server started.
 	Since   time.Time `json:"since,omitzero"`
 	NotSeen bool      `json:"notSeen,omitempty"`
+	// Comparing is set of a global that is connected and has not sent what it has yet.
+	Comparing bool `json:"comparing,omitempty"`
 }
 
 func (z offlineZone) String() string {
 	switch {
+	case z.Comparing:
+		return z.Zone + " is back since " + z.Since.UTC().Format(time.RFC3339) + " and is being compared with what is here"
 	case z.Since.IsZero():
 		return z.Zone + " not seen since the server started"
 	case z.NotSeen:
