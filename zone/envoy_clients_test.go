@@ -57,7 +57,12 @@ func (ca *testCA) pem() string {
 // certificate returns a certificate with any number of URI SANs.
 func (ca *testCA) certificate(uris ...string) *tls.Certificate {
 	ca.t.Helper()
-	template := ca.template()
+	return ca.sign(ca.template(), uris...)
+}
+
+// sign returns a certificate that a template makes, for a client with URI SANs.
+func (ca *testCA) sign(template *x509.Certificate, uris ...string) *tls.Certificate {
+	ca.t.Helper()
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	for _, u := range uris {
 		parsed, err := url.Parse(u)

@@ -80,10 +80,13 @@ var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 	}
 })
 
-// downstreamTLS is mutual TLS: no client gets in without a certificate of an authority that the mesh trusts.
+// downstreamTLS is mutual TLS: no client gets in without a certificate of an authority that the mesh trusts. No session is resumed: Envoy would ask
+// for no certificate, and take a client whose own is over.
 func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsContext {
 	return &tlsv3.DownstreamTlsContext{
-		RequireClientCertificate: wrapperspb.Bool(true),
+		RequireClientCertificate:         wrapperspb.Bool(true),
+		SessionTicketKeysType:            &tlsv3.DownstreamTlsContext_DisableStatelessSessionResumption{DisableStatelessSessionResumption: true},
+		DisableStatefulSessionResumption: true,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
 			TlsParams: &tlsv3.TlsParameters{
 				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
