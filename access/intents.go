@@ -204,7 +204,7 @@ func (in *intents) compact() error {
 		return err
 	}
 	if _, err = f.Write(kept.Bytes()); err == nil {
-		err = os.Rename(next, in.path)
+		err = place.Rename(next, in.path)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())

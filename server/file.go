@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/causeway-mesh/causeway/place"
 )
 
 // WriteFile replaces the file at path with data, at once and durably: a reader, or a crash, sees the old file or the
@@ -32,25 +34,10 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	if _, err = f.Write(data); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
 	if err = f.Close(); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the folder is the operator's own setting
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	return d.Sync()
+	return place.Rename(f.Name(), path)
 }
 
 // WriteReadyFile tells whoever started the server that it serves, and where: a JSON object of names (api, kds, xds,

@@ -36,7 +36,7 @@ var noCredentials = map[string]string{
 	"server/cluster_id.go":                      "an id",
 	"server/file.go":                            "a folder",
 	"server/peer_linux.go":                      "the kernel's table of connections",
-	"server/place.go":                           "says which folder it is in",
+	"server/birth.go":                           "says which folder it is in",
 	"server/resources_linux.go":                 "counts open files",
 	"zone/external_sources.go":                  "the folder that package credential reads in",
 	"zone/holdings/file.go":                     "what proxies hold, sealed, of any size",

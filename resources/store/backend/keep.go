@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
@@ -44,12 +45,12 @@ func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (er
 	out := bufio.NewWriter(f)
 	err = archive.Write(out, header, view.Snapshot(), nil)
 	if err == nil {
-		err = errors.Join(out.Flush(), f.Sync())
+		err = out.Flush()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := place.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	c.logger().Info("kept a backup of the store, as it was in an older format", "file", path, "format", format, "revision", revision, "resources", len(rs))

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -24,10 +24,7 @@ func Create(path string, revision uint64, rs []*resources.Resource) error {
 	if err := fill(unfinished, revision, rs); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", unfinished, err), os.Remove(unfinished))
 	}
-	if err := os.Rename(unfinished, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return place.Rename(unfinished, path)
 }
 
 // Replace is like Create, but replaces an existing file in one step: if the process is killed, either the old or the
@@ -40,10 +37,10 @@ func Replace(path string, revision uint64, rs []*resources.Resource) error {
 	if err := Create(fresh, revision, rs); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, path); err != nil {
+	if err := place.Rename(fresh, path); err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 func fill(path string, revision uint64, rs []*resources.Resource) error {

@@ -111,19 +111,7 @@ func createFile(path string, lockTimeout time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", unfinished, err)
 	}
-	if err := os.Rename(unfinished, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the path is the operator's choice
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	return d.Sync()
+	return place.Rename(unfinished, path)
 }
 
 // readAhead reads the file once from front to back, so that the scattered reads of loading come from memory. With a

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/causeway-mesh/causeway/place"
 )
 
 // migration converts a file from one format to the next. It runs in a transaction, so it happens completely or not at
@@ -69,5 +71,5 @@ func keepCopy(tx *bbolt.Tx, path string) error {
 	if err := tx.CopyFile(unfinished, fileMode); err != nil {
 		return err
 	}
-	return os.Rename(unfinished, path)
+	return place.Rename(unfinished, path)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
@@ -59,7 +60,7 @@ func (r *Report) rebuild(path string) error {
 	if err := aside(path); err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return os.Rename(fresh, path)
+	return place.Rename(fresh, path)
 }
 
 // aside renames a file so that its name shows that it was damaged, and when that was found.

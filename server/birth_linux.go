@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is when a folder was made, which it keeps when it is moved on its disk and a copy does not have; empty where the file system does
+// birthOf is when a folder was made, which it keeps when it is moved on its disk and a copy does not have; empty where the file system does
 // not tell.
-func place(path string) (string, error) {
+func birthOf(path string) (string, error) {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_BTIME, &stat); err != nil {
 		return "", fmt.Errorf("%s: when it was made: %w", path, err)

@@ -15,7 +15,7 @@ const placeFile = "place"
 // another folder. A folder that was moved on its disk is none. It is false while nothing is known: for a folder that Settle was never
 // called for, and where the file system does not say when a folder was made.
 func IsCopy(dir string) (bool, error) {
-	now, err := place(dir)
+	now, err := birthOf(dir)
 	if err != nil || now == "" {
 		return false, err
 	}
@@ -29,7 +29,7 @@ func IsCopy(dir string) (bool, error) {
 
 // Settle has a data directory know itself: it is no copy from now on.
 func Settle(dir string) error {
-	now, err := place(dir)
+	now, err := birthOf(dir)
 	if err != nil || now == "" {
 		return err
 	}

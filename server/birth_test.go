@@ -9,7 +9,7 @@ import (
 // TestIsCopy: a folder is a copy when its files were copied, not when it is new, settled or moved.
 func TestIsCopy(t *testing.T) {
 	at := t.TempDir()
-	if now, err := place(at); err != nil || now == "" {
+	if now, err := birthOf(at); err != nil || now == "" {
 		t.Logf("this file system does not say when a folder was made (%v): nothing is taken for a copy", err)
 		if copied, _ := IsCopy(at); copied {
 			t.Error("and yet it is taken for one")
@@ -33,12 +33,12 @@ func TestIsCopy(t *testing.T) {
 	is("first", false)
 	must(Settle(filepath.Join(at, "first")))
 	is("first", false)
-	made, err := place(filepath.Join(at, "first"))
+	made, err := birthOf(filepath.Join(at, "first"))
 	must(err)
 	for again := made; again == made; { // file systems tell the time in steps of some milliseconds
 		must(os.RemoveAll(filepath.Join(at, "second")))
 		must(os.CopyFS(filepath.Join(at, "second"), os.DirFS(filepath.Join(at, "first"))))
-		again, err = place(filepath.Join(at, "second"))
+		again, err = birthOf(filepath.Join(at, "second"))
 		must(err)
 	}
 	is("second", true)
