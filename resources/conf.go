@@ -26,6 +26,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshAccessLog, "rule"}:           reflect.TypeFor[AccessLogConf](),
 	{TypeMeshMetric, "rule"}:              reflect.TypeFor[MetricConf](),
 	{TypeMeshLoadBalancingStrategy, "to"}: reflect.TypeFor[BalancingConf](),
+	{TypeMeshHealthCheck, "to"}:           reflect.TypeFor[HealthCheckConf](),
 	{TypeMeshTrace, "rule"}:               reflect.TypeFor[TraceConf](),
 	{TypeMeshHTTPRoute, "routes"}:         reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:          reflect.TypeFor[[]TCPRouteRule](),

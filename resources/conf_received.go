@@ -34,18 +34,18 @@ type Rate struct {
 
 // OnRateLimit configures the response to a request over the limit. The default status is 429.
 type OnRateLimit struct {
-	Status  *uint32           `json:"status,omitempty"`
-	Headers *RateLimitHeaders `json:"headers,omitempty"`
+	Status  *uint32        `json:"status,omitempty"`
+	Headers *HeaderChanges `json:"headers,omitempty"`
 }
 
-// RateLimitHeaders are headers of the response to a request over the limit.
-type RateLimitHeaders struct {
-	Set []RateLimitHeader `json:"set,omitempty"`
-	Add []RateLimitHeader `json:"add,omitempty"`
+// HeaderChanges are headers that a proxy sets, in place of those that are there, or adds to them.
+type HeaderChanges struct {
+	Set []HeaderValue `json:"set,omitempty"`
+	Add []HeaderValue `json:"add,omitempty"`
 }
 
-// RateLimitHeader is one header.
-type RateLimitHeader struct {
+// HeaderValue is one header.
+type HeaderValue struct {
 	Name  string `json:"name,omitempty"`
 	Value string `json:"value,omitempty"`
 }

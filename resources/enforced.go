@@ -18,6 +18,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshAccessLog:             {To: true, From: true, Rules: true},
 	TypeMeshCircuitBreaker:        {To: true},
 	TypeMeshLoadBalancingStrategy: {To: true},
+	TypeMeshHealthCheck:           {To: true},
 }
 
 // Enforced returns the lists of a policy type that configure proxies in this version.

@@ -32,6 +32,14 @@ var confFields = map[Type]confField{
 		hashFields("loadBalancer.ringHash.hashPolicies[]"), "loadBalancer.maglev.tableSize", hashFields("loadBalancer.maglev.hashPolicies[]"),
 		hashFields("hashPolicies[]"),
 	),
+	TypeMeshHealthCheck: fieldsOf(
+		"interval", "timeout", "unhealthyThreshold", "healthyThreshold", "initialJitter", "intervalJitter", "intervalJitterPercent",
+		"healthyPanicThreshold", "failTrafficOnPanic", "noTrafficInterval", "reuseConnection",
+		"tcp.disabled", "tcp.send", "tcp.receive", "http.disabled", "http.path", "http.expectedStatuses",
+		"http.requestHeadersToAdd.set[].name", "http.requestHeadersToAdd.set[].value",
+		"http.requestHeadersToAdd.add[].name", "http.requestHeadersToAdd.add[].value",
+		"grpc.disabled", "grpc.serviceName", "grpc.authority",
+	),
 	TypeMeshAccessLog: logFields,
 	TypeMeshHTTPRoute: fieldsOf(
 		"matches.*", "default.backendRefs.*", "default.filters[].type",

@@ -150,6 +150,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).metric)
 	case TypeMeshLoadBalancingStrategy:
 		decodeConf(v, raw, at, (*validation).balancing)
+	case TypeMeshHealthCheck:
+		decodeConf(v, raw, at, (*validation).healthCheck)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:

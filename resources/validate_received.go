@@ -62,19 +62,30 @@ func (v *validation) onRateLimit(o *OnRateLimit, at *fieldPath) {
 	if o.Status != nil && (*o.Status < 400 || *o.Status > 599 || http.StatusText(int(*o.Status)) == "") {
 		v.fail(at.field("status"), "want a registered HTTP status from 400 to 599, got %d", *o.Status)
 	}
-	if o.Headers == nil {
+	v.headerChanges(o.Headers, at.field("headers"))
+}
+
+// headerChanges checks headers that a proxy writes; nil are none.
+func (v *validation) headerChanges(h *HeaderChanges, at *fieldPath) {
+	if h == nil {
 		return
 	}
-	for name, headers := range map[string][]RateLimitHeader{"set": o.Headers.Set, "add": o.Headers.Add} {
+	for name, headers := range map[string][]HeaderValue{"set": h.Set, "add": h.Add} {
+		if len(headers) > maxHeaderChanges {
+			v.fail(at.field(name), "want at most %d, got %d", maxHeaderChanges, len(headers))
+		}
 		for i := range headers {
-			v.header(&headers[i], at.field("headers").field(name).item(i))
+			v.header(&headers[i], at.field(name).item(i))
 		}
 	}
 }
 
-func (v *validation) header(h *RateLimitHeader, at *fieldPath) {
+// maxHeaderChanges bounds each list of HeaderChanges.
+const maxHeaderChanges = 64
+
+func (v *validation) header(h *HeaderValue, at *fieldPath) {
 	if !headerName.MatchString(h.Name) || strings.EqualFold(h.Name, "host") {
-		v.fail(at.field("name"), "%q is not the name of a header of an answer", shorten(h.Name))
+		v.fail(at.field("name"), "%q is not the name of a header that may be written", shorten(h.Name))
 	}
 	if strings.ContainsAny(h.Value, "\x00\r\n") || len(h.Value) > 4096 {
 		v.fail(at.field("value"), "want at most 4096 bytes in one line")

@@ -65,7 +65,7 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	} else if !(o.Disabled != nil && *o.Disabled) {
 		c.OutlierDetection = o.envoy()
 		if o.HealthyPanicThreshold != nil {
-			c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: min(float64(*o.HealthyPanicThreshold), 100)}}
+			lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(float64(*o.HealthyPanicThreshold), 100)}
 		}
 	}
 }

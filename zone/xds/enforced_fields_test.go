@@ -15,7 +15,7 @@ import (
 )
 
 // alwaysThere are fields without which something else decides what is sent: they change nothing here.
-var alwaysThere = []string{"backends.type", "outlierDetection.disabled", "loadBalancer.roundRobin", "loadBalancer.random"}
+var alwaysThere = []string{"backends.type", "outlierDetection.disabled", "loadBalancer.roundRobin", "loadBalancer.random", "grpc.disabled"}
 
 // TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf with all of
 // them, each changes it when it is taken out, and one that is not among them changes nothing and is said to be left out.

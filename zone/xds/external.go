@@ -59,6 +59,8 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 		}
 	}
 	s.breaker(c, b)
+	s.balance(c, b)
+	s.healthCheck(c, b)
 	return newResource(kindCluster, b.name, c)
 }
 

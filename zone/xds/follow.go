@@ -42,7 +42,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshAccessLog:
 		x.workInConfLocked(revision, key, c.New)
 		x.workInWholeLocked(revision, key, c.New)
-	case resources.TypeMeshLoadBalancingStrategy:
+	case resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck:
 		x.workInConfLocked(revision, key, c.New)
 	case resources.TypeMeshTrace, resources.TypeMeshMetric:
 		x.workInWholeLocked(revision, key, c.New)

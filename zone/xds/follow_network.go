@@ -10,7 +10,7 @@ import (
 var confTypes = []resources.Type{
 	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
 	resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker,
-	resources.TypeMeshAccessLog, resources.TypeMeshLoadBalancingStrategy,
+	resources.TypeMeshAccessLog, resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck,
 }
 
 // trusted is whom a mesh believes; nil while nobody, or while none of its proxies is connected.

@@ -31,6 +31,7 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 	}
 	s.breaker(c, b)
 	s.balance(c, b)
+	s.healthCheck(c, b)
 	return newResource(kindCluster, b.name, c)
 }
 

@@ -58,19 +58,25 @@ func onLimit(limit *limitv3.LocalRateLimit, on *resources.OnRateLimit) {
 	if on.Status != nil {
 		limit.Status = &typev3.HttpStatus{Code: typev3.StatusCode(*on.Status)}
 	}
-	if on.Headers == nil {
-		return
+	limit.ResponseHeadersToAdd = headerOptions(on.Headers)
+}
+
+// headerOptions are the headers that a conf has Envoy write; nil are none.
+func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueOption) {
+	if changes == nil {
+		return nil
 	}
-	add := func(headers []resources.RateLimitHeader, how corev3.HeaderValueOption_HeaderAppendAction) {
+	add := func(headers []resources.HeaderValue, how corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, h := range headers {
-			limit.ResponseHeadersToAdd = append(limit.ResponseHeadersToAdd, &corev3.HeaderValueOption{
+			out = append(out, &corev3.HeaderValueOption{
 				// A % begins a variable of Envoy's; users write text.
 				Header: &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")}, AppendAction: how, KeepEmptyValue: true,
 			})
 		}
 	}
-	add(on.Headers.Set, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
-	add(on.Headers.Add, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
+	add(changes.Set, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+	add(changes.Add, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
+	return out
 }
 
 // perRoute turns a filter on for a route.

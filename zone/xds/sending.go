@@ -31,7 +31,7 @@ type sender struct {
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
-	logs, balancing             matching.ToRules
+	logs, balancing, health     matching.ToRules
 
 	names    map[string]bool
 	backends map[string]*backend
@@ -65,6 +65,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	for t, rules := range map[resources.Type]*matching.ToRules{
 		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries, resources.TypeMeshCircuitBreaker: &s.breakers,
 		resources.TypeMeshAccessLog: &s.logs, resources.TypeMeshLoadBalancingStrategy: &s.balancing,
+		resources.TypeMeshHealthCheck: &s.health,
 	} {
 		input.Type = t
 		*rules = matching.To(input)

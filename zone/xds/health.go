@@ -1,0 +1,161 @@
+package xds
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// healthCheck has the proxy look at a backend's endpoints by itself, as a MeshHealthCheck says. What Envoy would refuse, which only a
+// peer can send, is left at its default.
+func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
+	rule := s.health.For(b.key())
+	if rule == nil {
+		return
+	}
+	conf := decode[resources.HealthCheckConf](s, rule)
+	check := commonHealthCheck(&conf)
+	if !s.healthChecker(check, &conf, b, rule) {
+		return
+	}
+	c.HealthChecks = []*corev3.HealthCheck{check}
+	var panics percent
+	if len(conf.HealthyPanicThreshold) > 0 && json.Unmarshal(conf.HealthyPanicThreshold, &panics) == nil {
+		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(float64(panics), 100)}
+	}
+	if conf.FailTrafficOnPanic != nil && *conf.FailTrafficOnPanic {
+		lbConfig(c).LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{
+			ZoneAwareLbConfig: &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{FailTrafficOnPanic: true},
+		}
+	}
+}
+
+func lbConfig(c *clusterv3.Cluster) *clusterv3.Cluster_CommonLbConfig {
+	if c.CommonLbConfig == nil {
+		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
+	}
+	return c.CommonLbConfig
+}
+
+func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
+	// Envoy takes no zero, and one that only a peer can send.
+	positive := func(text *string, otherwise time.Duration) *durationpb.Duration {
+		if d := optional(text); d != nil && *d >= time.Millisecond {
+			return durationpb.New(*d)
+		}
+		if otherwise == 0 {
+			return nil
+		}
+		return durationpb.New(otherwise)
+	}
+	threshold := func(n *uint32, otherwise uint32) *wrapperspb.UInt32Value {
+		if n == nil || *n == 0 {
+			return wrapperspb.UInt32(otherwise)
+		}
+		return wrapperspb.UInt32(*n)
+	}
+	out := &corev3.HealthCheck{
+		Interval: positive(conf.Interval, resources.HealthCheckInterval), Timeout: positive(conf.Timeout, resources.HealthCheckTimeout),
+		UnhealthyThreshold: threshold(conf.UnhealthyThreshold, resources.HealthCheckUnhealthyThreshold),
+		HealthyThreshold:   threshold(conf.HealthyThreshold, resources.HealthCheckHealthyThreshold),
+		InitialJitter:      positive(conf.InitialJitter, 0), IntervalJitter: positive(conf.IntervalJitter, 0),
+		NoTrafficInterval: positive(conf.NoTrafficInterval, 0),
+	}
+	if n := conf.IntervalJitterPercent; n != nil {
+		out.IntervalJitterPercent = *n
+	}
+	if r := conf.ReuseConnection; r != nil {
+		out.ReuseConnection = wrapperspb.Bool(*r)
+	}
+	return out
+}
+
+// healthChecker sets how the backend is asked: by its own protocol where the conf has a part for that, or by a connection. It reports
+// whether it is asked at all.
+func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.HealthCheckConf, b *backend, rule *matching.ResourceRule) bool {
+	off := func(disabled *bool) bool { return disabled != nil && *disabled }
+	switch {
+	case b.protocol == "grpc" && conf.GRPC != nil && !off(conf.GRPC.Disabled):
+		check.HealthChecker = &corev3.HealthCheck_GrpcHealthCheck_{GrpcHealthCheck: &corev3.HealthCheck_GrpcHealthCheck{
+			ServiceName: textOf(conf.GRPC.ServiceName), Authority: textOf(conf.GRPC.Authority),
+		}}
+		return true
+	case b.protocol != "grpc" && b.http() && conf.HTTP != nil && !off(conf.HTTP.Disabled):
+		check.HealthChecker = httpHealthChecker(conf.HTTP, b)
+		return true
+	}
+	if conf.TCP == nil && (conf.HTTP != nil || conf.GRPC != nil) {
+		if !off(disabledOf(conf)) {
+			s.problem(originOf(rule), "the health of "+b.name+" is not looked at: the conf has no part for its protocol, and no tcp")
+		}
+		return false
+	}
+	if conf.TCP != nil && off(conf.TCP.Disabled) {
+		return false
+	}
+	check.HealthChecker = tcpHealthChecker(conf.TCP)
+	return true
+}
+
+// disabledOf reports whether the part that the conf has for requests is switched off; nil if it does not say.
+func disabledOf(conf *resources.HealthCheckConf) *bool {
+	if conf.HTTP != nil {
+		return conf.HTTP.Disabled
+	}
+	return conf.GRPC.Disabled
+}
+
+func httpHealthChecker(h *resources.HTTPHealthCheck, b *backend) *corev3.HealthCheck_HttpHealthCheck_ {
+	out := &corev3.HealthCheck_HttpHealthCheck{Host: b.service.Resource.DisplayName(), Path: "/"}
+	if h.Path != nil && resources.HealthPath(*h.Path) {
+		out.Path = *h.Path
+	}
+	if b.http2() {
+		out.CodecClientType = typev3.CodecClientType_HTTP2
+	}
+	for _, status := range h.ExpectedStatuses {
+		if status >= 100 && status <= 599 {
+			out.ExpectedStatuses = append(out.ExpectedStatuses, &typev3.Int64Range{Start: int64(status), End: int64(status) + 1})
+		}
+	}
+	out.RequestHeadersToAdd = headerOptions(h.RequestHeadersToAdd)
+	return &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: out}
+}
+
+func tcpHealthChecker(c *resources.TCPHealthCheck) *corev3.HealthCheck_TcpHealthCheck_ {
+	out := &corev3.HealthCheck_TcpHealthCheck{}
+	if c == nil {
+		return &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: out}
+	}
+	payload := func(text string) *corev3.HealthCheck_Payload {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(raw) == 0 {
+			return nil
+		}
+		return &corev3.HealthCheck_Payload{Payload: &corev3.HealthCheck_Payload_Text{Text: hex.EncodeToString(raw)}}
+	}
+	out.Send = payload(textOf(c.Send))
+	for _, text := range c.Receive {
+		if p := payload(text); p != nil {
+			out.Receive = append(out.Receive, p)
+		}
+	}
+	return &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: out}
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
