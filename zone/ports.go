@@ -88,19 +88,18 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 	return nil
 }
 
-// own reports whether a program on this machine that dials address and port would reach a port on loopback.
+// own reports whether a program on this machine that dials address and port may reach a port on loopback. A name may: what it leads to is
+// found out by who dials, and is somebody else's to change.
 func (p *ports) own(address string, port uint32) bool {
 	ip, err := netip.ParseAddr(address)
-	if err != nil && address != "localhost" {
-		return false
-	}
-	ip = ip.Unmap()
+	name := err != nil
+	ip = ip.Unmap().WithZone("")
 	return slices.ContainsFunc(p.bare, func(l net.Listener) bool {
 		at, ok := l.Addr().(*net.TCPAddr)
 		if !ok || uint32(at.Port) != port || !at.IP.IsLoopback() {
 			return false
 		}
-		return address == "localhost" || ip.IsUnspecified() || ip == at.AddrPort().Addr().Unmap()
+		return name || ip.IsUnspecified() || ip == at.AddrPort().Addr().Unmap()
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -28,6 +29,19 @@ func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	subscribe := sync.OnceFunc(func() {
+		const clusters = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+		_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "default.mole"}, TypeUrl: clusters})
+		go func() {
+			for {
+				got, err := stream.Recv()
+				if err != nil {
+					return
+				}
+				_ = stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: clusters, ResponseNonce: got.GetNonce()})
+			}
+		}()
+	})
 	apply := func(service, external string) {
 		t.Helper()
 		_, err := s.admin.ApplyDocuments(t.Context(), []byte(fmt.Sprintf(`{type: MeshExternalService, mesh: default, name: out, spec: {match: {port: 80, protocol: tcp}, endpoints: [{address: %s}]}}
@@ -53,15 +67,15 @@ func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 		for _, c := range []struct{ what, service, external, says string }{
 			{"a service outside", "servicePort: 18192", "127.0.0.1, port: " + own, "it is not dialled"},
 			{"by its name", "servicePort: 18192", "localhost, port: " + own, "it is not dialled"},
+			{"by a name that leads there when it is looked up", "servicePort: 18192", "rebound.attacker.example, port: " + own, "where a name may lead"},
+			{"by its name with a dot", "servicePort: 18192", "localhost.localdomain, port: " + own, "it is not dialled"},
 			{"an inbound", "servicePort: " + own, "192.0.2.1, port: 80", "is a port of the zone's server itself, and no application"},
 			{"by another notation", "serviceAddress: '::ffff:127.0.0.1', servicePort: " + own, "192.0.2.1, port: 80", "is a port of the zone's server itself, and no application"},
 		} {
 			apply(c.service, c.external)
-			if port == "api" {
-				_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "default.mole"}, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"})
-			}
+			subscribe()
 			eventually(t, port+", "+c.what+", to be refused", func() bool { return strings.Contains(problems(), c.says) })
-			apply("servicePort: 18192", "192.0.2.1, port: 80")
+			apply("servicePort: 18192", "rebound.attacker.example, port: 80")
 			eventually(t, port+", "+c.what+": the twin to be told", func() bool { return !strings.Contains(problems(), "server itself") })
 		}
 	}

@@ -33,8 +33,8 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 		c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
 	}
-	if at, here := s.own.leadsHere(b.external.Endpoints); here {
-		s.problem(b.name, fmt.Sprintf("it is not dialled: endpoints: %s is a port of the zone's server itself", at))
+	if why := s.own.leadsHere(b.external.Endpoints); why != "" {
+		s.problem(b.name, "it is not dialled: "+why)
 		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 	}

@@ -132,13 +132,15 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		next, err = x.sendLocked(p, t, next)
 	}
 	if err != nil {
-		x.failed(p, err)
+		p.unbuilt.dataplane = dp
+		x.failed(p, partAll, err)
 		return
 	}
 	if p.target != nil {
 		p.mesh.removeProxy(p)
 	}
 	p.target = t
+	p.unbuilt.built(partAll)
 	p.mesh.addProxy(p)
 	p.setDataplane(dp, t.secrets)
 	if x.outdated(p) { // first: what follows refers to it
@@ -154,6 +156,7 @@ func (x *Proxies) removeDataplaneLocked(p *proxy) {
 		p.target = nil
 	}
 	p.ingress = nil
+	p.unbuilt.built(partAll)
 	delete(x.presence.retiring, p)
 	p.dropIdentity()
 	x.renewals.cancel(p)
@@ -216,9 +219,10 @@ func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 		return buildReceived(p.target, p.mesh.received.Candidates(p.target.match), old)
 	})
 	if err != nil {
-		x.failed(p, err)
+		x.failed(p, partReceives, err)
 		return
 	}
+	p.unbuilt.built(partReceives)
 	x.publishLocked(p, next)
 }
 
@@ -259,7 +263,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 // publishLocked makes next the proxy's state and wakes its streams where they asked for what differs.
 func (x *Proxies) publishLocked(p *proxy, next *state) {
 	x.metrics.builds.Inc()
-	p.record.setProblem(p.configProblem(), "")
+	p.record.setProblem(p.configProblem(), p.unbuilt.String())
 	if limits, observed := p.showLimits(next), p.showObserved(); limits || observed {
 		x.insights.mark(p.record, soon)
 	}
@@ -280,14 +284,6 @@ func (x *Proxies) publishLocked(p *proxy, next *state) {
 			s.wake(k)
 		}
 	}
-}
-
-// failed keeps the proxy's last state and shows why.
-func (x *Proxies) failed(p *proxy, err error) {
-	x.metrics.failures.Inc()
-	x.cfg.Log.Error("the proxy keeps its last config", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
-	p.record.setProblem(p.configProblem(), err.Error())
-	x.insights.mark(p.record, soon)
 }
 
 // reloadLocked compares in full: the changelog no longer reaches back to where we were.

@@ -49,9 +49,10 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 func (x *Proxies) resendLocked(p *proxy) {
 	next, err := x.sendLocked(p, p.target, p.state.Load())
 	if err != nil {
-		x.failed(p, err)
+		x.failed(p, partSends, err)
 		return
 	}
+	p.unbuilt.built(partSends)
 	x.publishLocked(p, next)
 }
 
@@ -133,7 +134,7 @@ func (x *Proxies) settleLocked() {
 		case p.ingress != nil:
 			x.setIngressLocked(p, p.ingress)
 		case p.target != nil && how == everything:
-			x.setDataplaneLocked(p, p.target.dataplane)
+			x.setDataplaneLocked(p, p.newest())
 		case p.target != nil:
 			x.resendLocked(p)
 		}

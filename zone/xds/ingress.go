@@ -32,9 +32,10 @@ func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	backends := x.network.exported()
 	out, err := ingressOf(r, backends)
 	if err != nil {
-		x.failed(p, err)
+		x.failed(p, partAll, err)
 		return
 	}
+	p.unbuilt.built(partAll)
 	x.network.use(p, backends, x.trusted)
 	p.reach(out)
 	x.publishLocked(p, (&state{}).with(out, p.state.Load()))

@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// OwnFunc reports whether an address and port would lead a proxy on the server's machine to a port of this server that
+// OwnFunc reports whether an address, or a name, and a port may lead a proxy on the server's machine to a port of this server that
 // trusts whoever is on loopback.
 type OwnFunc func(address string, port uint32) bool
 
@@ -24,12 +24,17 @@ func (f OwnFunc) checkServices(t *target) error {
 	return nil
 }
 
-// leadsHere reports whether an endpoint of a MeshExternalService is this server.
-func (f OwnFunc) leadsHere(endpoints []resources.ExternalEndpoint) (at string, here bool) {
+// leadsHere says which endpoint of a MeshExternalService may be this server; "" where none is.
+func (f OwnFunc) leadsHere(endpoints []resources.ExternalEndpoint) string {
 	for _, e := range endpoints {
-		if f != nil && f(e.Address, e.Port) {
-			return endpoint{e.Address, e.Port}.String(), true
+		at := endpoint{e.Address, e.Port}
+		switch {
+		case f == nil || !f(e.Address, e.Port):
+		case isIP(e.Address):
+			return fmt.Sprintf("endpoints: %s is a port of the zone's server itself", at)
+		default:
+			return fmt.Sprintf("endpoints: %s: port %d on loopback is the zone's server itself, where a name may lead: give an IP address, or the server another port", at, e.Port)
 		}
 	}
-	return "", false
+	return ""
 }

@@ -29,6 +29,7 @@ type proxy struct {
 	since    uint64              // commits up to this revision are already in target
 	target   *target             // nil while there is no Dataplane, or none that can be built
 	ingress  *resources.Resource // set for the proxy of a ZoneIngress
+	unbuilt  unbuilt             // what target, or what came of it, is behind in
 	ports    []*usedPort         // what it sends to
 	sessions map[*session]struct{}
 

@@ -1,0 +1,52 @@
+package xds
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// part is what of a proxy's config is built by itself.
+type part uint8
+
+const (
+	partAll   part = iota // of a Dataplane, or a ZoneIngress, that appeared or changed
+	partSends             // its outbounds
+	partReceives
+)
+
+// unbuilt is what of a proxy's config is older than what is stored, because it could not be built. It is guarded by Proxies' mu.
+type unbuilt struct {
+	why [partReceives + 1]string
+	// dataplane is the newest one, where its config could not be built.
+	dataplane *resources.Resource
+}
+
+// built notes that a part is of what is stored.
+func (u *unbuilt) built(of part) {
+	if u.why[of] = ""; of == partAll {
+		*u = unbuilt{}
+	}
+}
+
+func (u *unbuilt) String() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(u.why[:]), isEmpty), "; ")
+}
+
+// newest is the Dataplane as it is stored, also where the proxy has the config of an older one. p.target is there.
+func (p *proxy) newest() *resources.Resource {
+	if p.unbuilt.dataplane != nil {
+		return p.unbuilt.dataplane
+	}
+	return p.target.dataplane
+}
+
+// failed keeps the proxy's last state and shows why, until that part can be built.
+func (x *Proxies) failed(p *proxy, of part, err error) {
+	x.metrics.failures.Inc()
+	x.cfg.Log.Error("the proxy keeps its last config", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
+	p.unbuilt.why[of] = err.Error()
+	p.record.setProblem(p.configProblem(), p.unbuilt.String())
+	x.insights.mark(p.record, soon)
+}
