@@ -203,6 +203,11 @@ func LookupShort(short string) (*Descriptor, bool) {
 	return d, ok
 }
 
+// StaysOnGlobal reports whether resources of the type are never on a zone that has a global, so that a zone does not know whether there are any.
+func (d *Descriptor) StaysOnGlobal() bool {
+	return d.WrittenOn&OnZone == 0 && !d.GlobalToZone && !d.ZoneToGlobal && !d.AcrossZones
+}
+
 // HasOwner reports whether it matters which namespace of its zone a resource of the type is in: whether the zone's operator wrote it, or the
 // owner of that namespace. That is so of all that is in a mesh but the proxies.
 func (d *Descriptor) HasOwner() bool {

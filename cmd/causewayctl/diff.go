@@ -81,7 +81,7 @@ func diffStored(ctx context.Context, client *api.Client, doc document) (string, 
 	var before []byte
 	stored, err := client.Get(ctx, doc.resource.Key)
 	switch {
-	case api.IsNotFound(err):
+	case api.IsNotFound(err) && !api.IsElsewhere(err):
 	case err != nil:
 		return "", aboutResource(doc.resource.Key, err)
 	default:

@@ -117,8 +117,8 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 && staysOnGlobal(d) && isZone(ctx, client) {
-		return fmt.Errorf("a zone does not know the %s: ask a global", d.Path)
+	if len(items) == 0 && d.StaysOnGlobal() && isZone(ctx, client) {
+		return askGlobal("the " + d.Path)
 	}
 	switch c.output {
 	case formatJSON:
@@ -131,11 +131,6 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 		return err
 	}
 	return c.printItems(ctx, client, d, items)
-}
-
-// staysOnGlobal reports whether resources of the type never reach a zone, so that a zone's empty list says nothing.
-func staysOnGlobal(d *resources.Descriptor) bool {
-	return d.WrittenOn == resources.OnGlobal && !d.GlobalToZone && !d.AcrossZones
 }
 
 // isZone reports whether a zone answers; false if that is not known.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,7 +32,7 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 	const path = "/_replicas"
 	raw, err := client.Do(ctx, api.Request{Path: path})
 	if api.IsNotFound(err) {
-		return errors.New("this server has no replicas to show: ask a global")
+		return askGlobal("the replicas")
 	} else if err != nil {
 		return err
 	}

@@ -45,9 +45,9 @@ func newRoot(c *cli) *cobra.Command {
 		Use:   "causewayctl",
 		Short: "Apply, read and explain the resources of a Causeway mesh",
 		Long: "causewayctl talks to the HTTP API of a global or of a zone.\n\n" +
-			"Exit status: 0 done, 1 the operation failed, 2 the command line is wrong, or names what the server does\n" +
-			"not know. Commands that answer a question (diff, explain, test, lint, rollout status) end with 0\n" +
-			"for yes, 1 for no, 2 when they could not find out.",
+			"Exit status: 0 done, 1 the operation failed, 2 the command line is wrong, names what the server does\n" +
+			"not know, or asks what only a server of the other kind knows. Commands that answer a question\n" +
+			"(diff, explain, test, lint, rollout status) end with 0 for yes, 1 for no, 2 when they could not find out.",
 		Example: "  causewayctl apply -f policies/\n" +
 			"  causewayctl get meshtrafficpermissions --all-meshes\n" +
 			"  causewayctl inspect dataplane backend-1 --address http://127.0.0.1:15681",

@@ -34,6 +34,13 @@ func unknownZone(zone string, err error) error {
 func withNearest(ctx context.Context, client *api.Client, err error) error {
 	missing := &unknownName{}
 	var answer *api.Error
+	if api.IsElsewhere(err) && errors.As(err, &answer) {
+		said := errors.New("unknown here: " + answer.Detail)
+		if a := (*advised)(nil); errors.As(err, &a) {
+			said = &advised{said, a.advice}
+		}
+		return &failedError{err: said, status: exitNoAnswer}
+	}
 	if !errors.As(err, &missing) && !api.IsNotFound(err) {
 		return err
 	}
@@ -54,6 +61,11 @@ func withNearest(ctx context.Context, client *api.Client, err error) error {
 		err = &advised{err, advice}
 	}
 	return &failedError{err: err, status: exitUsage}
+}
+
+// askGlobal reports that what only a global knows was asked of a zone.
+func askGlobal(what string) error {
+	return &failedError{err: fmt.Errorf("a zone does not know %s: ask a global", what), status: exitNoAnswer}
 }
 
 // plain is an error without what it wraps, because its advice is already in the text.

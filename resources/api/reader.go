@@ -111,6 +111,9 @@ func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (
 	if err := s.judge(r, verb, key, found); err != nil && (found == nil || !IsNotFound(err)) {
 		return nil, err
 	} else if err != nil || found == nil {
+		if !s.knows(key.Type) {
+			return nil, elsewhere(key.String(), OnGlobal)
+		}
 		return nil, missing()
 	}
 	return found, nil

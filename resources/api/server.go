@@ -99,6 +99,7 @@ func New(c Config) *Server {
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, large: make(chan struct{}, maxLargeBodies)}
 	s.addRoutes()
+	s.addElsewhere()
 	return s
 }
 

@@ -92,6 +92,8 @@ func (s *Server) writtenElsewhere(d *resources.Descriptor) string {
 		return fmt.Sprintf("a %s is made by the servers and is read-only", d.Type)
 	case s.config.Home.Zone == "":
 		return fmt.Sprintf("a %s belongs to a zone: write it to that zone's API", d.Type)
+	case d.StaysOnGlobal():
+		return fmt.Sprintf("a %s is written on the global, and stays there: write it to the global's API", d.Type)
 	default:
 		return fmt.Sprintf("a %s is written on the global: write it to the global's API, and it comes to zone %s by itself", d.Type, s.config.Home.Zone)
 	}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bothAnswer are commands that a global and a zone answer, each of what it has, and those that ask no server.
+var bothAnswer = []string{
+	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "doctor", "explain", "fsck",
+	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man", "migrate-store", "reference",
+	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version", "zone accept-deletes", "zone rename", "zone resync",
+}
+
+// otherServers asks a zone everything that only a global knows, and a global what only a zone knows: `other-servers`. The answer is
+// never that there is none, and the status is exitNoAnswer. A new command must be in one of the tables.
+func otherServers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: other-servers")
+	}
+	const global, zone = "ask a global", "ask the zone"
+	file := ts.MkAbs("zone.yaml")
+	asked := map[string][]struct{ args, want string }{
+		"get":                    {{"replicas", global}, {"replica one", global}, {"zones", global}, {"zones -o json", global}, {"zone zone-1", global}, {"zone-insights", global}, {"zone-insights zone-1", global}},
+		"diff":                   {{"-f " + file, "a Zone is written on the global, and stays there"}},
+		"inspect sync":           {{"--zone zone-1", global}},
+		"zone adopt":             {{"", global}, {"zone-1", global}},
+		"zone create":            {{"zone-2", global}},
+		"zone delete":            {{"zone-1 --yes", global}},
+		"zone disable":           {{"zone-1", global}},
+		"zone enable":            {{"zone-1", global}},
+		"zone revoke":            {{"zone-1 --yes", global}},
+		"zone token":             {{"zone-1", global}},
+		"dataplane revoke-token": {{"id", zone}},
+		"dataplane token":        {{"backend", zone}, {"--zone-ingress in", zone}},
+		"keys import":            {{"identity-ca --certificates " + file + " --key " + file, zone}},
+		"report shadow":          {{"", zone}},
+		"secret delete":          {{"one", zone}},
+		"secret list":            {{"", zone}},
+		"secret set":             {{"one --from-file " + file, zone}},
+		"suggest permissions":    {{"--dataplane backend", zone}},
+		"svid":                   {{"backend --out-dir " + ts.MkAbs("svid"), zone}},
+	}
+	var failed []string
+	for _, path := range leaves(newRoot(&cli{}), "") {
+		if asked[path] == nil && !slices.Contains(bothAnswer, path) {
+			ts.Logf("%s: is in neither table: say which server knows what it asks for", path)
+			failed = append(failed, path)
+		}
+		for _, one := range asked[path] {
+			address := ts.Getenv("ZONE_ADDRESS")
+			if one.want == zone {
+				address = ts.Getenv(addressEnv)
+			}
+			full := append(strings.Fields(path), strings.Fields(one.args)...)
+			cmd := exec.Command(filepath.Join(programs, "causewayctl"), full...) //nolint:gosec // the program under test
+			cmd.Env = append(cmd.Environ(), addressEnv+"="+address)
+			var out, said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &said
+			status := 0
+			if exit := (*exec.ExitError)(nil); errors.As(cmd.Run(), &exit) {
+				status = exit.ExitCode()
+			}
+			if status != exitNoAnswer || out.Len() > 0 || !strings.Contains(said.String(), one.want) {
+				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s%s", full, status, exitNoAnswer, one.want, &out, &said)
+				failed = append(failed, path)
+			}
+		}
+	}
+	if len(failed) > 0 {
+		ts.Fatalf("another server's knowledge is not called unknown by %q", failed)
+	}
+}
