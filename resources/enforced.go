@@ -16,7 +16,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshTrace:                 {Single: true},
 	TypeMeshMetric:                {Single: true},
 	TypeMeshAccessLog:             {To: true, From: true, Rules: true},
-	TypeMeshCircuitBreaker:        {To: true},
+	TypeMeshCircuitBreaker:        {To: true, From: true, Rules: true},
 	TypeMeshLoadBalancingStrategy: {To: true},
 	TypeMeshHealthCheck:           {To: true},
 }

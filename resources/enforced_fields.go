@@ -217,6 +217,10 @@ var receivedFields = map[Type]confField{
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
 	),
+	TypeMeshCircuitBreaker: fieldsOf(
+		"connectionLimits.maxConnectionPools", "connectionLimits.maxConnections", "connectionLimits.maxPendingRequests",
+		"connectionLimits.maxRetries", "connectionLimits.maxRequests",
+	),
 	TypeMeshAccessLog: logFields,
 	TypeMeshMetric: fieldsOf(
 		"backends[].type", "backends[].prometheus.port", "backends[].prometheus.path", "backends[].prometheus.tls.mode",
@@ -262,6 +266,10 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 		for i := range p.Rules {
 			if t == TypeMeshAccessLog && len(p.Rules[i].Matches) > 0 {
 				out.parts = append(out.parts, fmt.Sprintf("%s: proxies log all that an inbound receives or nothing, so a rule with matches has no effect", at.item(i).field("matches")))
+				continue
+			}
+			if t == TypeMeshCircuitBreaker && len(p.Rules[i].Matches) > 0 {
+				out.parts = append(out.parts, fmt.Sprintf("%s: the limits are of the application, whatever is asked of it, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
 			}
 			if t == TypeMeshTimeout && len(p.Rules[i].Matches) > 0 {

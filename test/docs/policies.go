@@ -38,6 +38,17 @@ var policyTypes = []policyType{
 			{"http.maxStreamDuration", "the route's `max_stream_duration`", "a stream ends, whatever moves on it"},
 		},
 		""},
+	{resources.TypeMeshCircuitBreaker,
+		"In `rules`, `from` and `default`, for what the application of an inbound takes of all its clients together, in HTTP and TCP. Without one, there are no limits. " +
+			"A change replaces the inbound's cluster, and no listener. `rules[].matches` is not enforced, and neither is `outlierDetection`: an inbound has one endpoint.",
+		[]policyField{
+			{"connectionLimits.maxConnectionPools", "`max_connection_pools` of the inbound's cluster", "in the cluster's counters"},
+			{"connectionLimits.maxConnections", "`max_connections`", "requests wait for one of so many; on TCP, more connections are closed"},
+			{"connectionLimits.maxPendingRequests", "`max_pending_requests`", "503 when more wait"},
+			{"connectionLimits.maxRequests", "`max_requests`", "503 when more are under way, over HTTP/2"},
+			{"connectionLimits.maxRetries", "`max_retries`", "in the cluster's counters: inbounds send nothing again"},
+		},
+		"outlierDetection"},
 	{resources.TypeMeshFaultInjection,
 		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. A conf has one item in `http`, with one or more of the three. A request that a " +
 			"permission denies is denied; an aborted one counts for no rate limit. `to` is not enforced. A policy with `from` of kind Mesh and one with `rules` for all requests " +

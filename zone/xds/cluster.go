@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"math"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -10,7 +9,6 @@ import (
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // applicationConnectTimeout is for a connection on the same machine, unless a MeshTimeout says otherwise.
@@ -25,14 +23,14 @@ func newCluster(in *inbound) (*resource, error) {
 			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
 			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
 			ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
-			CircuitBreakers:      noLimits(),
+			CircuitBreakers:      thresholds(in.breaker),
 		})
 	}
 	c := &clusterv3.Cluster{
 		Name:                 in.cluster(),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
-		CircuitBreakers:      noLimits(),
+		CircuitBreakers:      thresholds(in.breaker),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: in.cluster(),
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
@@ -52,13 +50,4 @@ func newCluster(in *inbound) (*resource, error) {
 		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}
 	}
 	return newResource(kindCluster, in.cluster(), c)
-}
-
-// noLimits: how much the application takes is for the application, or for a policy, to say; Envoy's default of 1,024
-// requests would surprise.
-func noLimits() *clusterv3.CircuitBreakers {
-	most := wrapperspb.UInt32(math.MaxUint32)
-	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-		MaxConnections: most, MaxPendingRequests: most, MaxRequests: most, MaxRetries: most,
-	}}}
 }

@@ -147,7 +147,7 @@ func TestWholeFieldsThatAreCalledEnforced(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, typ := range wholeTypes {
+	for _, typ := range append(slices.Clone(wholeTypes), resources.TypeMeshCircuitBreaker) {
 		policy := func(conf any) *resources.Resource {
 			return testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"default": conf})
 		}

@@ -26,7 +26,7 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 		Name:                 b.name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(limits.connect),
-		CircuitBreakers:      noLimits(),
+		CircuitBreakers:      thresholds(nil),
 		LoadAssignment:       externalEndpoints(b),
 	}
 	if slices.ContainsFunc(b.external.Endpoints, func(e resources.ExternalEndpoint) bool { return !isIP(e.Address) }) {

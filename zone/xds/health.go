@@ -3,7 +3,6 @@ package xds
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -29,9 +28,8 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 		return
 	}
 	c.HealthChecks = []*corev3.HealthCheck{check}
-	var panics percent
-	if len(conf.HealthyPanicThreshold) > 0 && json.Unmarshal(conf.HealthyPanicThreshold, &panics) == nil {
-		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(float64(panics), 100)}
+	if panics, ok := percentOf(conf.HealthyPanicThreshold); ok {
+		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(panics, 100)}
 	}
 	if conf.FailTrafficOnPanic != nil && *conf.FailTrafficOnPanic {
 		lbConfig(c).LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{

@@ -27,6 +27,8 @@ type inbound struct {
 	serverFirst bool
 	// limits are those of its connections.
 	limits connectionLimits
+	// breaker is how much the application takes; nil for no limit.
+	breaker *resources.ConnectionLimits
 }
 
 type endpoint struct {

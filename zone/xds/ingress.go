@@ -163,7 +163,7 @@ func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS(), ServiceName: b.assignment()},
 		ConnectTimeout:       durationpb.New(defaultConnectTimeout),
-		CircuitBreakers:      noLimits(),
+		CircuitBreakers:      thresholds(nil),
 	})
 	return &listenerv3.FilterChain{
 		Name:             b.name,

@@ -21,7 +21,7 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS()},
 		ConnectTimeout:       durationpb.New(limits.connect),
-		CircuitBreakers:      noLimits(),
+		CircuitBreakers:      thresholds(nil),
 		TransportSocket:      tls,
 	}
 	if b.http() {

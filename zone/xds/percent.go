@@ -23,3 +23,12 @@ func (p *percent) UnmarshalJSON(raw []byte) error {
 	*p = percent(n)
 	return nil
 }
+
+// percentOf reads a number; ok is false where there is none.
+func percentOf(raw json.RawMessage) (n float64, ok bool) {
+	var p percent
+	if len(raw) == 0 || json.Unmarshal(raw, &p) != nil {
+		return 0, false
+	}
+	return float64(p), true
+}

@@ -164,7 +164,7 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 		}
 	}
 	x.loadTrafficLocked(m, snap)
-	for _, t := range append([]resources.Type{resources.TypeMeshTimeout}, wholeTypes...) {
+	for _, t := range append([]resources.Type{resources.TypeMeshTimeout, resources.TypeMeshCircuitBreaker}, wholeTypes...) {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
 			if !isWhole(r) {
 				continue

@@ -39,6 +39,25 @@ func (t *target) limitInbounds(policies []*matching.Policy) {
 	}
 }
 
+// breakInbounds gives inbounds the limits of MeshCircuitBreakers, of rules without matches.
+func (t *target) breakInbounds(policies []*matching.Policy) {
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshCircuitBreaker, Proxy: t.match, Inbound: in.port, Policies: policies})
+		for j := range rules.Items {
+			var conf resources.BreakerConf
+			if rules.Items[j].Match != nil {
+				continue
+			}
+			if err := json.Unmarshal(rules.Items[j].Conf, &conf); err != nil {
+				t.observed.problems = append(t.observed.problems, in.section+": the conf of a MeshCircuitBreaker has not the form of its type: "+err.Error())
+				continue
+			}
+			in.breaker = conf.ConnectionLimits
+		}
+	}
+}
+
 // connectTimeout is how long a connection to the application may take.
 func (l *connectionLimits) connectTimeout() time.Duration {
 	if l.connect == nil || *l.connect == 0 {

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // What holds against dead endpoints where no policy speaks of it. A request is sent again only when no application can
@@ -53,7 +55,7 @@ func (s *sender) packed(m message) *anypb.Any {
 
 // unaskedOutliers leaves alone what does not take connections, and judges nothing that an application answers.
 func unaskedOutliers() *clusterv3.OutlierDetection {
-	out := (&outlierConf{}).envoy()
+	out := outliers(&resources.OutlierDetection{})
 	out.Interval = durationpb.New(time.Second)
 	out.BaseEjectionTime, out.MaxEjectionTime = durationpb.New(unaskedEjection), durationpb.New(longestEjection)
 	out.MaxEjectionPercent = wrapperspb.UInt32(100)

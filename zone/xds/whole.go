@@ -12,9 +12,10 @@ import (
 // selects; what stays the same is not sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric}
 
-// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout on connections that inbounds receive.
+// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker on what inbounds
+// receive.
 func isWhole(r *resources.Resource) bool {
-	return slices.Contains(wholeTypes, r.Type) || resources.LimitsConnections(r)
+	return slices.Contains(wholeTypes, r.Type) || resources.LimitsConnections(r) || resources.LimitsInbounds(r)
 }
 
 // observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
@@ -36,7 +37,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 		return nil
 	}
 	if t.proxyless {
-		for _, typ := range wholeTypes {
+		for _, typ := range append(slices.Clone(wholeTypes), resources.TypeMeshCircuitBreaker) {
 			for _, p := range policies {
 				if p.Resource.Type == typ && p.Enforced() && matching.Selects(p, t.match) {
 					t.observed.unsaid = append(t.observed.unsaid, p.KRI.String()+": a gRPC server takes no "+string(typ))
@@ -48,6 +49,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 	}
 	t.logInbounds(policies)
 	t.limitInbounds(policies)
+	t.breakInbounds(policies)
 	if err := t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies)); err != nil {
 		return err
 	}

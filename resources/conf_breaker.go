@@ -1,0 +1,66 @@
+package resources
+
+import "encoding/json"
+
+// BreakerConf is the `default` of a MeshCircuitBreaker, in Kuma's format. Durations are Go duration strings.
+type BreakerConf struct {
+	ConnectionLimits *ConnectionLimits `json:"connectionLimits,omitempty"`
+	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
+}
+
+// ConnectionLimits are those of each proxy for itself; nil is no limit.
+type ConnectionLimits struct {
+	MaxConnectionPools *uint32 `json:"maxConnectionPools,omitempty"`
+	MaxConnections     *uint32 `json:"maxConnections,omitempty"`
+	MaxPendingRequests *uint32 `json:"maxPendingRequests,omitempty"`
+	MaxRetries         *uint32 `json:"maxRetries,omitempty"`
+	MaxRequests        *uint32 `json:"maxRequests,omitempty"`
+}
+
+// OutlierDetection says when an endpoint is left alone for a while. Numbers with fractions are quoted: 5 or "2.5".
+type OutlierDetection struct {
+	Disabled                    *bool             `json:"disabled,omitempty"`
+	Interval                    *string           `json:"interval,omitempty"`
+	BaseEjectionTime            *string           `json:"baseEjectionTime,omitempty"`
+	MaxEjectionPercent          *uint32           `json:"maxEjectionPercent,omitempty"`
+	SplitExternalAndLocalErrors *bool             `json:"splitExternalAndLocalErrors,omitempty"`
+	HealthyPanicThreshold       json.RawMessage   `json:"healthyPanicThreshold,omitempty" shape:"intOrString"`
+	Detectors                   *OutlierDetectors `json:"detectors,omitempty"`
+}
+
+// OutlierDetectors are what an endpoint is ejected for; one that is nil ejects none.
+type OutlierDetectors struct {
+	TotalFailures       *ConsecutiveFailures  `json:"totalFailures,omitempty"`
+	GatewayFailures     *ConsecutiveFailures  `json:"gatewayFailures,omitempty"`
+	LocalOriginFailures *ConsecutiveFailures  `json:"localOriginFailures,omitempty"`
+	SuccessRate         *SuccessRateDetector  `json:"successRate,omitempty"`
+	FailurePercentage   *FailureShareDetector `json:"failurePercentage,omitempty"`
+}
+
+// ConsecutiveFailures ejects an endpoint after so many failures in a row.
+type ConsecutiveFailures struct {
+	Consecutive *uint32 `json:"consecutive,omitempty"`
+}
+
+// SuccessRateDetector compares endpoints with each other.
+type SuccessRateDetector struct {
+	MinimumHosts            *uint32         `json:"minimumHosts,omitempty"`
+	RequestVolume           *uint32         `json:"requestVolume,omitempty"`
+	StandardDeviationFactor json.RawMessage `json:"standardDeviationFactor,omitempty" shape:"intOrString"`
+}
+
+// FailureShareDetector ejects endpoints that fail more than Threshold percent of requests.
+type FailureShareDetector struct {
+	MinimumHosts  *uint32 `json:"minimumHosts,omitempty"`
+	RequestVolume *uint32 `json:"requestVolume,omitempty"`
+	Threshold     *uint32 `json:"threshold,omitempty"`
+}
+
+// LimitsInbounds reports whether a policy is a MeshCircuitBreaker for what inbounds receive.
+func LimitsInbounds(r *Resource) bool {
+	if r.Type != TypeMeshCircuitBreaker {
+		return false
+	}
+	p, err := SpecAs[Policy](r)
+	return err == nil && (len(p.From) > 0 || len(p.Rules) > 0 || len(p.Default) > 0)
+}

@@ -1,0 +1,102 @@
+package zone_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// TestInboundCircuitBreaker: a MeshCircuitBreaker in rules limits what the application takes of all clients: requests that wait for a
+// connection are answered with 503, and connections over the limit are closed.
+func TestInboundCircuitBreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	release := make(chan struct{})
+	w.handler("slow", "slow", func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			<-release
+		}
+		_, _ = io.WriteString(rw, "answered")
+	})
+	w.endpoint("lines", "tcp", holding(t))
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: slow}", "{kind: MeshService, name: lines}")
+	eventually(t, "the service to answer", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
+	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: limits, spec: {rules: [{default: {connectionLimits: {maxConnections: 1, maxPendingRequests: 1}}}]}}`)
+
+	var requests sync.WaitGroup
+	slow := func() {
+		requests.Go(func() {
+			if code, _ := plain(ports[0], "/slow"); code != http.StatusOK && code != http.StatusServiceUnavailable {
+				t.Errorf("a request that waits: %d", code)
+			}
+		})
+	}
+	eventually(t, "a request over the limits to be answered with 503", func() bool {
+		slow()
+		code, _ := plain(ports[0], "/slow-too")
+		return code == http.StatusServiceUnavailable
+	})
+	close(release)
+	requests.Wait()
+	eventually(t, "requests below the limits to be answered", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
+
+	first := dialled(t, ports[1])
+	defer first.Close()
+	eventually(t, "a second connection to be closed", func() bool {
+		second := dialled(t, ports[1])
+		defer second.Close()
+		must(t, second.SetReadDeadline(time.Now().Add(time.Second)))
+		_, err := second.Read(make([]byte, 1))
+		return err == io.EOF
+	})
+	w.remove(resources.TypeMeshCircuitBreaker, "limits")
+	eventually(t, "two connections to be there", func() bool {
+		second := dialled(t, ports[1])
+		defer second.Close()
+		must(t, second.SetReadDeadline(time.Now().Add(time.Second)))
+		n, _ := second.Read(make([]byte, 1))
+		return n == 1
+	})
+	e.refusedNothing()
+}
+
+func dialled(t *testing.T, port int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	must(t, err)
+	_, err = io.WriteString(conn, "hello")
+	must(t, err)
+	return conn
+}
+
+// holding is an application that answers what comes with a byte and keeps the connection.
+func holding(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := conn.Read(make([]byte, 5)); err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, "!")
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	return listener.Addr().(*net.TCPAddr).Port
+}
