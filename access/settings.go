@@ -76,7 +76,9 @@ func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
 // clientFor is an HTTP client that believes the authorities of a PEM file, or the system's when there is none.
 func clientFor(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true // it is asked rarely
+	transport.DisableKeepAlives = true  // it is asked rarely
+	transport.DisableCompression = true // what is read is what came
+	transport.MaxResponseHeaderBytes = maxProviderHeaders
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
 		pool, err := credential.Pool("--api-oidc-ca", caFile)
@@ -85,7 +87,7 @@ func clientFor(caFile string) (*http.Client, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	return &http.Client{Transport: transport, Timeout: oidcTimeout, CheckRedirect: stay}, nil
+	return &http.Client{Transport: briefly{transport}, Timeout: oidcTimeout, CheckRedirect: stay}, nil
 }
 
 // errElsewhere: the keys of a provider are its own word, at its own address.

@@ -5,8 +5,10 @@ package settings
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/printing"
@@ -90,12 +93,30 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
 	if err := file.ReadConfig(bytes.NewReader(raw)); err != nil {
 		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
 	}
-	for _, key := range file.AllKeys() {
+	written, err := keysOf(raw)
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
+	}
+	for _, key := range append(written, file.AllKeys()...) {
 		if flags.Lookup(key) == nil || key == configFlag || key == "help" {
 			return fmt.Errorf("--%s %s: %q is no setting; the settings are: %s", configFlag, path, key, strings.Join(names(flags), ", "))
 		}
 	}
 	return v.MergeConfigMap(file.AllSettings())
+}
+
+// keysOf returns the keys of a file of settings as they are written; viper takes two that differ in case for one, and the first of
+// several documents for all.
+func keysOf(raw []byte) ([]string, error) {
+	var document, more map[string]any
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it has more than one document: want one")
+	}
+	return slices.Sorted(maps.Keys(document)), nil
 }
 
 func names(flags *pflag.FlagSet) []string {

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,14 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
+
+// aliases is a page of YAML that means 10^9 values.
+var aliases = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + func() (out string) {
+	for i := range 8 {
+		out += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9), i)
+	}
+	return out
+}()
 
 func TestLoadPrecedence(t *testing.T) {
 	tests := []struct {
@@ -29,6 +38,14 @@ func TestLoadPrecedence(t *testing.T) {
 		{name: "unknown key", file: "kds-adress: :1\n", wantErr: `"kds-adress" is no setting; the settings are: etcd-ca, etcd-cert, etcd-endpoints,`},
 		{name: "wrong type", file: "kds-tls: perhaps\n", wantErr: "setting kds-tls"},
 		{name: "not YAML", file: "{", wantErr: "--config"},
+		{name: "a key twice", file: "kds-address: :1\nkds-address: :2\n", wantErr: "already"},
+		{name: "a key in two spellings", file: "kds-address: :1\nKDS-Address: :2\n", wantErr: `"KDS-Address" is no setting`},
+		{name: "a key in another spelling", file: "KDS-Address: :2\n", wantErr: `"KDS-Address" is no setting`},
+		{name: "two documents", file: "kds-address: :1\n---\nkds-address: :2\n", wantErr: "more than one document"},
+		{name: "aliases of aliases", file: aliases, wantErr: "excessive aliasing"},
+		{name: "deep", file: "kds-address: " + strings.Repeat("[", 20_000), wantErr: "--config"},
+		{name: "a list for a text", file: "kds-address: [[[:1]]]\n", wantErr: "--config"},
+		{name: "long", file: "kds-address: :1\n#" + strings.Repeat("x", 1<<20), wantErr: "more than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

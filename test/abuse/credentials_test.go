@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -270,11 +271,29 @@ func (w *world) idTokens() {
 	add("oidc-ungrouped", func(c jwt.MapClaims) { delete(c, "groups") })
 	add("oidc-reserved", func(c jwt.MapClaims) { c["groups"] = []string{"mesh-system:admin"} })
 	add("oidc-claims-user", func(c jwt.MapClaims) { c["sub"], c["groups"] = "vera", nil })
+	add("oidc-not-yet", func(c jwt.MapClaims) { c["nbf"] = time.Now().Add(time.Hour).Unix() })
+	add("oidc-other-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", "causewayx", ""} })
+	add("oidc-several-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", providerClient} })
 	claims := p.claims(nil)
+	w.credentials["oidc-kid-path"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "../../../../dev/null", claims, strangersKey(t))}
+	w.credentials["oidc-own-key"] = credential{token: signedWith(t, claims, map[string]any{"kid": "p1", "jku": "https://elsewhere.example/keys", "jwk": map[string]string{
+		"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}})}
 	w.credentials["oidc-hs256"] = credential{token: signed(t, jwt.SigningMethodHS256, "p1", claims, p.key.N.Bytes())}
 	w.credentials["oidc-stranger"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "p1", claims, strangersKey(t))}
 	w.credentials["oidc-none"] = credential{token: encode(t, map[string]string{"alg": "none", "kid": "p1"}) + "." + encode(t, claims) + "."}
 	w.credentials["oidc-no-kid"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "", claims, strangersKey(t))}
+}
+
+// signedWith returns a token of a stranger who says in its header where the key is.
+func signedWith(t *testing.T, claims jwt.Claims, header map[string]any) string {
+	t.Helper()
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
+	maps.Copy(token.Header, header)
+	text, err := token.SignedString(strangersKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
