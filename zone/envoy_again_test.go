@@ -2,16 +2,18 @@ package zone_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone"
@@ -90,13 +92,18 @@ func TestWhatIsUsedAgain(t *testing.T) {
 // oneConnection returns a function that asks over one connection and returns the status, or how the connection ended.
 func oneConnection(t *testing.T, certificate *tls.Certificate, port int) func() string {
 	t.Helper()
-	conn, err := (&http2.Transport{}).NewClientConn(rawDial(t, certificate, port, "h2"))
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	var dialled atomic.Bool
+	transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+		if dialled.Swap(true) {
+			return nil, errors.New("the one connection has ended")
+		}
+		return rawDial(t, certificate, port, "h2"), nil
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
 	return func() string {
 		req, err := http.NewRequest(http.MethodGet, "https://backend/hello", nil)
 		must(t, err)
-		return outcome(conn.RoundTrip(req))
+		return outcome(transport.RoundTrip(req))
 	}
 }
 

@@ -1,6 +1,7 @@
 package zone_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -54,7 +55,7 @@ func TestInboundCircuitBreaker(t *testing.T) {
 		defer second.Close()
 		must(t, second.SetReadDeadline(time.Now().Add(time.Second)))
 		_, err := second.Read(make([]byte, 1))
-		return err == io.EOF
+		return errors.Is(err, io.EOF)
 	})
 	w.remove(resources.TypeMeshCircuitBreaker, "limits")
 	eventually(t, "two connections to be there", func() bool {
