@@ -312,10 +312,13 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
-	if m != nil {
-		return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
+	switch {
+	case m == nil:
+		return nil
+	case m.Draining, !m.DeletedAt.IsZero():
+		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string", kds.ErrUnauthenticated, p.zone)
 	}
-	return nil
+	return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
 }
 
 // run ends sessions whose credentials no longer hold, until ctx ends, and says every minute that anonymous zones are let in.

@@ -70,6 +70,11 @@ type issuedJoin struct {
 // joined reports whether a server holds a certificate of this zone.
 func (m *member) joined() bool { return m.ID != "" && len(m.Certificates) > 0 }
 
+// blank reports whether this says no more than that the zone is about to be deleted.
+func (m *member) blank() bool {
+	return m.ID == "" && len(m.Certificates)+len(m.Tokens)+len(m.Joins) == 0 && m.RevokedAt.IsZero() && m.DeletedAt.IsZero()
+}
+
 // newest is the certificate that the zone is known to keep; nil when it keeps none.
 func (m *member) newest() *issuedCertificate {
 	for i := range slices.Backward(m.Certificates) {
@@ -199,6 +204,19 @@ func (s *members) update(ctx context.Context, zone string, change func(*member) 
 		}
 		_, err = s.keeper.Put(ctx, memberSecret+zone, plain, version)
 		if !errors.Is(err, secrets.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// drop removes what is kept of a zone, durably, where that is blank.
+func (s *members) drop(ctx context.Context, zone string) error {
+	for {
+		m, version, err := s.get(ctx, zone)
+		if err != nil || m == nil || !m.blank() {
+			return err
+		}
+		if err := s.keeper.Delete(ctx, memberSecret+zone, version); !errors.Is(err, secrets.ErrChanged) {
 			return err
 		}
 	}

@@ -2,6 +2,8 @@ package global
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,23 +12,101 @@ import (
 )
 
 // TestZoneThatWasNotDeletedComesBack: where the session of a zone does not end, the answer is that nothing was deleted, and the zone is let in as
-// before.
+// before, with a credential or without.
 func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	t.Parallel()
-	a, _ := watched(t)
-	sync := kds.NewGlobal(kds.GlobalConfig{Store: a.store.(store.Store), Replica: "me"})
-	sync.Adopt("zone-1", &kds.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end
-	s := &standing{admission: a, sync: sync}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := s.remove(ctx, "zone-1"); err == nil {
-		t.Fatal("it was deleted")
+	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStanding(t)
+			if joined {
+				s.has(t)
+			}
+			s.sync.Adopt("zone-1", &kds.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := s.remove(ctx, "zone-1"); err == nil {
+				t.Fatal("it was deleted")
+			}
+			if err := s.letsIn(t, joined); err != nil {
+				t.Errorf("the zone is not let in: %v", err)
+			}
+		})
 	}
-	m, _, err := a.members.get(t.Context(), "zone-1")
+}
+
+// TestDeletedZoneLeavesWhatItMust: credentials stay buried; of a zone that had none, where none is asked for, nothing is left, so that its
+// name can be used again.
+func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ joined, tokens, left bool }{
+		"joined":                  {joined: true, left: true},
+		"anonymous":               {},
+		"a token from elsewhere?": {tokens: true, left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStanding(t)
+			s.allowTokens = row.tokens
+			if row.joined {
+				s.has(t)
+			}
+			if _, err := s.remove(t.Context(), "zone-1"); err != nil {
+				t.Fatal(err)
+			}
+			m, _, err := s.members.get(t.Context(), "zone-1")
+			if err != nil || (m != nil) != row.left {
+				t.Errorf("of the zone is left %+v, %v; want something: %v", m, err, row.left)
+			}
+			if err := s.letsIn(t, false); (err == nil) == row.left {
+				t.Errorf("without a credential it is told %v", err)
+			} else if err != nil && !strings.Contains(err.Error(), "was deleted") {
+				t.Errorf("it is told %v, want that it was deleted", err)
+			}
+		})
+	}
+}
+
+// newStanding returns the standing of the zone zone-1, which has no credential, where none is asked for.
+func newStanding(t *testing.T) *standing {
+	t.Helper()
+	a, _ := watched(t)
+	a.allowAnonymous, a.allowTokens = true, false
+	durable := a.store.(store.Store)
+	sync := kds.NewGlobal(kds.GlobalConfig{Store: durable, Replica: "me"})
+	status := store.NewMemory()
+	s := &standing{admission: a, store: durable, sync: sync}
+	quiet := slog.New(slog.DiscardHandler)
+	s.zones = &zones{
+		store: durable, status: status, insights: newInsights(status, "me", quiet), replicas: &replicas{}, sync: sync,
+		clones: newClones(time.Now, quiet), log: quiet,
+	}
+	s.zones.bury = s.buryKnown
+	return s
+}
+
+// has gives the zone a credential.
+func (s *standing) has(t *testing.T) {
+	t.Helper()
+	err := s.members.update(t.Context(), "zone-1", func(m *member) error {
+		m.ID, m.Certificates = "an-id", []issuedCertificate{{Serial: "1", Issued: time.Now(), Expires: time.Now().Add(time.Hour), Stored: true}}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.known(m, "zone-1"); err != nil {
-		t.Errorf("the zone is not let in: %v", err)
+}
+
+// letsIn returns why the zone is not let in, by its credential or without one.
+func (s *standing) letsIn(t *testing.T, joined bool) error {
+	t.Helper()
+	if !joined {
+		_, err := s.anonymous(t.Context(), "zone-1")
+		return err
 	}
+	m, _, err := s.members.get(t.Context(), "zone-1")
+	if err != nil {
+		return err
+	}
+	return s.known(m, "zone-1")
 }

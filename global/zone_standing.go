@@ -186,8 +186,13 @@ func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 }
 
 // remove lets the zone finish what it is writing and leave, buries its credentials, and then withdraws what it wrote: in this
-// order, so that nothing of it comes back.
+// order, so that nothing of it comes back. Of a zone that had none, where none is asked for, nothing is left.
 func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err error) {
+	before, _, err := s.members.get(ctx, zone)
+	if err != nil {
+		return 0, err
+	}
+	unproven := before == nil && s.allowAnonymous && !s.allowTokens // a token that was issued elsewhere ends with what is buried
 	err = s.members.update(ctx, zone, func(m *member) error {
 		m.Draining = true
 		return nil
@@ -196,20 +201,28 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 		return 0, err
 	}
 	if err := s.drain(ctx, zone); err != nil {
-		return 0, errors.Join(err, s.stay(ctx, zone))
+		return 0, errors.Join(err, s.stay(ctx, zone, before == nil))
 	}
-	if err := s.bury(ctx, zone); err != nil {
-		return 0, err
+	if !unproven {
+		if err := s.bury(ctx, zone); err != nil {
+			return 0, err
+		}
 	}
 	withdrawn = len(copiesOf(s.store.Snapshot(), zone))
 	if _, err := s.store.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: kds.ZoneKey(zone)}}}); err != nil {
 		return 0, err
 	}
-	return withdrawn, s.zones.withdraw(ctx, zone)
+	if err := s.zones.withdraw(ctx, zone); err != nil || !unproven {
+		return withdrawn, err
+	}
+	return withdrawn, s.members.drop(ctx, zone)
 }
 
-// stay lets a zone in again that was to be deleted, and was not.
-func (s *standing) stay(ctx context.Context, zone string) error {
+// stay lets a zone in again that was to be deleted, and was not. unknown: nothing was kept of it before.
+func (s *standing) stay(ctx context.Context, zone string, unknown bool) error {
+	if unknown {
+		return s.members.drop(context.WithoutCancel(ctx), zone)
+	}
 	return s.members.update(context.WithoutCancel(ctx), zone, func(m *member) error {
 		m.Draining = false
 		return nil
@@ -235,10 +248,11 @@ func (s *standing) drain(ctx context.Context, zone string) error {
 	}
 }
 
-// buryKnown is bury for a zone that was removed in another way; one that never had a credential has nothing to bury.
+// buryKnown is bury for a zone that was removed in another way; one that never had a credential has nothing to bury, also while remove
+// is at it.
 func (s *standing) buryKnown(ctx context.Context, zone string) error {
 	m, _, err := s.members.get(ctx, zone)
-	if err != nil || m == nil || !m.DeletedAt.IsZero() {
+	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.blank() {
 		return err
 	}
 	return s.bury(ctx, zone)

@@ -43,7 +43,8 @@ var zoneDecisions = []zoneDecision{
 	{
 		verb: "delete", short: "Remove a zone, and all that it wrote",
 		long: "Ends the zone's session, voids its credentials, and then removes what it wrote, here and from other zones. The zone's own\n" +
-			"store is not touched. The name can be used again: causewayctl zone create.",
+			"store is not touched. The name can be used again: causewayctl zone create. A zone that came in without a credential, which\n" +
+			"only --kds-insecure-anonymous allows, comes back unless its server is stopped.",
 		question: "Delete zone %s, and remove what it wrote from all other zones?",
 		tell: func(zone string, a map[string]any) string {
 			return fmt.Sprintf("zone %s: deleted, and %v of its resources", zone, a["withdrawn"])
