@@ -39,12 +39,15 @@ func TestRoleChangeCrossesAtOnce(t *testing.T) {
 			return r != nil && contains(r, marker) && r.Labels[resources.LabelPolicyRole] == string(step.role)
 		}
 		eventually(t, step.what+" on the global", func() bool { return current(g.store) })
-		eventually(t, step.what+" in the other zone", func() bool {
-			if step.crosses {
-				return current(s2)
-			}
-			return find(s2, key.Type, key.Name) == nil
-		})
+		if step.crosses {
+			eventually(t, step.what+" in the other zone", func() bool { return current(s2) })
+			continue
+		}
+		later := key // crosses, and not before what was written before it
+		later.Name = fmt.Sprintf("later-%d", i)
+		put(t, s1, written(t, zoneHome("zone-1"), later, fmt.Sprintf(own, i+1)))
+		eventually(t, "what came after "+step.what, func() bool { return find(s2, later.Type, later.Name) != nil })
+		eventually(t, step.what+" not in the other zone", func() bool { return find(s2, key.Type, key.Name) == nil })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,7 @@ func newZone(c *cli) *cobra.Command {
 	group := newGroup("zone", "Let zones in, and decide about them",
 		newZoneCreate(c), newZoneAdopt(c), newZoneToken(c), newZoneRename(c),
 		newZoneAction(c, zoneAction{
-			verb: "accept-deletes", path: "_accept-deletes",
+			verb: "accept-deletes", path: acceptPath,
 			short: "Let removals go on that were held for an operator",
 			long: "A peer whose list would remove more than half of a type, and more than ten, may have lost its disk. Such a removal is\n" +
 				"held where it arrives, and shows in causewayctl inspect sync. So is each removal, however few, for which the only reason\n" +
@@ -35,6 +36,9 @@ func newZone(c *cli) *cobra.Command {
 	}
 	return group
 }
+
+// acceptPath is the route, below a zone's, that accepts held removals.
+const acceptPath = "_accept-deletes"
 
 // zoneAction is a command that posts to one zone's session.
 type zoneAction struct {
@@ -87,10 +91,32 @@ func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, z
 	if err != nil {
 		return err
 	}
+	away := ""
+	if len(answer.Types) == 0 && a.path == acceptPath {
+		away = otherSideAway(ctx, client, zone)
+	}
 	return c.printAnswer(answer, func() error {
-		_, err := fmt.Fprintf(c.out, "zone %s: %s\n", zone, a.outcome(&answer))
+		_, err := fmt.Fprintf(c.out, "zone %s: %s%s\n", zone, a.outcome(&answer), away)
 		return err
 	})
+}
+
+// otherSideAway says that, and since when, the server that answers has no session with the other side, so that what either would hold when
+// they meet is not known. It is empty while they are connected.
+func otherSideAway(ctx context.Context, client *api.Client, zone string) string {
+	session, err := fetchSession(ctx, client, zonePath(zone, "_sync"), resources.TypeMesh)
+	if api.IsElsewhere(err) { // a zone tells of its own session
+		session, err = fetchSession(ctx, client, "/_sync", resources.TypeMesh)
+	}
+	switch {
+	case err != nil:
+		return " here; whether the other side is connected is unknown: " + err.Error()
+	case session.Connected:
+		return ""
+	case session.Since.IsZero():
+		return " here; the other side was not seen since the server started" + sinceText(session.Started) + ": what it would remove is unknown"
+	}
+	return " here; the other side is away since " + session.Since.UTC().Format(time.RFC3339) + ": what it would remove is unknown"
 }
 
 // outcome returns the answer in one line.
