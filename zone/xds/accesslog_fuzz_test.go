@@ -154,7 +154,7 @@ func (z *fuzzedZone) checkReports() {
 	if _, err := z.registry.Gather(); err != nil {
 		z.t.Errorf("metrics cannot be shown: %v", err)
 	}
-	server := api.New(api.Config{Store: z.server.store})
+	server := api.New(api.Config{Store: z.server.store, Home: home})
 	accesslog.Register(server, accesslog.Config{Store: z.server.store, Journal: z.journal, Collecting: true})
 	for _, path := range []string{"/_report/shadow", "/_suggest/permissions?dataplane=sound"} {
 		w := httptest.NewRecorder()
