@@ -62,6 +62,7 @@ func globalToZoneRules() []crossingRule {
 		{"type-stays-in-its-zone", func(r *resources.Resource, _ *Audience) bool {
 			return r.Zone() != "" && !r.Descriptor().AcrossZones
 		}},
+		{"not-of-its-zones-system", func(r *resources.Resource, _ *Audience) bool { return resources.MisplacedCopy(r) }},
 		{"sync-disabled", syncDisabled},
 		{"back-to-its-zone", func(r *resources.Resource, a *Audience) bool { return r.Zone() == a.Zone }},
 		{"receiver-disabled", func(_ *resources.Resource, a *Audience) bool { return !a.enabled(a.Zone) }},

@@ -53,6 +53,18 @@ func (h Home) Misplaced(r *Resource) bool {
 	return h.Owns(r) && systemOnly(r.Descriptor()) && r.Namespace != "" && r.Namespace != h.systemNamespace()
 }
 
+// MisplacedCopy reports whether r, the global's copy of a zone's resource, is in a namespace of the zone in which its type may not be. The
+// global takes none in, but an earlier version did, and what it had taken in has no role: then all but the usual name of a system namespace counts as another.
+func MisplacedCopy(r *Resource) bool {
+	if r.Zone() == "" || !systemOnly(r.Descriptor()) || r.HomeNamespace() == "" {
+		return false
+	}
+	if role := Role(r.Labels[LabelPolicyRole]); role != "" {
+		return role != RoleSystem
+	}
+	return r.HomeNamespace() != DefaultSystemNamespace
+}
+
 // judgedByGlobal reports whether the global has already checked the namespace. A MeshTrust of one zone reaches another
 // through the global, which knows the name of that zone's system namespace; this server does not. No other type of the
 // system namespace crosses zones, except for policies, which carry their role.
