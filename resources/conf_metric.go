@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -138,7 +137,7 @@ func (v *validation) metric(c *MetricConf, at *fieldPath) {
 
 func (v *validation) metricSidecar(s *MetricSidecar, at *fieldPath) {
 	if s.Regex != nil {
-		if err := CheckMetricRegex(*s.Regex); err != nil {
+		if _, err := MetricExpression(*s.Regex); err != nil {
 			v.fail(at.field("regex"), "%v", err)
 		}
 	}
@@ -176,12 +175,17 @@ func (v *validation) metricApplication(a *MetricApplication, at *fieldPath) {
 	}
 }
 
-// CheckMetricRegex reports whether proxies would take an expression for names of metrics.
-func CheckMetricRegex(s string) error {
-	if _, err := regexp.Compile(s); err != nil || s == "" || len(s) > maxTagBytes {
-		return fmt.Errorf("%q is not an expression of RE2 of at most %d bytes", shorten(s), maxTagBytes)
+// MetricExpression is an expression for names of metrics as the RE2 of proxies takes it, which does not know all that Go's does and would
+// answer nothing but an error. One that is empty, too long or too big is an error.
+func MetricExpression(s string) (string, error) {
+	expr, _, err := ValueExpression(s)
+	if err == nil && s != "" && len(s) <= maxTagBytes {
+		return expr, nil
 	}
-	return nil
+	if err == nil {
+		err = fmt.Errorf("it has %d bytes", len(s))
+	}
+	return "", fmt.Errorf("%q is not an expression of RE2 of at most %d bytes: %w", shorten(s), maxTagBytes, err)
 }
 
 // Check reports the first thing that is wrong with a backend, and the field, with dots.

@@ -69,6 +69,10 @@ func TestMetricsByPolicy(t *testing.T) {
 			func(m map[string]int) bool { return m["envoy_cluster_upstream_rq_timeout"] > 0 }},
 		{"by an expression", `{backends: [{type: Prometheus, prometheus: {port: %d}}], sidecar: {regex: '^server\.li(ve|.e)$', includeUnused: true}}`, "http://127.0.0.1:%d/metrics", plainly,
 			func(m map[string]int) bool { return len(m) == 1 && m["envoy_server_live"] == 1 }},
+		{"by an expression in Go's words", `{backends: [{type: Prometheus, prometheus: {port: %d}}], sidecar: {regex: '^server\.li\p{Letter}e$|^x\z', includeUnused: true}}`, "http://127.0.0.1:%d/metrics", plainly,
+			func(m map[string]int) bool { return len(m) == 1 && m["envoy_server_live"] == 1 }},
+		{"by one that cannot be had, of a peer", `{backends: [{type: Prometheus, prometheus: {port: %d}}], sidecar: {regex: '\x{200b}|live', includeUnused: true}}`, "http://127.0.0.1:%d/metrics", plainly,
+			func(m map[string]int) bool { return len(m) == 0 }},
 		{"the basic ones", "{backends: [{type: Prometheus, prometheus: {port: %d}}], sidecar: {includeUnused: true, profiles: {appendProfiles: [{name: Basic}]}}}", "http://127.0.0.1:%d/metrics", plainly,
 			func(m map[string]int) bool {
 				return m["envoy_cluster_upstream_rq_total"] > 0 && m["envoy_server_live"] == 1 && m["envoy_filesystem_write_completed"] == 0 && m["envoy_runtime_load_success"] == 0

@@ -126,8 +126,12 @@ func statsPath(sidecar *resources.MetricSidecar) string {
 	if sidecar == nil || sidecar.IncludeUnused == nil || !*sidecar.IncludeUnused {
 		query.Set("usedonly", "")
 	}
-	if sidecar != nil && sidecar.Regex != nil && resources.CheckMetricRegex(*sidecar.Regex) == nil {
-		filters = append(filters, *sidecar.Regex)
+	if sidecar != nil && sidecar.Regex != nil {
+		expr, err := resources.MetricExpression(*sidecar.Regex)
+		if err != nil {
+			expr = "^$" // of a peer: nothing rather than everything
+		}
+		filters = append(filters, expr)
 	}
 	if sidecar != nil && sidecar.Profiles != nil {
 		filters = append(filters, profilesFilter(sidecar.Profiles.AppendProfiles)...)
