@@ -51,8 +51,9 @@ func newFsck(c *cli) *cobra.Command {
 			if repair {
 				err = report.Repair()
 			}
-			if printed := c.printAnswer(answer, func() error { return c.printFsck(answer) }); printed != nil {
-				return failed(printed)
+			printed := c.printAnswer(answer, func() error { return c.printFsck(answer) })
+			if printed = c.said(printed); printed != nil {
+				return unanswered(failed(printed))
 			}
 			if err != nil {
 				return failed(err)

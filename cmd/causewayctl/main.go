@@ -25,5 +25,8 @@ func run(args []string) int {
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = failed(c.said(nil))
+	}
 	return report(c.errOut, cmd.CommandPath(), err)
 }
