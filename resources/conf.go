@@ -30,6 +30,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshCircuitBreaker, "to"}:        reflect.TypeFor[BreakerConf](),
 	{TypeMeshCircuitBreaker, "from"}:      reflect.TypeFor[BreakerConf](),
 	{TypeMeshCircuitBreaker, "rule"}:      reflect.TypeFor[BreakerConf](),
+	{TypeMeshRetry, "to"}:                 reflect.TypeFor[RetryConf](),
 	{TypeMeshTrace, "rule"}:               reflect.TypeFor[TraceConf](),
 	{TypeMeshHTTPRoute, "routes"}:         reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:          reflect.TypeFor[[]TCPRouteRule](),

@@ -40,7 +40,8 @@ func retryValues(protocol string) map[string]valueKind {
 	for name, kind := range map[string]valueKind{
 		"numRetries": count, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
 		"rateLimitedBackOff.maxInterval": duration, "rateLimitedBackOff.resetHeaders[].format": among("Seconds", "UnixTimestamp"),
-		"retryOn[]": retryCondition, "retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
+		"hostSelection[].predicate": among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags), "hostSelection[].updateFrequency": positive,
+		"hostSelectionMaxAttempts": positive, "retryOn[]": retryCondition, "retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
 	} {
 		out[protocol+"."+name] = kind
 	}
@@ -63,6 +64,13 @@ type valueKind func(value any) string
 func count(value any) string {
 	if n, ok := value.(float64); !ok || n < 0 || n > math.MaxUint32 || n != math.Trunc(n) {
 		return "want a whole number from 0 on, got " + written(value)
+	}
+	return ""
+}
+
+func positive(value any) string {
+	if problem := count(value); problem != "" || value.(float64) == 0 {
+		return "want a whole number from 1 on, got " + written(value)
 	}
 	return ""
 }

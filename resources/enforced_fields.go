@@ -83,6 +83,7 @@ func retryFields(protocol string) string {
 		"rateLimitedBackOff.resetHeaders[].name", "rateLimitedBackOff.resetHeaders[].format", "retryOn",
 		"retriableRequestHeaders[].name", "retriableRequestHeaders[].type", "retriableRequestHeaders[].value",
 		"retriableResponseHeaders[].name", "retriableResponseHeaders[].type", "retriableResponseHeaders[].value",
+		"hostSelection[].predicate", "hostSelection[].updateFrequency", "hostSelectionMaxAttempts",
 	} {
 		out = append(out, protocol+"."+name)
 	}

@@ -132,6 +132,33 @@ func TestRetry(t *testing.T) {
 	e.refusedNothing()
 }
 
+// TestRetryElsewhere: what is sent again goes to an endpoint that has not had it, without a word about it in the policy.
+func TestRetryElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.handler("good", "backend", answers("good"))
+	w.handler("bad", "backend", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "both to be asked", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusServiceUnavailable })
+	w.apply(`{type: MeshRetry, mesh: default, name: once, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 1, retryOn: ["503"]}}}]}}`)
+	all := func() bool {
+		for range 40 {
+			if code, _ := plain(ports[0], "/"); code != http.StatusOK {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "every request to be answered by the second attempt", all)
+	w.apply(`{type: MeshRetry, mesh: default, name: once, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {
+  numRetries: 1, retryOn: ["503"], hostSelection: [{predicate: OmitPreviousPriorities, updateFrequency: 1}], hostSelectionMaxAttempts: 3}}}]}}`)
+	eventually(t, "the proxy to have taken it", func() bool {
+		return strings.Contains(e.get("/config_dump?resource=dynamic_route_configs"), `"update_frequency": 1`)
+	})
+	e.refusedNothing()
+}
+
 // TestOutlierDetection: an endpoint that fails gets no more requests.
 func TestOutlierDetection(t *testing.T) {
 	t.Parallel()

@@ -52,11 +52,11 @@ var sentTypes = []policyType{
 		},
 		"eventLogPath, alwaysLogHealthCheckFailures"},
 	{resources.TypeMeshRetry,
-		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that.",
+		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that, but for the choice of other endpoints.",
 		append(append([]policyField{
 			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy; a change replaces the listener", "a connection goes to another endpoint"},
 		}, retryRows("http.")...), retryRows("grpc.")...),
-		"http.hostSelection, grpc.hostSelection"},
+		"http.hostSelection[].tags, grpc.hostSelection[].tags"},
 	{resources.TypeMeshCircuitBreaker,
 		"In `to`. Without one, there are no limits, and endpoints that take no connection are left alone for a while (docs/reliability.md). A change replaces the cluster.",
 		[]policyField{
@@ -116,5 +116,8 @@ func retryRows(at string) []policyField {
 		{at + "retriableResponseHeaders[].name", "`retriable_headers`", "what has such an answer is tried again"},
 		{at + "retriableResponseHeaders[].type", "how it is matched", "what has such an answer is tried again"},
 		{at + "retriableResponseHeaders[].value", "what is matched", "what has such an answer is tried again"},
+		{at + "hostSelection[].predicate", "`retry_host_predicate` or `retry_priority`; without it, both", "another endpoint gets the request"},
+		{at + "hostSelection[].updateFrequency", "`update_frequency`, 2 unless set", "endpoints of another zone get it"},
+		{at + "hostSelectionMaxAttempts", "`host_selection_retry_max_attempts`, 5 unless set", "another endpoint gets the request"},
 	}
 }

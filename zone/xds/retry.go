@@ -11,35 +11,6 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// retryConf is the conf of a MeshRetry.
-type retryConf struct {
-	TCP *struct {
-		MaxConnectAttempt *uint32 `json:"maxConnectAttempt"`
-	} `json:"tcp"`
-	HTTP *httpRetry `json:"http"`
-	GRPC *httpRetry `json:"grpc"`
-}
-
-// httpRetry says which requests are sent again, and how often.
-type httpRetry struct {
-	NumRetries    *uint32 `json:"numRetries"`
-	PerTryTimeout *string `json:"perTryTimeout"`
-	BackOff       *struct {
-		BaseInterval *string `json:"baseInterval"`
-		MaxInterval  *string `json:"maxInterval"`
-	} `json:"backOff"`
-	RateLimitedBackOff *struct {
-		MaxInterval  *string `json:"maxInterval"`
-		ResetHeaders []struct {
-			Name   string `json:"name"`
-			Format string `json:"format"`
-		} `json:"resetHeaders"`
-	} `json:"rateLimitedBackOff"`
-	RetryOn                  []string                    `json:"retryOn"`
-	RetriableRequestHeaders  []resources.RouteValueMatch `json:"retriableRequestHeaders"`
-	RetriableResponseHeaders []resources.RouteValueMatch `json:"retriableResponseHeaders"`
-}
-
 // What is tried again where a MeshRetry does not say.
 const (
 	defaultHTTPRetryOn = "gateway-error,connect-failure,refused-stream"
@@ -48,7 +19,7 @@ const (
 
 // retryOf is the policy for the requests of a rule; where no rule speaks of the backend's protocol, it is unaskedRetry.
 func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.RetryPolicy {
-	conf := decode[retryConf](s, rule)
+	conf := decode[resources.RetryConf](s, rule)
 	how, otherwise := conf.HTTP, defaultHTTPRetryOn
 	if b.protocol == "grpc" {
 		how, otherwise = conf.GRPC, defaultGRPCRetryOn
@@ -56,10 +27,10 @@ func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.Retry
 	if how == nil {
 		return s.unaskedRetry()
 	}
-	return how.envoy(otherwise)
+	return s.retryBy(how, otherwise)
 }
 
-func (r *httpRetry) envoy(otherwise string) *routev3.RetryPolicy {
+func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.RetryPolicy {
 	out := &routev3.RetryPolicy{NumRetries: uint32Of(r.NumRetries), PerTryTimeout: durationOf(optional(r.PerTryTimeout))}
 	if b := r.BackOff; b != nil {
 		if base := optional(b.BaseInterval); base != nil && *base > 0 {
@@ -69,8 +40,9 @@ func (r *httpRetry) envoy(otherwise string) *routev3.RetryPolicy {
 			}
 		}
 	}
-	r.rateLimited(out)
-	r.conditions(out, otherwise)
+	rateLimitedBackOff(out, r.RateLimitedBackOff)
+	retryConditions(out, r, otherwise)
+	s.otherHosts(out, r)
 	for i := range r.RetriableRequestHeaders {
 		out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, headerMatch(&r.RetriableRequestHeaders[i]))
 	}
@@ -80,8 +52,7 @@ func (r *httpRetry) envoy(otherwise string) *routev3.RetryPolicy {
 	return out
 }
 
-func (r *httpRetry) rateLimited(out *routev3.RetryPolicy) {
-	l := r.RateLimitedBackOff
+func rateLimitedBackOff(out *routev3.RetryPolicy, l *resources.RateLimitedBackOff) {
 	if l == nil || len(l.ResetHeaders) == 0 {
 		return
 	}
@@ -95,8 +66,28 @@ func (r *httpRetry) rateLimited(out *routev3.RetryPolicy) {
 	}
 }
 
-// conditions: a status code among them is retried as such, and a method restricts what is retried to requests of it.
-func (r *httpRetry) conditions(out *routev3.RetryPolicy, otherwise string) {
+// otherHosts says where a request goes when it is sent again: elsewhere than before, unless the conf says otherwise.
+func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry) {
+	out.HostSelectionRetryMaxAttempts = unaskedSelections
+	if n := r.HostSelectionMaxAttempts; n != nil && *n > 0 {
+		out.HostSelectionRetryMaxAttempts = int64(*n)
+	}
+	if len(r.HostSelection) == 0 {
+		out.RetryHostPredicate, out.RetryPriority = s.notPreviousHosts(), s.notPreviousPriorities(nil)
+		return
+	}
+	for i := range r.HostSelection {
+		switch h := &r.HostSelection[i]; h.Predicate {
+		case resources.OmitPreviousHosts:
+			out.RetryHostPredicate = s.notPreviousHosts()
+		case resources.OmitPreviousPriorities:
+			out.RetryPriority = s.notPreviousPriorities(h.UpdateFrequency)
+		}
+	}
+}
+
+// retryConditions: a status code among them is retried as such, and a method restricts what is retried to requests of it.
+func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherwise string) {
 	var on []string
 	for _, item := range r.RetryOn {
 		switch c := resources.RetryOn(item); {
@@ -121,7 +112,7 @@ func (r *httpRetry) conditions(out *routev3.RetryPolicy, otherwise string) {
 
 // connectAttempts is how often a TCP connection to a backend is tried.
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
-	conf := decode[retryConf](s, rule)
+	conf := decode[resources.RetryConf](s, rule)
 	if conf.TCP == nil || conf.TCP.MaxConnectAttempt == nil || *conf.TCP.MaxConnectAttempt == 0 {
 		return wrapperspb.UInt32(unaskedAttempts)
 	}

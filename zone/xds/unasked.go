@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"math"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -17,30 +18,48 @@ import (
 // What holds against dead endpoints where no policy speaks of it. A request is sent again only when no application can
 // have seen it, and an endpoint that cannot be reached is left alone for a short while.
 const (
-	unaskedRetries  = 3
-	unaskedRetryOn  = "connect-failure,refused-stream,reset-before-request"
-	unaskedAttempts = 4 // of a TCP connection: two that eject an endpoint, and two more
-	unaskedFailures = 2 // connections in a row that an endpoint did not take
-	unaskedEjection = 2 * time.Second
-	longestEjection = 10 * time.Second
+	unaskedRetries    = 3
+	unaskedRetryOn    = "connect-failure,refused-stream,reset-before-request"
+	unaskedSelections = 5 // of another endpoint
+	unaskedAttempts   = 4 // of a TCP connection: two that eject an endpoint, and two more
+	unaskedFailures   = 2 // connections in a row that an endpoint did not take
+	unaskedEjection   = 2 * time.Second
+	longestEjection   = 10 * time.Second
 )
 
 // unaskedRetry tries other endpoints, and those of the next priority when the first has failed.
 func (s *sender) unaskedRetry() *routev3.RetryPolicy {
-	hosts, priorities := s.packed(&prevhostsv3.PreviousHostsPredicate{}), s.packed(&prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})
-	if hosts == nil || priorities == nil {
+	return &routev3.RetryPolicy{
+		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries), HostSelectionRetryMaxAttempts: unaskedSelections,
+		RetryHostPredicate: s.notPreviousHosts(), RetryPriority: s.notPreviousPriorities(nil),
+	}
+}
+
+// notPreviousHosts leaves out the endpoints that had the request already.
+func (s *sender) notPreviousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
+	hosts := s.packed(&prevhostsv3.PreviousHostsPredicate{})
+	if hosts == nil {
 		return nil
 	}
-	return &routev3.RetryPolicy{
-		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries), HostSelectionRetryMaxAttempts: 5,
-		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: hosts},
-		}},
-		RetryPriority: &routev3.RetryPolicy_RetryPriority{
-			Name:       "envoy.retry_priorities.previous_priorities",
-			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: priorities},
-		},
+	return []*routev3.RetryPolicy_RetryHostPredicate{{
+		Name:       "envoy.retry_host_predicates.previous_hosts",
+		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: hosts},
+	}}
+}
+
+// notPreviousPriorities leaves out the priorities that failed, after so many attempts; nil for 2.
+func (s *sender) notPreviousPriorities(after *uint32) *routev3.RetryPolicy_RetryPriority {
+	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2}
+	if after != nil && 0 < *after && *after <= math.MaxInt32 {
+		config.UpdateFrequency = int32(*after)
+	}
+	priorities := s.packed(config)
+	if priorities == nil {
+		return nil
+	}
+	return &routev3.RetryPolicy_RetryPriority{
+		Name:       "envoy.retry_priorities.previous_priorities",
+		ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: priorities},
 	}
 }
 

@@ -1,0 +1,61 @@
+package resources
+
+// RetryConf is the `default` of a MeshRetry, in Kuma's format. Durations are Go duration strings.
+type RetryConf struct {
+	TCP  *TCPRetry     `json:"tcp,omitempty"`
+	HTTP *RequestRetry `json:"http,omitempty"`
+	GRPC *RequestRetry `json:"grpc,omitempty"`
+}
+
+// TCPRetry tries a connection to a backend MaxConnectAttempt times.
+type TCPRetry struct {
+	MaxConnectAttempt *uint32 `json:"maxConnectAttempt,omitempty"`
+}
+
+// RequestRetry says which requests are sent again, how often, and where to. RetryOn holds items that RetryOn reads.
+type RequestRetry struct {
+	NumRetries               *uint32             `json:"numRetries,omitempty"`
+	PerTryTimeout            *string             `json:"perTryTimeout,omitempty"`
+	BackOff                  *RetryBackOff       `json:"backOff,omitempty"`
+	RateLimitedBackOff       *RateLimitedBackOff `json:"rateLimitedBackOff,omitempty"`
+	RetryOn                  []string            `json:"retryOn,omitempty"`
+	RetriableRequestHeaders  []RouteValueMatch   `json:"retriableRequestHeaders,omitempty"`
+	RetriableResponseHeaders []RouteValueMatch   `json:"retriableResponseHeaders,omitempty"`
+	// HostSelection says which endpoints are left out when a request is sent again. Without it those that had it already
+	// are, and priorities that failed. HostSelectionMaxAttempts is how often another one is looked for, 5 unless set.
+	HostSelection            []HostSelection `json:"hostSelection,omitempty"`
+	HostSelectionMaxAttempts *uint32         `json:"hostSelectionMaxAttempts,omitempty"`
+}
+
+// RetryBackOff is the pause between attempts, which doubles up to MaxInterval.
+type RetryBackOff struct {
+	BaseInterval *string `json:"baseInterval,omitempty"`
+	MaxInterval  *string `json:"maxInterval,omitempty"`
+}
+
+// RateLimitedBackOff is the pause that a header of the answer asks for, at most MaxInterval.
+type RateLimitedBackOff struct {
+	MaxInterval  *string       `json:"maxInterval,omitempty"`
+	ResetHeaders []ResetHeader `json:"resetHeaders,omitempty"`
+}
+
+// ResetHeader names the header. Format is Seconds or UnixTimestamp.
+type ResetHeader struct {
+	Name   string `json:"name,omitempty"`
+	Format string `json:"format,omitempty"`
+}
+
+// Predicates of a HostSelection.
+const (
+	OmitPreviousHosts      = "OmitPreviousHosts"
+	OmitPreviousPriorities = "OmitPreviousPriorities"
+	OmitHostsWithTags      = "OmitHostsWithTags"
+)
+
+// HostSelection leaves endpoints out. UpdateFrequency is of OmitPreviousPriorities: after so many attempts the priorities
+// that failed are left out, 2 unless set. Tags are of OmitHostsWithTags; no proxy is configured by them.
+type HostSelection struct {
+	Predicate       string            `json:"predicate,omitempty"`
+	Tags            map[string]string `json:"tags,omitempty"`
+	UpdateFrequency *uint32           `json:"updateFrequency,omitempty"`
+}
