@@ -246,7 +246,8 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 		}
 		return strings.Join(got, "")
 	}
-	eventually(t, "both", func() bool { s := seen(); return s == "ab" || s == "ba" })
+	both := func() bool { s := seen(); return s == "ab" || s == "ba" }
+	eventually(t, "both", both)
 	const moved = "cluster_manager.cluster_(added|modified)"
 	before := fmt.Sprint(e.counted(moved))
 	b := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "b"})
@@ -256,8 +257,10 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	next.Spec = spec
 	w.put(next)
 	eventually(t, "only the ready one", func() bool { return seen() == "a" })
+	w.put(b)
+	eventually(t, "both again", both)
 	w.remove(resources.TypeDataplane, "b")
-	eventually(t, "still", func() bool { return seen() == "a" })
+	eventually(t, "only the one that is left", func() bool { return seen() == "a" })
 	if after := fmt.Sprint(e.counted(moved)); after != before {
 		t.Errorf("endpoints moved clusters: %s, then %s", before, after)
 	}
