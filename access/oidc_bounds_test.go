@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -109,7 +110,11 @@ func TestWhatAProviderAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = v.Verify(httptest.NewRequest(http.MethodGet, "/", nil), text)
-			if (err == nil) != (tt.wants == "") || err != nil && !strings.Contains(fmt.Sprintf("%v %+v", err, err.(*LoginError).Reason), tt.wants) {
+			why := ""
+			if refused := (*LoginError)(nil); errors.As(err, &refused) {
+				why = fmt.Sprintf("%v %+v", err, refused.Reason)
+			}
+			if (err == nil) != (tt.wants == "") || !strings.Contains(why, tt.wants) {
 				t.Errorf("%v, want %q", err, tt.wants)
 			}
 			if sent.Load() > 16<<20 {
