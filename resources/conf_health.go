@@ -3,6 +3,7 @@ package resources
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -71,87 +72,90 @@ const (
 	maxHealthPayload = 64 << 10
 	maxHealthItems   = 64
 	maxHealthText    = 1024
-	// leastHealthInterval keeps the callers of a service from being its load.
-	leastHealthInterval = 100 * time.Millisecond
+	// LeastHealthInterval keeps the callers of a service from being its load.
+	LeastHealthInterval = 100 * time.Millisecond
 )
 
-// healthCheck checks a MeshHealthCheck. What a peer sent and Envoy does not take is left out where proxies are configured.
+// healthValues are the values that fields of a HealthCheckConf may have, as confValues has them.
+var healthValues = map[string]valueKind{
+	"interval": period, "timeout": period, "noTrafficInterval": period, "initialJitter": duration, "intervalJitter": duration,
+	"unhealthyThreshold": positive, "healthyThreshold": positive, "intervalJitterPercent": count, "healthyPanicThreshold": quantity,
+	"failTrafficOnPanic": flag, "reuseConnection": flag, "tcp.disabled": flag, "http.disabled": flag, "grpc.disabled": flag,
+	"tcp.send": payload, "tcp.receive[]": payload,
+	"http.path":                            texts(HealthPath, "a path that begins with /, of printable characters"),
+	"http.expectedStatuses[]":              status,
+	"http.requestHeadersToAdd.set[].name":  texts(WritableHeader, "the name of a header that may be written"),
+	"http.requestHeadersToAdd.add[].name":  texts(WritableHeader, "the name of a header that may be written"),
+	"http.requestHeadersToAdd.set[].value": texts(HeaderText, "at most 4096 bytes in one line"),
+	"http.requestHeadersToAdd.add[].value": texts(HeaderText, "at most 4096 bytes in one line"),
+	"grpc.serviceName":                     texts(HealthText, "at most 1024 printable characters"),
+	"grpc.authority":                       texts(HealthText, "at most 1024 printable characters"),
+}
+
+func payload(value any) string {
+	text, _ := value.(string)
+	if raw, err := base64.StdEncoding.DecodeString(text); err != nil || len(raw) == 0 || len(raw) > maxHealthPayload {
+		return fmt.Sprintf("want 1 to %d bytes in base64, got %s", maxHealthPayload, written(value))
+	}
+	return ""
+}
+
+func status(value any) string {
+	if n, ok := value.(float64); !ok || n < 100 || n > 599 {
+		return "want a status from 100 to 599, got " + written(value)
+	}
+	return ""
+}
+
+// texts takes what a function takes.
+func texts(takes func(string) bool, want string) valueKind {
+	return func(value any) string {
+		if text, ok := value.(string); ok && takes(text) {
+			return ""
+		}
+		return "want " + want + ", got " + written(value)
+	}
+}
+
+// healthCheck checks the limits of a MeshHealthCheck; its values are checked by healthValues. What a peer sent and Envoy does not take is
+// left out where proxies are configured.
 func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 	if v.peer {
 		return
 	}
-	for _, one := range []struct {
-		name  string
-		value *string
-		least time.Duration
-	}{
-		{"interval", c.Interval, leastHealthInterval}, {"timeout", c.Timeout, time.Millisecond}, {"noTrafficInterval", c.NoTrafficInterval, leastHealthInterval},
-		{"initialJitter", c.InitialJitter, 0}, {"intervalJitter", c.IntervalJitter, 0},
-	} {
-		if one.value == nil {
+	for name, value := range map[string]*string{"interval": c.Interval, "noTrafficInterval": c.NoTrafficInterval} {
+		if value == nil {
 			continue
 		}
-		if d, err := time.ParseDuration(*one.value); err != nil || d < one.least {
-			v.fail(at.field(one.name), "want a duration of at least %s, such as 10s, got %q", one.least, shorten(*one.value))
+		if d, err := time.ParseDuration(*value); err == nil && d >= time.Millisecond && d < LeastHealthInterval {
+			v.fail(at.field(name), "want at least %s, got %s", LeastHealthInterval, shorten(*value))
 		}
 	}
-	for name, n := range map[string]*uint32{"healthyThreshold": c.HealthyThreshold, "unhealthyThreshold": c.UnhealthyThreshold} {
-		if n != nil && *n == 0 {
-			v.fail(at.field(name), "want at least 1, got 0")
+	if c.TCP != nil && len(c.TCP.Receive) > maxHealthItems {
+		v.fail(at.field("tcp").field("receive"), "want at most %d, got %d", maxHealthItems, len(c.TCP.Receive))
+	}
+	if c.HTTP == nil {
+		return
+	}
+	if n := len(c.HTTP.ExpectedStatuses); n > maxHealthItems {
+		v.fail(at.field("http").field("expectedStatuses"), "want at most %d, got %d", maxHealthItems, n)
+	}
+	if h := c.HTTP.RequestHeadersToAdd; h != nil {
+		for name, headers := range map[string][]HeaderValue{"set": h.Set, "add": h.Add} {
+			v.headerCount(headers, at.field("http").field("requestHeadersToAdd").field(name))
+			for i := range headers {
+				if headers[i].Name == "" {
+					v.fail(at.field("http").field("requestHeadersToAdd").field(name).item(i).field("name"), "is required")
+				}
+			}
 		}
 	}
-	if c.TCP != nil {
-		v.tcpHealthCheck(c.TCP, at.field("tcp"))
-	}
-	if c.HTTP != nil {
-		v.httpHealthCheck(c.HTTP, at.field("http"))
-	}
-	if c.GRPC != nil {
-		v.healthText(c.GRPC.ServiceName, at.field("grpc").field("serviceName"))
-		v.healthText(c.GRPC.Authority, at.field("grpc").field("authority"))
-	}
-}
-
-func (v *validation) tcpHealthCheck(c *TCPHealthCheck, at *fieldPath) {
-	payload := func(text string, at *fieldPath) {
-		if raw, err := base64.StdEncoding.DecodeString(text); err != nil || len(raw) == 0 || len(raw) > maxHealthPayload {
-			v.fail(at, "want 1 to %d bytes in base64", maxHealthPayload)
-		}
-	}
-	if c.Send != nil {
-		payload(*c.Send, at.field("send"))
-	}
-	if len(c.Receive) > maxHealthItems {
-		v.fail(at.field("receive"), "want at most %d, got %d", maxHealthItems, len(c.Receive))
-	}
-	for i, text := range c.Receive {
-		payload(text, at.field("receive").item(i))
-	}
-}
-
-func (v *validation) httpHealthCheck(c *HTTPHealthCheck, at *fieldPath) {
-	if c.Path != nil && !HealthPath(*c.Path) {
-		v.fail(at.field("path"), "want a path that begins with /, of printable characters")
-	}
-	if len(c.ExpectedStatuses) > maxHealthItems {
-		v.fail(at.field("expectedStatuses"), "want at most %d, got %d", maxHealthItems, len(c.ExpectedStatuses))
-	}
-	for i, status := range c.ExpectedStatuses {
-		if status < 100 || status > 599 {
-			v.fail(at.field("expectedStatuses").item(i), "want a status from 100 to 599, got %d", status)
-		}
-	}
-	v.headerChanges(c.RequestHeadersToAdd, at.field("requestHeadersToAdd"))
 }
 
 // HealthPath reports whether Envoy takes a path for its checks.
-func HealthPath(path string) bool {
-	return strings.HasPrefix(path, "/") && len(path) <= maxHealthText &&
-		!strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r > '~' })
-}
+func HealthPath(path string) bool { return strings.HasPrefix(path, "/") && HealthText(path) }
 
-func (v *validation) healthText(text *string, at *fieldPath) {
-	if text != nil && (len(*text) > maxHealthText || strings.ContainsFunc(*text, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		v.fail(at, "want at most %d printable characters", maxHealthText)
-	}
+// HealthText reports whether Envoy takes a text for its checks.
+func HealthText(text string) bool {
+	return len(text) <= maxHealthText && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

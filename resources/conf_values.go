@@ -19,7 +19,7 @@ var confValues = map[Type]map[string]valueKind{
 		"connectionLimits.maxConnectionPools": count, "connectionLimits.maxConnections": count, "connectionLimits.maxPendingRequests": count,
 		"connectionLimits.maxRetries": count, "connectionLimits.maxRequests": count,
 		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
-		"outlierDetection.interval": duration, "outlierDetection.baseEjectionTime": duration,
+		"outlierDetection.interval": period, "outlierDetection.baseEjectionTime": period,
 		"outlierDetection.maxEjectionPercent": count, "outlierDetection.healthyPanicThreshold": quantity,
 		"outlierDetection.detectors.totalFailures.consecutive": count, "outlierDetection.detectors.gatewayFailures.consecutive": count,
 		"outlierDetection.detectors.localOriginFailures.consecutive": count,
@@ -28,6 +28,7 @@ var confValues = map[Type]map[string]valueKind{
 		"outlierDetection.detectors.failurePercentage.minimumHosts":      count, "outlierDetection.detectors.failurePercentage.requestVolume": count,
 		"outlierDetection.detectors.failurePercentage.threshold": count,
 	}),
+	TypeMeshHealthCheck: merged(healthValues),
 	TypeMeshHTTPRoute: {
 		"matches[].path.type": among(MatchExact, "PathPrefix", MatchRegularExpression), "matches[].method": among(append(routeMethods, "")...),
 		"matches[].headers[].type": among(headerMatch...), "matches[].queryparams[].type": among(queryMatch...), "default.filters[].type": among(filterTypes...),
@@ -100,6 +101,15 @@ func duration(value any) string {
 	text, _ := value.(string)
 	if d, err := time.ParseDuration(text); err != nil || d < 0 {
 		return "want a duration such as 10s or 1m30s, got " + written(value)
+	}
+	return ""
+}
+
+// period is a duration that Envoy takes only above 0.
+func period(value any) string {
+	text, _ := value.(string)
+	if d, err := time.ParseDuration(text); err != nil || d < time.Millisecond {
+		return "want a duration of at least 1ms, such as 10s or 1m30s, got " + written(value)
 	}
 	return ""
 }

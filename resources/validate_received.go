@@ -71,9 +71,7 @@ func (v *validation) headerChanges(h *HeaderChanges, at *fieldPath) {
 		return
 	}
 	for name, headers := range map[string][]HeaderValue{"set": h.Set, "add": h.Add} {
-		if len(headers) > maxHeaderChanges {
-			v.fail(at.field(name), "want at most %d, got %d", maxHeaderChanges, len(headers))
-		}
+		v.headerCount(headers, at.field(name))
 		for i := range headers {
 			v.header(&headers[i], at.field(name).item(i))
 		}
@@ -83,14 +81,28 @@ func (v *validation) headerChanges(h *HeaderChanges, at *fieldPath) {
 // maxHeaderChanges bounds each list of HeaderChanges.
 const maxHeaderChanges = 64
 
+func (v *validation) headerCount(headers []HeaderValue, at *fieldPath) {
+	if len(headers) > maxHeaderChanges {
+		v.fail(at, "want at most %d, got %d", maxHeaderChanges, len(headers))
+	}
+}
+
 func (v *validation) header(h *HeaderValue, at *fieldPath) {
-	if !headerName.MatchString(h.Name) || strings.EqualFold(h.Name, "host") {
+	if !WritableHeader(h.Name) {
 		v.fail(at.field("name"), "%q is not the name of a header that may be written", shorten(h.Name))
 	}
-	if strings.ContainsAny(h.Value, "\x00\r\n") || len(h.Value) > 4096 {
+	if !HeaderText(h.Value) {
 		v.fail(at.field("value"), "want at most 4096 bytes in one line")
 	}
 }
+
+// WritableHeader reports whether a proxy may write a header of this name.
+func WritableHeader(name string) bool {
+	return headerName.MatchString(name) && !strings.EqualFold(name, "host")
+}
+
+// HeaderText reports whether Envoy takes a text as the value of a header.
+func HeaderText(text string) bool { return !strings.ContainsAny(text, "\x00\r\n") && len(text) <= 4096 }
 
 // faultInjection checks that there is only one fault, because a proxy has only one fault filter.
 func (v *validation) faultInjection(c *FaultInjectionConf, at *fieldPath) {

@@ -48,7 +48,7 @@ func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 	off := wrapperspb.UInt32(0)
 	out := &clusterv3.OutlierDetection{
-		Interval: durationOf(optional(o.Interval)), BaseEjectionTime: durationOf(optional(o.BaseEjectionTime)),
+		Interval: durationOf(period(o.Interval)), BaseEjectionTime: durationOf(period(o.BaseEjectionTime)),
 		MaxEjectionPercent:             uint32Of(capped(o.MaxEjectionPercent, 100)),
 		SplitExternalLocalOriginErrors: o.SplitExternalAndLocalErrors != nil && *o.SplitExternalAndLocalErrors,
 		EnforcingConsecutive_5Xx:       off, EnforcingConsecutiveGatewayFailure: off, EnforcingConsecutiveLocalOriginFailure: off,

@@ -29,6 +29,9 @@ func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
 	t := timeouts{connect: defaultConnectTimeout, idle: defaultIdleTimeout, request: defaultRequestTimeout, streamIdle: defaultStreamIdleTimeout}
 	conf := decode[resources.TimeoutConf](s, rule)
 	override(&t.connect, conf.ConnectionTimeout)
+	if t.connect == 0 {
+		t.connect = defaultConnectTimeout // Envoy takes no 0
+	}
 	override(&t.idle, conf.IdleTimeout)
 	if http := conf.HTTP; http != nil {
 		override(&t.request, http.RequestTimeout)
@@ -77,6 +80,14 @@ func optional(s *string) *time.Duration {
 		return nil
 	}
 	return &d
+}
+
+// period is optional, and counts what Envoy does not take because it is too short as absent, too.
+func period(s *string) *time.Duration {
+	if d := optional(s); d != nil && *d >= time.Millisecond {
+		return d
+	}
+	return nil
 }
 
 func durationOf(d *time.Duration) *durationpb.Duration {

@@ -66,19 +66,17 @@ func TestValuesThatAreCalledEnforced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, typ := range []resources.Type{resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker} {
+	for _, typ := range []resources.Type{resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker, resources.TypeMeshHealthCheck} {
 		for _, field := range resources.ConfFields(typ) {
 			last := field[strings.LastIndexByte(field, '.')+1:]
-			if last == "name" || last == "value" {
-				continue
+			if slices.Contains([]string{"name", "value", "serviceName", "authority", "send", "receive"}, last) {
+				continue // "nonsense" is one
 			}
 			all := map[resources.Type]any{}
 			if err := yaml.Unmarshal(raw, &all); err != nil {
 				t.Fatal(err)
 			}
-			for _, item := range all[typ].([]any) {
-				misspell(item.(map[string]any)["default"], strings.Split(field, "."))
-			}
+			misspell(all[typ].([]any)[0].(map[string]any)["default"], strings.Split(field, "."))
 			policy := testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": all[typ]})
 			if parts, _ := resources.Unenforced(policy); len(parts) != 1 || !strings.Contains(parts[0], last) || !strings.Contains(parts[0], "nonsense") {
 				t.Errorf("%s: of a %s that is nonsense is said: %q", typ, field, parts)

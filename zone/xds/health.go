@@ -46,10 +46,9 @@ func lbConfig(c *clusterv3.Cluster) *clusterv3.Cluster_CommonLbConfig {
 }
 
 func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
-	// Envoy takes no zero, and one that only a peer can send.
-	positive := func(text *string, otherwise time.Duration) *durationpb.Duration {
-		if d := optional(text); d != nil && *d >= time.Millisecond {
-			return durationpb.New(*d)
+	positive := func(text *string, otherwise, least time.Duration) *durationpb.Duration {
+		if d := period(text); d != nil {
+			return durationpb.New(max(*d, least))
 		}
 		if otherwise == 0 {
 			return nil
@@ -63,11 +62,11 @@ func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
 		return wrapperspb.UInt32(*n)
 	}
 	out := &corev3.HealthCheck{
-		Interval: positive(conf.Interval, resources.HealthCheckInterval), Timeout: positive(conf.Timeout, resources.HealthCheckTimeout),
+		Interval: positive(conf.Interval, resources.HealthCheckInterval, resources.LeastHealthInterval), Timeout: positive(conf.Timeout, resources.HealthCheckTimeout, 0),
 		UnhealthyThreshold: threshold(conf.UnhealthyThreshold, resources.HealthCheckUnhealthyThreshold),
 		HealthyThreshold:   threshold(conf.HealthyThreshold, resources.HealthCheckHealthyThreshold),
-		InitialJitter:      positive(conf.InitialJitter, 0), IntervalJitter: positive(conf.IntervalJitter, 0),
-		NoTrafficInterval: positive(conf.NoTrafficInterval, 0),
+		InitialJitter:      positive(conf.InitialJitter, 0, 0), IntervalJitter: positive(conf.IntervalJitter, 0, 0),
+		NoTrafficInterval: positive(conf.NoTrafficInterval, 0, resources.LeastHealthInterval),
 	}
 	if n := conf.IntervalJitterPercent; n != nil {
 		out.IntervalJitterPercent = *n
@@ -85,7 +84,7 @@ func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.Health
 	switch {
 	case b.protocol == "grpc" && conf.GRPC != nil && !off(conf.GRPC.Disabled):
 		check.HealthChecker = &corev3.HealthCheck_GrpcHealthCheck_{GrpcHealthCheck: &corev3.HealthCheck_GrpcHealthCheck{
-			ServiceName: textOf(conf.GRPC.ServiceName), Authority: textOf(conf.GRPC.Authority),
+			ServiceName: healthText(conf.GRPC.ServiceName), Authority: healthText(conf.GRPC.Authority),
 		}}
 		return true
 	case b.protocol != "grpc" && b.http() && conf.HTTP != nil && !off(conf.HTTP.Disabled):
@@ -149,6 +148,13 @@ func tcpHealthChecker(c *resources.TCPHealthCheck) *corev3.HealthCheck_TcpHealth
 		}
 	}
 	return &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: out}
+}
+
+func healthText(s *string) string {
+	if s == nil || !resources.HealthText(*s) {
+		return ""
+	}
+	return *s
 }
 
 func textOf(s *string) string {

@@ -68,6 +68,9 @@ func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueO
 	}
 	add := func(headers []resources.HeaderValue, how corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, h := range headers {
+			if !resources.WritableHeader(h.Name) || !resources.HeaderText(h.Value) {
+				continue // which only a peer can send
+			}
 			out = append(out, &corev3.HeaderValueOption{
 				// A % begins a variable of Envoy's; users write text.
 				Header: &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")}, AppendAction: how, KeepEmptyValue: true,

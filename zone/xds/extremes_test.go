@@ -1,0 +1,52 @@
+package xds
+
+import (
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// TestConfsThatEnvoyDoesNotTake: values that Envoy refuses, which a peer may send and an older version may have stored, cost a proxy
+// that field and not its configuration.
+func TestConfsThatEnvoyDoesNotTake(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		typ  resources.Type
+		conf string
+	}{
+		{resources.TypeMeshCircuitBreaker, `{outlierDetection: {interval: 0s}}`},
+		{resources.TypeMeshCircuitBreaker, `{outlierDetection: {baseEjectionTime: 0s}}`},
+		{resources.TypeMeshCircuitBreaker, `{outlierDetection: {maxEjectionPercent: 101, healthyPanicThreshold: 101, detectors: {failurePercentage: {threshold: 101}}}}`},
+		{resources.TypeMeshCircuitBreaker, `{outlierDetection: {healthyPanicThreshold: "Inf", detectors: {successRate: {standardDeviationFactor: "Inf"}}}}`},
+		{resources.TypeMeshHealthCheck, `{interval: 0s, timeout: 0s, noTrafficInterval: 0s, initialJitter: 0s, intervalJitter: 0s, unhealthyThreshold: 0, healthyThreshold: 0}`},
+		{resources.TypeMeshHealthCheck, `{healthyPanicThreshold: -1}`},
+		{resources.TypeMeshHealthCheck, `{healthyPanicThreshold: "many"}`},
+		{resources.TypeMeshHealthCheck, `{healthyPanicThreshold: 101}`},
+		{resources.TypeMeshHealthCheck, `{tcp: {send: "", receive: ["", "?"]}}`},
+		{resources.TypeMeshHealthCheck, `{http: {path: "", expectedStatuses: [0, 99, 600]}}`},
+		{resources.TypeMeshHealthCheck, `{http: {path: "/a b\n"}}`},
+		{resources.TypeMeshHealthCheck, `{http: {requestHeadersToAdd: {set: [{name: "", value: a}]}}}`},
+		{resources.TypeMeshHealthCheck, `{http: {requestHeadersToAdd: {add: [{name: "a b\n", value: a}]}}}`},
+		{resources.TypeMeshHealthCheck, `{http: {requestHeadersToAdd: {add: [{name: a, value: "a\nb"}]}}}`},
+		{resources.TypeMeshHealthCheck, `{grpc: {serviceName: "a\nb"}}`},
+		{resources.TypeMeshHealthCheck, `{grpc: {authority: "a\nb"}}`},
+		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 0}}}`},
+		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: RingHash, ringHash: {minRingSize: 0, maxRingSize: 4294967295}}}`},
+		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: Maglev, maglev: {tableSize: 4}}}`},
+		{resources.TypeMeshLoadBalancingStrategy, `{hashPolicies: [{type: Header}, {type: Header, header: {name: "a\n"}}, {type: Cookie, cookie: {name: a, ttl: -1s}}]}`},
+		{resources.TypeMeshTimeout, `{connectionTimeout: 0s, idleTimeout: 0s, http: {requestTimeout: 0s, streamIdleTimeout: 0s, maxStreamDuration: 0s, maxConnectionDuration: 0s}}`},
+	} {
+		var conf any
+		if err := yaml.Unmarshal([]byte(tt.conf), &conf); err != nil {
+			t.Fatal(err)
+		}
+		policy := testResource(resources.Key{Type: tt.typ, Mesh: "default", Name: "p"}, nil, map[string]any{
+			"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": conf}},
+		})
+		if configWith(t, policy) == nil {
+			t.Errorf("%s: of %s nothing is built", tt.typ, tt.conf)
+		}
+	}
+}
