@@ -19,9 +19,9 @@ var sensitiveFields = []string{
 	`{type: MeshHTTPRoute, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
 	 rules: [{matches: [{path: {type: PathPrefix, value: /}}], default: {filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Authorization, value: SECRET}]}}]}}]}]}}`,
 	`{type: MeshHealthCheck, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
-	 default: {http: {requestHeadersToAdd: {set: [{name: Authorization, value: SECRET}]}}, password: SECRET}}]}}`,
+	 default: {http: {requestHeadersToAdd: {set: [{name: Authorization, value: SECRET}]}}}}]}}`,
 	`{type: MeshProxyPatch, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
-	 default: {appendModifications: [{cluster: {operation: Add, value: "-----BEGIN PRIVATE KEY-----SECRET"}}]}}}`,
+	 default: {appendModifications: [{cluster: {operation: Add, value: "-----BEGIN PRIVATE KEY-----SECRET"}}], password: SECRET}}}`,
 }
 
 // fields puts a secret into each such place of a spec on the global, and waits until the zone has the documents that
