@@ -59,3 +59,32 @@ type HostSelection struct {
 	Tags            map[string]string `json:"tags,omitempty"`
 	UpdateFrequency *uint32           `json:"updateFrequency,omitempty"`
 }
+
+// retry has the headers of a MeshRetry named; its values are checked by retryValues.
+func (v *validation) retry(c *RetryConf, at *fieldPath) {
+	if v.peer {
+		return
+	}
+	for protocol, r := range map[string]*RequestRetry{"http": c.HTTP, "grpc": c.GRPC} {
+		if r == nil {
+			continue
+		}
+		at := at.field(protocol)
+		required := func(name string, at *fieldPath) {
+			if name == "" {
+				v.fail(at.field("name"), "is required")
+			}
+		}
+		for i := range r.RetriableRequestHeaders {
+			required(r.RetriableRequestHeaders[i].Name, at.field("retriableRequestHeaders").item(i))
+		}
+		for i := range r.RetriableResponseHeaders {
+			required(r.RetriableResponseHeaders[i].Name, at.field("retriableResponseHeaders").item(i))
+		}
+		if b := r.RateLimitedBackOff; b != nil {
+			for i := range b.ResetHeaders {
+				required(b.ResetHeaders[i].Name, at.field("rateLimitedBackOff").field("resetHeaders").item(i))
+			}
+		}
+	}
+}

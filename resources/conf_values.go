@@ -40,8 +40,11 @@ func retryValues(protocol string) map[string]valueKind {
 	out := map[string]valueKind{}
 	for name, kind := range map[string]valueKind{
 		"numRetries": count, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
-		"rateLimitedBackOff.maxInterval": duration, "rateLimitedBackOff.resetHeaders[].format": among("Seconds", "UnixTimestamp"),
-		"hostSelection[].predicate": among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags), "hostSelection[].updateFrequency": positive,
+		"rateLimitedBackOff.maxInterval": period, "rateLimitedBackOff.resetHeaders[].format": among("Seconds", "UnixTimestamp"),
+		"rateLimitedBackOff.resetHeaders[].name": texts(MatchableHeader, "the name of a header"),
+		"retriableRequestHeaders[].name":         texts(MatchableHeader, "the name of a header"),
+		"retriableResponseHeaders[].name":        texts(MatchableHeader, "the name of a header"),
+		"hostSelection[].predicate":              among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags), "hostSelection[].updateFrequency": positive,
 		"hostSelectionMaxAttempts": positive, "retryOn[]": retryCondition, "retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
 	} {
 		out[protocol+"."+name] = kind

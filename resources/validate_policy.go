@@ -152,6 +152,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).balancing)
 	case TypeMeshHealthCheck:
 		decodeConf(v, raw, at, (*validation).healthCheck)
+	case TypeMeshRetry:
+		decodeConf(v, raw, at, (*validation).retry)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:

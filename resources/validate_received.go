@@ -101,6 +101,9 @@ func WritableHeader(name string) bool {
 	return headerName.MatchString(name) && !strings.EqualFold(name, "host")
 }
 
+// MatchableHeader reports whether Envoy takes a name as that of a header, or pseudo-header, that it looks for.
+func MatchableHeader(name string) bool { return headerName.MatchString(strings.TrimPrefix(name, ":")) }
+
 // HeaderText reports whether Envoy takes a text as the value of a header.
 func HeaderText(text string) bool { return !strings.ContainsAny(text, "\x00\r\n") && len(text) <= 4096 }
 

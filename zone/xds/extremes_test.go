@@ -36,6 +36,9 @@ func TestConfsThatEnvoyDoesNotTake(t *testing.T) {
 		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: RingHash, ringHash: {minRingSize: 0, maxRingSize: 4294967295}}}`},
 		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: Maglev, maglev: {tableSize: 4}}}`},
 		{resources.TypeMeshLoadBalancingStrategy, `{hashPolicies: [{type: Header}, {type: Header, header: {name: "a\n"}}, {type: Cookie, cookie: {name: a, ttl: -1s}}]}`},
+		{resources.TypeMeshRetry, `{http: {numRetries: 1, rateLimitedBackOff: {maxInterval: 0s, resetHeaders: [{name: a, format: Seconds}]}}}`},
+		{resources.TypeMeshRetry, `{http: {numRetries: 1, rateLimitedBackOff: {resetHeaders: [{format: Seconds}, {name: "a\n", format: Seconds}]}}}`},
+		{resources.TypeMeshRetry, `{http: {numRetries: 1, retriableRequestHeaders: [{value: a}], retriableResponseHeaders: [{name: "a\n", value: a}]}}`},
 		{resources.TypeMeshTimeout, `{connectionTimeout: 0s, idleTimeout: 0s, http: {requestTimeout: 0s, streamIdleTimeout: 0s, maxStreamDuration: 0s, maxConnectionDuration: 0s}}`},
 	} {
 		var conf any

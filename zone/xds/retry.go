@@ -43,26 +43,41 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.R
 	rateLimitedBackOff(out, r.RateLimitedBackOff)
 	retryConditions(out, r, otherwise)
 	s.otherHosts(out, r)
-	for i := range r.RetriableRequestHeaders {
-		out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, headerMatch(&r.RetriableRequestHeaders[i]))
+	requests := retriable(r.RetriableRequestHeaders)
+	if len(requests) == 0 && len(r.RetriableRequestHeaders) > 0 {
+		return nil // only requests that cannot be told from others are to be sent again
 	}
-	for i := range r.RetriableResponseHeaders {
-		out.RetriableHeaders = append(out.RetriableHeaders, headerMatch(&r.RetriableResponseHeaders[i]))
+	out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, requests...)
+	out.RetriableHeaders = retriable(r.RetriableResponseHeaders)
+	return out
+}
+
+// retriable leaves out headers that Envoy would refuse, which only a peer can send.
+func retriable(matches []resources.RouteValueMatch) (out []*routev3.HeaderMatcher) {
+	for i := range matches {
+		if resources.MatchableHeader(matches[i].Name) {
+			out = append(out, headerMatch(&matches[i]))
+		}
 	}
 	return out
 }
 
 func rateLimitedBackOff(out *routev3.RetryPolicy, l *resources.RateLimitedBackOff) {
-	if l == nil || len(l.ResetHeaders) == 0 {
+	if l == nil {
 		return
 	}
-	out.RateLimitedRetryBackOff = &routev3.RetryPolicy_RateLimitedRetryBackOff{MaxInterval: durationOf(optional(l.MaxInterval))}
+	by := &routev3.RetryPolicy_RateLimitedRetryBackOff{MaxInterval: durationOf(period(l.MaxInterval))}
 	for _, h := range l.ResetHeaders {
 		format := routev3.RetryPolicy_SECONDS
 		if strings.EqualFold(h.Format, "UnixTimestamp") {
 			format = routev3.RetryPolicy_UNIX_TIMESTAMP
 		}
-		out.RateLimitedRetryBackOff.ResetHeaders = append(out.RateLimitedRetryBackOff.ResetHeaders, &routev3.RetryPolicy_ResetHeader{Name: h.Name, Format: format})
+		if resources.MatchableHeader(h.Name) {
+			by.ResetHeaders = append(by.ResetHeaders, &routev3.RetryPolicy_ResetHeader{Name: h.Name, Format: format})
+		}
+	}
+	if len(by.ResetHeaders) > 0 { // Envoy takes none without
+		out.RateLimitedRetryBackOff = by
 	}
 }
 
