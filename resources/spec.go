@@ -22,6 +22,9 @@ type Spec struct {
 	strict bool
 	// sealed means that some values are in sealed form.
 	sealed bool
+
+	permissionsOnce sync.Once
+	permissions     []PermissionRule
 }
 
 // NewSpec returns the JSON object raw as the spec of type t. It keeps unknown fields: decoding refuses those of users,

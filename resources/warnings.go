@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -31,17 +30,13 @@ func Warnings(r *Resource) []string {
 	if r.Type != TypeMeshTrafficPermission {
 		return out
 	}
-	for i, rule := range p.EffectiveRules() {
-		var conf PermissionConf
-		if json.Unmarshal(rule.Default, &conf) != nil {
-			continue
-		}
+	for i, rule := range PermissionRules(r) {
 		at := top("spec").field("default")
 		if len(p.Rules) > 0 {
 			at = top("spec").field("rules").item(i).field("default")
 		}
-		out = append(out, prefixWarnings(conf.Allow, at.field("allow"))...)
-		out = append(out, prefixWarnings(conf.AllowWithShadowDeny, at.field("allowWithShadowDeny"))...)
+		out = append(out, prefixWarnings(rule.Conf.Allow, at.field("allow"))...)
+		out = append(out, prefixWarnings(rule.Conf.AllowWithShadowDeny, at.field("allowWithShadowDeny"))...)
 	}
 	return out
 }
@@ -106,12 +101,15 @@ func prefixWarnings(entries []PermissionMatch, at *fieldPath) []string {
 		if m.SpiffeID == nil || m.SpiffeID.Type != MatchPrefix {
 			continue
 		}
-		field := at.item(i).field("spiffeId").field("value")
+		text := ""
 		switch value := m.SpiffeID.Value; {
 		case value == EveryIdentity:
-			out = append(out, fmt.Sprintf("%s: the prefix %q allows every identity of every trust domain: name a trust domain to mean its identities", field, value))
+			text = "allows every identity of every trust domain: name a trust domain to mean its identities"
 		case !strings.HasSuffix(value, "/"):
-			out = append(out, fmt.Sprintf("%s: the prefix %q ends inside a segment and allows every longer name too: end it with / to mean that segment only", field, value))
+			text = "ends inside a segment and allows every longer name too: end it with / to mean that segment only"
+		}
+		if text != "" {
+			out = append(out, fmt.Sprintf("%s: the prefix %q %s", at.item(i).field("spiffeId").field("value"), m.SpiffeID.Value, text))
 		}
 	}
 	return out

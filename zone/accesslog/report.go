@@ -121,9 +121,8 @@ func hasShadow(r *resources.Resource) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(spec.EffectiveRules(), func(rule resources.PolicyRule) bool {
-		var conf resources.PermissionConf
-		return json.Unmarshal(rule.Default, &conf) == nil && len(conf.AllowWithShadowDeny) > 0
+	return slices.ContainsFunc(resources.PermissionRules(r), func(rule resources.PermissionRule) bool {
+		return len(rule.Conf.AllowWithShadowDeny) > 0
 	}) || slices.ContainsFunc(spec.From, func(from resources.PolicyFrom) bool {
 		var conf resources.PermissionAction
 		return json.Unmarshal(from.Default, &conf) == nil && conf.Action == resources.ActionAllowWithShadowDeny

@@ -1,10 +1,7 @@
 package matching
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -49,38 +46,22 @@ func (w Warning) String() string {
 // allow or widen a deny. An item with such a field is closed, so that it is never more permissive than intended. The
 // older form, `from`, is evaluated for all policies of an inbound together (fromPermissions).
 func (p *Policy) readPermissions(spec *resources.Policy) {
+	decoded := resources.PermissionRules(p.Resource)
 	for i, rule := range spec.EffectiveRules() {
 		field := fmt.Sprintf("rules[%d]", i)
 		if len(rule.Matches) > 0 {
 			p.close(i, field+".matches is not understood in a permission, so the rule denies everybody")
 			continue
 		}
-		conf, err := decodePermission(rule.Default)
-		if err != nil {
+		if err := decoded[i].Err; err != nil {
 			p.close(i, fmt.Sprintf("%s.default does not decode, so the rule denies everybody: %v", field, err))
 			continue
 		}
-		p.rules = append(p.rules, Rule{Origin: p.KRI, Index: i, Conf: conf, Order: &p.order, Made: &Made{}})
+		p.rules = append(p.rules, Rule{Origin: p.KRI, Index: i, Conf: decoded[i].Conf, Order: &p.order, Made: &Made{}})
 	}
 }
 
 func (p *Policy) close(index int, text string) {
 	p.rules = append(p.rules, Rule{Origin: p.KRI, Index: index, Closed: true, Order: &p.order, Made: &Made{}})
 	p.problems = append(p.problems, Warning{Policy: p.KRI, Text: text})
-}
-
-func decodePermission(raw json.RawMessage) (resources.PermissionConf, error) {
-	var conf resources.PermissionConf
-	if len(raw) == 0 {
-		return conf, nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&conf); err != nil {
-		return resources.PermissionConf{}, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return resources.PermissionConf{}, fmt.Errorf("more than one value")
-	}
-	return conf, nil
 }
