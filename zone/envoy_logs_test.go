@@ -126,3 +126,49 @@ func TestAccessLogsOfConnections(t *testing.T) {
 		return fmt.Errorf("no line of the connection: %q", logged(file))
 	})
 }
+
+// TestLogsThatCannotBeOpened: a proxy refuses a listener with a file that it cannot open, and whatever else the update
+// says. It goes on without that file, and with all the rest.
+func TestLogsThatCannotBeOpened(t *testing.T) {
+	w := newTraced(t)
+	dir := t.TempDir()
+	missing, good := filepath.Join(dir, "missing", "log"), filepath.Join(dir, "good")
+	w.apply(fmt.Sprintf(`{type: MeshAccessLog, mesh: default, name: p, spec: {
+  to: [{targetRef: {kind: Mesh}, default: {backends: [{type: File, file: {path: %[1]s}}, {type: File, file: {path: %[2]s}}]}}],
+  from: [{targetRef: {kind: Mesh}, default: {backends: [{type: File, file: {path: %[1]s}}, {type: File, file: {path: %[2]s}}]}}]}}`, missing, good))
+	w.finds(good, "INBOUND")
+	w.finds(good, "OUTBOUND")
+	for _, name := range []string{"backend", "caller-1"} {
+		soon(t, func() error {
+			problems := w.problems(name)
+			if !strings.Contains(problems, "file.path") || !strings.Contains(problems, missing) || strings.Contains(problems, "refused-lds") {
+				return fmt.Errorf("the problems of %s: %s", name, problems)
+			}
+			return nil
+		})
+	}
+
+	// Whoever mends the folder writes the policy anew.
+	must(t, os.Mkdir(filepath.Dir(missing), 0o700))
+	w.apply(fmt.Sprintf(`{type: MeshAccessLog, mesh: default, name: p, spec: {to: [{targetRef: {kind: Mesh}, default: {backends: [{type: File, file: {path: %s}}]}}]}}`, missing))
+	w.finds(missing, "OUTBOUND")
+	soon(t, func() error {
+		if problems := w.problems("caller-1"); problems != "" {
+			return fmt.Errorf("still: %s", problems)
+		}
+		return nil
+	})
+}
+
+// problems returns what the insight of a Dataplane tells of its proxy.
+func (w *world) problems(name string) string {
+	r := w.status.Snapshot().Get(resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: name})
+	if r == nil {
+		return "no insight"
+	}
+	var insight struct {
+		Metadata struct{ Problems json.RawMessage }
+	}
+	must(w.t, json.Unmarshal(r.Spec.JSON(), &insight))
+	return string(insight.Metadata.Problems)
+}

@@ -116,7 +116,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.admin = p.admin
+		t.admin, t.logFiles = p.admin, &p.logFiles
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}

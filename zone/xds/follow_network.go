@@ -120,6 +120,9 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 		m.add(m.confs, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
 	}
 	for p := range selected {
+		if key.Type == resources.TypeMeshAccessLog {
+			p.logFiles.again()
+		}
 		if p.sends() {
 			x.network.mark(p, onlySending)
 		}

@@ -34,6 +34,8 @@ type logger struct {
 	http   bool
 	// prefix begins the names of collectors: those of inbounds and of outbounds are built apart.
 	prefix string
+	// files may be nil: then the proxy opens all.
+	files *logFiles
 }
 
 // newLogger makes a logger for traffic from source to destination, as formats name them.
@@ -43,7 +45,7 @@ func (t *target) newLogger(http, inbound bool, source, destination string) *logg
 		direction, prefix = "INBOUND", "causeway_log:"
 	}
 	address := t.address()
-	return &logger{http: http, prefix: prefix, values: strings.NewReplacer(
+	return &logger{http: http, prefix: prefix, files: t.logFiles, values: strings.NewReplacer(
 		"%KUMA_MESH%", plainText(t.dataplane.Mesh), "%KUMA_ZONE%", plainText(t.dataplane.Zone()), "%KUMA_TRAFFIC_DIRECTION%", direction,
 		"%KUMA_SOURCE_SERVICE%", source, "%KUMA_DESTINATION_SERVICE%", destination,
 		"%KUMA_SOURCE_ADDRESS%", address, "%KUMA_SOURCE_ADDRESS_WITHOUT_PORT%", address,
@@ -67,6 +69,11 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 		}
 		if err == nil && b.WritesFile() && slices.ContainsFunc(origins, ofProducer) {
 			field, err = "file.path", errFileOfOthers
+		}
+		if err == nil && b.WritesFile() && l.files != nil {
+			if problem := l.files.use(b.File.Path); problem != "" {
+				field, err = "file.path", errors.New(problem)
+			}
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("backends[%d].%s: %v", i, field, err))

@@ -31,6 +31,7 @@ type proxy struct {
 	ingress  *resources.Resource // set for the proxy of a ZoneIngress
 	unbuilt  unbuilt             // what target, or what came of it, is behind in
 	ports    []*usedPort         // what it sends to
+	logFiles logFiles
 	sessions map[*session]struct{}
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.

@@ -153,6 +153,9 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	s.log.Warn("the proxy refused a response and keeps what it had", "type", k.String(), "nonce", nonce, "reason", problem)
 	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
 	s.proxies.insights.mark(s.proxy.record, soon)
+	if k == kindListener {
+		s.proxies.listenersRefused(s.proxy, problem)
+	}
 }
 
 func (s *session) sent(typeURL, nonce string) {

@@ -99,6 +99,8 @@ type target struct {
 	proxyless bool
 	// admin: the proxy reaches its own admin interface by AdminCluster.
 	admin bool
+	// logFiles are the proxy's; nil for a target without a proxy.
+	logFiles *logFiles
 	// observed is what policies of wholeTypes say.
 	observed observed
 }

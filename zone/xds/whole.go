@@ -68,6 +68,9 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 		m.add(m.whole, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
 	}
 	for p := range selected {
+		if key.Type == resources.TypeMeshAccessLog {
+			p.logFiles.again()
+		}
 		x.network.mark(p, everything)
 	}
 }
