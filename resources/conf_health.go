@@ -74,6 +74,9 @@ const (
 	maxHealthText    = 1024
 	// LeastHealthInterval keeps the callers of a service from being its load.
 	LeastHealthInterval = 100 * time.Millisecond
+	// MostHealthWait bounds the timeout and the initial jitter: until the first checks of a changed cluster are over, a proxy
+	// takes no other clusters, and none of those that are new.
+	MostHealthWait = 30 * time.Second
 )
 
 // healthValues are the values that fields of a HealthCheckConf may have, as confValues has them.
@@ -129,6 +132,14 @@ func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 		}
 		if d, err := time.ParseDuration(*value); err == nil && d >= time.Millisecond && d < LeastHealthInterval {
 			v.fail(at.field(name), "want at least %s, got %s", LeastHealthInterval, shorten(*value))
+		}
+	}
+	for name, value := range map[string]*string{"timeout": c.Timeout, "initialJitter": c.InitialJitter} {
+		if value == nil {
+			continue
+		}
+		if d, err := time.ParseDuration(*value); err == nil && d > MostHealthWait {
+			v.fail(at.field(name), "want at most %s, because a proxy takes no new clusters until the first checks are over, got %s", MostHealthWait, shorten(*value))
 		}
 	}
 	if c.TCP != nil && len(c.TCP.Receive) > maxHealthItems {

@@ -24,6 +24,8 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	}
 	conf := decode[resources.HealthCheckConf](s, rule)
 	check := commonHealthCheck(&conf)
+	check.Timeout = s.shortWait("timeout", check.Timeout, rule)
+	check.InitialJitter = s.shortWait("initialJitter", check.InitialJitter, rule)
 	if !s.healthChecker(check, &conf, b, rule) {
 		return
 	}
@@ -36,6 +38,15 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 			ZoneAwareLbConfig: &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{FailTrafficOnPanic: true},
 		}
 	}
+}
+
+// shortWait bounds what a first check may take, which only a peer can have longer.
+func (s *sender) shortWait(field string, d *durationpb.Duration, rule *matching.ResourceRule) *durationpb.Duration {
+	if d.AsDuration() <= resources.MostHealthWait {
+		return d
+	}
+	s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(), field+": the proxy waits "+resources.MostHealthWait.String()+", which is the most")
+	return durationpb.New(resources.MostHealthWait)
 }
 
 func lbConfig(c *clusterv3.Cluster) *clusterv3.Cluster_CommonLbConfig {

@@ -1,0 +1,245 @@
+package zone_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone"
+)
+
+// sets is how many sets of policies TestEnvoyTakesWhatIsAccepted tries; the environment variable CAUSEWAY_SETS may say more,
+// CAUSEWAY_SEED other ones.
+const sets = 60
+
+// oddValues take the place of a value in a conf, by what it is.
+var (
+	oddNumbers = []any{0, 1, 2, 50, 99, 100, 101, 599, 600, 65535, 65536, 4294967295, 4294967296, -1, 0.5, "0.5", "99.9"}
+	// Those of health checks are not long: proxies wait for the first ones.
+	oddDurations = []any{"0s", "1ms", "1us", "1ns", "500ms", "1s", "59m", "1h", "8760h", "87600h", "315576000000s", "-1s"}
+	oddTexts     = []any{
+		"", "a", "A-B", "a b", "a\nb", "a\r", "\x00", "ü", ":path", ":authority", "host", "content-length", "connection", "x-envoy-retry-on", "te", "%", "%%", "%REQ(x)%", "%BOGUS%", "{a}", "*", "**", "[", "(",
+		"/", "//", "/a/../b", "/a?b", "/a#b", "/{a}", "a,b", "a;b", "\"", "\\", "$1", "\\1", strings.Repeat("n", 300), strings.Repeat("/n", 2000),
+		"http://a", "a.example:0", "a.example:70000", "[::1]:1", "::1", "10.0.0.300", "-", "_", ".", "a.", "100%", "50%", "1Gbps", "0bps", "100000Gbps",
+	}
+)
+
+// variant is a copy of a conf in which a few values are odd, and some are gone. What says to whom the conf applies stays.
+func variant(conf any, random *rand.Rand) any {
+	raw, _ := json.Marshal(conf)
+	var out any
+	_ = json.Unmarshal(raw, &out)
+	for range random.IntN(4) {
+		if places := placesIn(out, "", nil); len(places) > 0 {
+			places[random.IntN(len(places))](random)
+		}
+	}
+	return out
+}
+
+// placesIn returns for each value of a conf what changes it.
+func placesIn(at any, name string, places []func(*rand.Rand)) []func(*rand.Rand) {
+	switch v := at.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) { // in one order, so that a seed says it all
+			if key == "timeout" || key == "initialJitter" || key == "targetRef" || name == "file" && key == "path" {
+				continue
+			}
+			places = append(places, func(random *rand.Rand) {
+				if random.IntN(3) == 0 {
+					delete(v, key)
+				} else {
+					v[key] = odd(v[key], random)
+				}
+			})
+			places = placesIn(v[key], key, places)
+		}
+	case []any:
+		for i := range v {
+			places = append(places, func(random *rand.Rand) { v[i] = odd(v[i], random) })
+			places = placesIn(v[i], name, places)
+		}
+	}
+	return places
+}
+
+func odd(v any, random *rand.Rand) any {
+	from := oddTexts
+	switch v := v.(type) {
+	case bool:
+		return !v
+	case float64:
+		from = oddNumbers
+	case string:
+		if _, err := strconv.ParseFloat(v, 64); err == nil {
+			from = oddNumbers
+		} else if len(v) > 1 && v[0] >= '0' && v[0] <= '9' && strings.HasSuffix(v, "s") {
+			from = oddDurations
+		}
+	default:
+		return v // an object or a list: its members change
+	}
+	return from[random.IntN(len(from))]
+}
+
+// specs returns whole specs of all types of policies, from the confs that the tests of what is enforced have.
+func specs(t *testing.T) map[resources.Type][]map[string]any {
+	t.Helper()
+	dir := t.TempDir()
+	read := func(name string, into any) {
+		raw, err := os.ReadFile(filepath.Join("xds", "testdata", "enforced", name))
+		must(t, err)
+		raw = bytes.ReplaceAll(raw, []byte("/tmp"), []byte(dir))
+		raw = bytes.ReplaceAll(raw, []byte("7s"), []byte("100ms")) // proxies wait for the first health checks
+		must(t, yaml.Unmarshal(raw, into))
+	}
+	out := map[resources.Type][]map[string]any{}
+	confs := map[resources.Type]map[string]any{}
+	read("confs.yaml", &confs)
+	for typ, lists := range confs {
+		for list, items := range lists {
+			out[typ] = append(out[typ], map[string]any{list: items})
+		}
+	}
+	for file, list := range map[string]string{"fields.yaml": "to", "received.yaml": "rules"} {
+		lists := map[resources.Type]any{}
+		read(file, &lists)
+		for typ, items := range lists {
+			out[typ] = append(out[typ], map[string]any{list: items})
+		}
+	}
+	whole := map[resources.Type][]any{}
+	read("whole.yaml", &whole)
+	for typ, confs := range whole {
+		for _, conf := range confs {
+			out[typ] = append(out[typ], map[string]any{"default": conf})
+		}
+	}
+	for _, list := range out { // in one order, so that a seed says it all
+		slices.SortFunc(list, func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return out
+}
+
+const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend"}, "networking": {"address": "127.0.0.1", "inbound": [
+  {"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}, {"name": "grpc", "port": %d, "servicePort": 9, "protocol": "grpc"}, {"name": "h2", "port": %d, "servicePort": 9, "protocol": "http2"},
+  {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp"}, {"name": "mail", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}]}}
+{"type": "MeshService", "mesh": "default", "name": "backend", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "http", "port": 80, "targetPort": "main", "appProtocol": "http"}]}}
+{"type": "MeshService", "mesh": "default", "name": "plain", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "http", "port": 84, "targetPort": "h2", "appProtocol": "http2"}]}}
+{"type": "MeshService", "mesh": "default", "name": "streams", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "grpc", "port": 82, "targetPort": "grpc", "appProtocol": "grpc"}]}}
+{"type": "MeshService", "mesh": "default", "name": "database", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "db", "port": 81, "targetPort": "db", "appProtocol": "tcp"}]}}
+{"type": "MeshExternalService", "mesh": "default", "name": "outside", "spec": {"match": {"type": "HostnameGenerator", "port": 80, "protocol": "http"}, "endpoints": [{"address": "192.0.2.7", "port": 80}]}}
+{"type": "Dataplane", "mesh": "default", "name": "caller", "networking": {"address": "127.0.0.1", "inbound": [{"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}], "outbound": [
+  {"port": %d, "backendRef": {"kind": "MeshService", "name": "backend"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "plain"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "streams"}},
+  {"port": %d, "backendRef": {"kind": "MeshService", "name": "database"}}, {"port": %d, "backendRef": {"kind": "MeshExternalService", "name": "outside"}}]}}`
+
+// TestEnvoyTakesWhatIsAccepted: whatever set of policies is accepted, with odd values in their confs, real Envoys take what
+// follows from it. One policy that they refuse would keep the proxies that it selects from all later changes.
+func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
+	t.Parallel()
+	z := runZone(t)
+	var ports []any
+	for range 11 {
+		ports = append(ports, freePort(t))
+	}
+	for document := range strings.SplitSeq(fmt.Sprintf(setsMesh, ports...), "\n{") {
+		document = "{" + strings.TrimPrefix(document, "{")
+		var head struct {
+			Type resources.Type
+			Name string
+		}
+		must(t, json.Unmarshal([]byte(document), &head))
+		d, _ := resources.Lookup(head.Type)
+		z.apply(d.Path+"/"+head.Name, document)
+	}
+	w := &world{t: t, address: z.addresses["xds"]}
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: "caller"})
+
+	seed, rounds := setting(t, "CAUSEWAY_SEED", 1), setting(t, "CAUSEWAY_SETS", sets)
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	all, accepted, refused := specs(t), 0, 0
+	types := slices.Sorted(maps.Keys(all))
+	for round := range rounds {
+		var written []string
+		for _, typ := range types {
+			if random.IntN(3) > 0 {
+				continue
+			}
+			d, _ := resources.Lookup(typ)
+			spec := variant(all[typ][random.IntN(len(all[typ]))], random)
+			document, err := json.Marshal(map[string]any{"type": typ, "mesh": "default", "name": "p", "spec": spec})
+			must(t, err)
+			switch code, answer := z.call(http.MethodPut, "/meshes/default/"+d.Path+"/p", string(document)); {
+			case code/100 == 2:
+				accepted++
+				written = append(written, string(document))
+			case code/100 == 4:
+				refused++
+			default:
+				t.Fatalf("%d %s for %s", code, answer, document)
+			}
+		}
+		if problem := z.settle(round); problem != "" {
+			t.Fatalf("seed %d, set %d: %s\nafter\n%s", seed, round, problem, strings.Join(written, "\n"))
+		}
+	}
+	t.Logf("%d policies were accepted, %d refused", accepted, refused)
+	if accepted < refused {
+		t.Errorf("too few policies were accepted: %d, and %d refused", accepted, refused)
+	}
+}
+
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	must(t, err)
+	return n
+}
+
+// settle waits until both proxies have taken a new permission, which comes after all else, and returns what they refuse.
+func (z *runningZone) settle(round int) (refused string) {
+	z.t.Helper()
+	z.apply("meshtrafficpermissions/marker", fmt.Sprintf(
+		`{"type": "MeshTrafficPermission", "mesh": "default", "name": "marker", "spec": {"rules": [{"default": {"allow": [{"spiffeId": {"type": "Exact", "value": "%smarker-%d"}}]}}]}}`, spiffe, round))
+	var answer string
+	eventually(z.t, "the proxies to take what there is", func() bool {
+		var rollout struct {
+			Proxies struct {
+				Enforced int
+				Behind   []struct{ Reason string }
+			}
+		}
+		_, answer = z.call(http.MethodGet, "/_rollout/MeshTrafficPermission/default/marker", "")
+		must(z.t, json.Unmarshal([]byte(answer), &rollout))
+		waiting := 2 - rollout.Proxies.Enforced
+		for _, p := range rollout.Proxies.Behind {
+			if p.Reason != "" {
+				waiting--
+			}
+		}
+		return waiting == 0
+	})
+	for line := range strings.SplitSeq(z.metrics(), "\n") {
+		if strings.HasPrefix(line, "causeway_xds_nacks_total") && !strings.HasSuffix(line, " 0") {
+			return line + ": " + answer
+		}
+	}
+	return ""
+}
