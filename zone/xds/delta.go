@@ -136,8 +136,12 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 		return err
 	}
 	req.Node = s.node
-	if err := s.accept(req.GetTypeUrl(), req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions()); err != nil {
+	served, err := s.accept(req.GetTypeUrl(), req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions())
+	if err != nil {
 		return err
+	}
+	if !served {
+		req.ResourceNamesSubscribe, req.ResourceNamesUnsubscribe, req.InitialResourceVersions = nil, nil, nil
 	}
 	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)
 	if k, ok := kindOf(req.GetTypeUrl()); ok {

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc/codes"
@@ -11,7 +12,8 @@ import (
 // Limits on what one stream may ask for.
 const (
 	maxNames        = 4096 // names in one request, versions in one, and names subscribed to at a time
-	maxName         = 1024 // bytes of a name, and of a version: longer than any that is served
+	maxName         = 1024 // bytes of a name, of a version and of a type: longer than any that is served
+	maxVersion      = 64   // bytes of a version that is kept: longer than any that was sent
 	maxUnknownTypes = 16   // types that are not served here
 )
 
@@ -59,22 +61,55 @@ func (s *session) acceptNames(names []string, versions map[string]string) error 
 		if len(name) > maxName || len(version) > maxName {
 			return s.over(limitNames, codes.InvalidArgument, "%.64q, or its version, is longer than %d bytes", name, maxName)
 		}
+		if len(version) > maxVersion {
+			versions[name] = "" // it is not of this server, and would be kept
+		}
 	}
 	return nil
 }
 
-// subscribed counts what a stream asks for now of a kind.
+// acceptUnserved counts the types that are asked for and not served.
+func (s *session) acceptUnserved(typeURL string) error {
+	if len(typeURL) > maxName {
+		return s.over(limitTypes, codes.InvalidArgument, "the type %.64q is longer than %d bytes", typeURL, maxName)
+	}
+	if s.unknown == nil {
+		s.unknown = map[string]struct{}{}
+	}
+	s.unknown[strings.Clone(typeURL)] = struct{}{}
+	if len(s.unknown) > maxUnknownTypes {
+		return s.over(limitTypes, codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
+	}
+	return nil
+}
+
+// subscribed counts what a stream asks for now of a kind, and what it says it has beyond that.
 func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	n := len(sub.SubscribedResources())
 	if n > maxNames {
 		return s.over(limitNames, codes.InvalidArgument, "more than %d names subscribed to", maxNames)
 	}
+	claimed := s.claimed(k, sub)
+	if claimed > maxNames {
+		return s.over(limitNames, codes.InvalidArgument, "more than %d names that it was not sent", maxNames)
+	}
+	n += claimed
 	more := n - s.names[k]
 	s.names[k] = n
 	if all := s.proxy.asked.Add(int64(more)); more > 0 && all > maxProxyNames {
 		return s.over(limitNames, codes.ResourceExhausted, "more than %d names subscribed to on all streams of the proxy", maxProxyNames)
 	}
 	return nil
+}
+
+// claimed is how many names are kept as those of resources that the proxy has, beyond what it asks for by name and what there is for it.
+func (s *session) claimed(k kind, sub cache.Subscription) int {
+	has, asked := len(sub.ReturnedResources()), len(sub.SubscribedResources())
+	if has <= asked {
+		return 0
+	}
+	all, _ := s.proxy.find(k)
+	return max(has-max(asked, len(all)), 0)
 }
 
 // unsubscribe gives back what the stream counted.

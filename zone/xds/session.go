@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -109,22 +108,16 @@ func (s *session) end() {
 	s.log.Debug("proxy disconnected")
 }
 
-// accept checks a request's type. Types that are not served are left unanswered, up to a number.
-func (s *session) accept(typeURL string, names []string, versions map[string]string) error {
+// accept checks a request's names and type. Types that are not served are left unanswered, up to a number; served is false for them, and
+// nothing of such a request is to be kept.
+func (s *session) accept(typeURL string, names []string, versions map[string]string) (served bool, err error) {
 	if err := s.acceptNames(names, versions); err != nil {
-		return err
+		return false, err
 	}
-	if _, ok := kindOf(typeURL); ok {
-		return nil
+	if _, served = kindOf(typeURL); served {
+		return true, nil
 	}
-	if s.unknown == nil {
-		s.unknown = map[string]struct{}{}
-	}
-	s.unknown[strings.Clone(typeURL[:min(len(typeURL), maxName)])] = struct{}{}
-	if len(s.unknown) > maxUnknownTypes {
-		return s.over(limitTypes, codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
-	}
-	return nil
+	return false, s.acceptUnserved(typeURL)
 }
 
 // answered takes the proxy's word on a response, once: a state-of-the-world client that asks for other names repeats the nonce that it

@@ -105,8 +105,12 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 		return err
 	}
 	req.Node = s.node
-	if err := s.accept(req.GetTypeUrl(), req.GetResourceNames(), nil); err != nil {
+	served, err := s.accept(req.GetTypeUrl(), req.GetResourceNames(), nil)
+	if err != nil {
 		return err
+	}
+	if !served {
+		req.ResourceNames = nil
 	}
 	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)
 	return nil
