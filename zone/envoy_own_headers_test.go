@@ -52,7 +52,7 @@ func TestHeadersThatSteerEnvoy(t *testing.T) {
 	for _, from := range []string{"", "10.0.0.1", "8.8.8.8"} {
 		steering := []string{"x-envoy-retry-on", "5xx", "x-envoy-max-retries", "7", "X-Envoy-Retriable-Status-Codes", "503", "x-envoy-upstream-alt-stat-name", "evilstat",
 			"x-envoy-force-trace", "yes", "x-envoy-internal", "true", "x-envoy-expected-rq-timeout-ms", "7777777", "x-envoy-upstream-rq-timeout-ms", "7777777",
-			"x-forwarded-client-cert", "URI=evil", "x-envoy-ip-tags", "evil", "x-envoy-hedge-on-per-try-timeout", "evil", "x-envoy-original-url", "/evil",
+			"x-forwarded-client-cert", "URI=evil", "x_forwarded_client_cert", "URI=evil", "x-forwarded_client-cert", "URI=evil", "x_forwarded-client-cert", "URI=evil", "x-envoy-ip-tags", "evil", "x-envoy-hedge-on-per-try-timeout", "evil", "x-envoy-original-url", "/evil",
 			// These reach the application as they are, which docs/security.md says.
 			"x-envoy-decorator-operation", "said", "x-envoy-original-path", "/said", "x-envoy-external-address", "192.0.2.7", "x-envoy-original-dst-host", "192.0.2.7:1",
 			"x-envoy-fault-abort-request", "418", "x-envoy-fault-abort-request-percentage", "100", "x-envoy-fault-delay-request", "20000", "x-envoy-fault-delay-request-percentage", "100"}

@@ -9,7 +9,7 @@ import (
 
 // elsewhereHeaders ask an application to treat a request as one of another path, as some frameworks and servers do. X-Envoy-Original-Path is none of
 // them: a proxy that rewrites a path as a MeshHTTPRoute says adds it.
-var elsewhereHeaders = withUnderscores("x-original-url", "x-rewrite-url")
+var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url")
 
 // elsewhere matches a request that cannot be judged by its path.
 var elsewhere = func() *predicate {

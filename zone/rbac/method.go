@@ -12,7 +12,7 @@ import (
 
 // overridingHeaders ask an application to treat a request as one of another method. A header's name may have
 // underscores instead of hyphens: applications behind CGI and WSGI read both as the same name.
-var overridingHeaders = withUnderscores("x-http-method-override", "x-http-method", "x-method-override")
+var overridingHeaders = Spellings("x-http-method-override", "x-http-method", "x-method-override")
 
 // overridingParameter is the query parameter that does the same, in every spelling.
 var overridingParameter = `[^?]*\?(?:.*[&;])?` + spelledOut("_method") + `=.*`
@@ -48,8 +48,9 @@ func namesMethod(rules matching.Rules) bool {
 	return false
 }
 
-// withUnderscores returns each name in every combination of hyphens and underscores.
-func withUnderscores(names ...string) []string {
+// Spellings returns each name of a header in every combination of hyphens and underscores: applications behind CGI and WSGI read all of
+// them as one. The names are in lower case.
+func Spellings(names ...string) []string {
 	var out []string
 	for _, name := range names {
 		all := []string{""}

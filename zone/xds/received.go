@@ -133,15 +133,20 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 }
 
 // newInboundRoutes routes everything to the inbound's cluster, without a limit of time but those of policies, and answers what has no
-// registered method.
+// registered method. What a client says of who it is does not reach the application.
 func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
+	same, err := theUnvarying()
+	if err != nil {
+		return nil, err
+	}
 	refused, err := unregistered(in)
 	if err != nil {
 		return nil, err
 	}
 	return newResource(kindRoute, in.name(), &routev3.RouteConfiguration{
-		Name:             in.name(),
-		ValidateClusters: wrapperspb.Bool(false),
+		Name:                   in.name(),
+		ValidateClusters:       wrapperspb.Bool(false),
+		RequestHeadersToRemove: same.identityHeaders,
 		VirtualHosts: []*routev3.VirtualHost{{
 			Name:    in.name(),
 			Domains: []string{"*"},

@@ -23,10 +23,12 @@ type unvarying struct {
 	unasked *anypb.Any
 	// unregistered match requests whose method is none of those that are registered.
 	unregistered []*routev3.HeaderMatcher
+	// identityHeaders are taken out of requests. Envoy takes out one spelling of them by itself.
+	identityHeaders []string
 }
 
 var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
-	out := &unvarying{unregistered: unregisteredMethods()}
+	out := &unvarying{unregistered: unregisteredMethods(), identityHeaders: rbac.Spellings("x-forwarded-client-cert")}
 	for _, one := range []struct {
 		into **anypb.Any
 		from message
