@@ -7,6 +7,9 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/messages"
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // What a peer may say, in bytes and in numbers. A message is held to these before anything is done with it, and one that is not
@@ -114,6 +117,33 @@ func checkFullName(name string) error {
 		return fmt.Errorf("%q is not of the form NAME.MESH", truncate(name))
 	}
 	return nil
+}
+
+// What is within a message is judged as the message is (package messages), before it is decoded: in memory it can be many times as
+// large as on the wire.
+const (
+	// maxValues bounds the values of a spec. Users may write no more (package resources).
+	maxValues = resources.MaxValues + resources.MaxAliasedNodes
+	// sparse is the size in bytes up to which nothing can be too dense.
+	sparse = 64 << 10
+)
+
+// checkText judges JSON that a resource holds.
+func checkText(raw []byte) error {
+	if len(raw) <= sparse {
+		return nil
+	}
+	return messages.CheckJSON(raw, maxValues, resources.MaxDepth)
+}
+
+// decodeMessage reads a message that another one holds.
+func decodeMessage(raw []byte, into proto.Message) error {
+	if len(raw) > sparse {
+		if err := messages.Check(into, raw); err != nil {
+			return err
+		}
+	}
+	return proto.Unmarshal(raw, into)
 }
 
 // Bounds of what a resource says beside its spec.

@@ -75,7 +75,7 @@ func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapp
 		return nil, toStatus(err)
 	}
 	var ask reachedRequest
-	if err := json.Unmarshal(in.GetValue(), &ask); err != nil {
+	if err := unpack(in, &ask); err != nil {
 		return nil, toStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
 	}
 	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) || !isWord(ask.Name) {

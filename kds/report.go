@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/messages"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -114,6 +115,9 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 		return nil, toStatus(err)
 	}
 	report := &Report{Received: time.Now()}
+	if err := messages.CheckJSON(in.GetValue(), maxReportValues, maxReportDepth); err != nil {
+		return nil, toStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
+	}
 	if err := json.Unmarshal(in.GetValue(), report); err != nil {
 		return nil, toStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
 	}
@@ -132,6 +136,8 @@ const (
 	maxReportTypes  = 256
 	maxBehindReason = 1 << 10
 	maxHeldCount    = 1 << 30
+	// maxReportValues and maxReportDepth leave room for what a newer peer says of each proxy.
+	maxReportValues, maxReportDepth = 10 * maxBehind, 16
 )
 
 // check judges a peer's report, and shortens what it says for people.

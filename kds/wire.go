@@ -84,7 +84,7 @@ func Decode(t resources.Type, wire *discovery.Resource) (*resources.Resource, er
 		return nil, fmt.Errorf("%w: the resource is a %q, want %q", errUndecodable, got, resourceTypeURL)
 	}
 	var envelope meshpb.KumaResource
-	if err := proto.Unmarshal(wire.GetResource().GetValue(), &envelope); err != nil {
+	if err := decodeMessage(wire.GetResource().GetValue(), &envelope); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUndecodable, err)
 	}
 	meta := envelope.GetMeta()
@@ -136,6 +136,9 @@ func decodeSpec(d *resources.Descriptor, spec *anypb.Any) (*resources.Spec, erro
 		if len(raw) == 0 {
 			raw = []byte("{}")
 		}
+		if err := checkText(raw); err != nil {
+			return nil, err
+		}
 		return resources.NewSpec(d.Type, raw)
 	}
 	message, err := newMessage(d.Type)
@@ -145,7 +148,10 @@ func decodeSpec(d *resources.Descriptor, spec *anypb.Any) (*resources.Spec, erro
 	if spec == nil {
 		return resources.NewSpecOf(d.Type, message)
 	}
-	if err := spec.UnmarshalTo(message); err != nil {
+	if want := message.ProtoReflect().Descriptor().FullName(); spec.MessageName() != want {
+		return nil, fmt.Errorf("it is a %q, want %q", spec.MessageName(), want)
+	}
+	if err := decodeMessage(spec.GetValue(), message); err != nil {
 		return nil, err
 	}
 	return resources.NewSpecOf(d.Type, message)
@@ -175,6 +181,9 @@ func newMessage(t resources.Type) (proto.Message, error) {
 func canonicalStatus(raw []byte) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return json.RawMessage("{}"), nil
+	}
+	if err := checkText(raw); err != nil {
+		return nil, err
 	}
 	var v map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &v); err != nil {

@@ -1,0 +1,43 @@
+package messages
+
+import "fmt"
+
+// CheckJSON counts what a JSON text holds before it is decoded: it returns ErrDense for more than the given number of values, or for lists and
+// objects that nest deeper. Like Check, it does not judge whether the text is valid otherwise.
+func CheckJSON(text []byte, values, depth int) error {
+	found, open := 1, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i)
+			continue
+		case '{', '[':
+			if open++; open > depth {
+				return fmt.Errorf("%w: lists and objects nest deeper than %d", ErrDense, depth)
+			}
+		case '}', ']':
+			open--
+			continue
+		case ',':
+		default:
+			continue
+		}
+		if found++; found > values {
+			return fmt.Errorf("%w: more than %d values", ErrDense, values)
+		}
+	}
+	return nil
+}
+
+// endOfString is where the string ends that begins at start, or the text.
+func endOfString(text []byte, start int) int {
+	for i := start + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(text)
+}
