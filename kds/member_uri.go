@@ -1,6 +1,8 @@
 package kds
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/x509"
 	"fmt"
 	"net/url"
@@ -41,7 +43,7 @@ func ParseMember(uris []*url.URL) (Member, error) {
 }
 
 // ParseMemberRequest reads a zone's signing request, DER of at most MaxMembershipMessage bytes, and verifies that whoever made it
-// holds the key. Nothing else that it asks for is heard.
+// holds the key, which is one of ECDSA and P-256. Nothing else that it asks for is heard.
 func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	if len(der) > MaxMembershipMessage {
 		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", ErrRequest, len(der), MaxMembershipMessage)
@@ -49,6 +51,9 @@ func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
 		return Member{}, nil, fmt.Errorf("%w: the signing request cannot be read", ErrRequest)
+	}
+	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() { // others may take seconds to use
+		return Member{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256", ErrRequest)
 	}
 	if err := request.CheckSignature(); err != nil {
 		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", ErrRequest)

@@ -1,16 +1,45 @@
 package kds
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 )
 
 const someID = "01234567-89ab-cdef-0123-456789abcdef"
+
+// TestMembersHaveKeysOfOneKind: any other key is refused before its signature is looked at, which with some takes seconds.
+func TestMembersHaveKeysOfOneKind(t *testing.T) {
+	t.Parallel()
+	good, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []crypto.Signer{good, large} {
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{Member{"zone-1", someID}.URI()}}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ParseMemberRequest(der); (err == nil) != (key == crypto.Signer(good)) {
+			t.Errorf("%T: %v", key, err)
+		}
+		der[len(der)-1] ^= 1
+		if _, _, err := ParseMemberRequest(der); err == nil || strings.Contains(err.Error(), "another key") == (key == crypto.Signer(good)) {
+			t.Errorf("%T, with a wrong signature: %v", key, err)
+		}
+	}
+}
 
 // FuzzMemberRequest: a signing request is taken only when it is signed, by its own key, and names one zone in the one form.
 func FuzzMemberRequest(f *testing.F) {

@@ -9,6 +9,8 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"log/slog"
@@ -153,6 +155,43 @@ func request(t *testing.T, key crypto.Signer, uris ...string) []byte {
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// oversized is a request with an RSA key of so many bits, which nobody has, and a signature as long.
+func oversized(t *testing.T, bits int) []byte {
+	t.Helper()
+	modulus := new(big.Int).SetBit(big.NewInt(1), bits-1, 1)
+	key, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: modulus, E: 65537})
+	must(t, err)
+	body := struct {
+		Version int
+		Subject pkix.RDNSequence
+		Key     asn1.RawValue
+		Rest    []asn1.RawValue `asn1:"tag:0"`
+	}{Key: asn1.RawValue{FullBytes: key}}
+	tbs, err := asn1.Marshal(body)
+	must(t, err)
+	der, err := asn1.Marshal(struct {
+		TBS       asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{
+		asn1.RawValue{FullBytes: tbs}, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue},
+		asn1.BitString{Bytes: make([]byte, bits/8), BitLength: bits},
+	})
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// TestKeysAreJudgedBeforeTheyAreUsed: a key that no one is to have is refused as such. To verify a signature by one of 190,000 bits, which a
+// request has room for, takes two seconds.
+func TestKeysAreJudgedBeforeTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})
+	_, err := authorities.Sign(dataplane(t, "", "backend", nil), oversized(t, 190_000))
+	if !errors.Is(err, identity.ErrRequest) || !strings.Contains(err.Error(), "an RSA key of 190000 bits") {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestSign(t *testing.T) {

@@ -131,11 +131,11 @@ func (a *Authority) sign(who *Assigned, csrPEM []byte, now time.Time) (*SVID, er
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
+	if err := checkKey(csr.PublicKey); err != nil { // before it is used: an RSA key of a whole request takes seconds
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("%w: it is not signed by its key: %w", ErrRequest, err)
-	}
-	if err := checkKey(csr.PublicKey); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	for _, uri := range csr.URIs {
 		if uri.String() != who.ID.String() {
