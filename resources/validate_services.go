@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"crypto/x509"
 	"encoding/pem"
 	"slices"
 	"strconv"
@@ -212,7 +211,7 @@ func pemProblem(text string) string {
 		if block.Type != "CERTIFICATE" {
 			return strconv.Quote(shorten(block.Type)) + " does not belong here: only certificates do"
 		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		if _, err := ParseCertificate(block.Bytes); err != nil {
 			return "holds a certificate that does not parse: " + err.Error()
 		}
 	}

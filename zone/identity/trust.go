@@ -128,7 +128,7 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 		if block == nil || block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("not a PEM certificate")
 		}
-		cert, err := x509.ParseCertificate(block.Bytes)
+		cert, err := resources.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, err
 		}
