@@ -23,6 +23,17 @@ const (
 	DefaultZoneBytes     int64 = 256 << 20
 )
 
+// maxZoneTrusts is how many MeshTrusts a zone may have here: each goes to every proxy of its mesh, in all zones.
+const maxZoneTrusts = 500
+
+// most is how many resources of a type a zone may have.
+func (l Limits) most(t resources.Type) int {
+	if t == resources.TypeMeshTrust {
+		return min(l.Resources, maxZoneTrusts)
+	}
+	return l.Resources
+}
+
 // Bounds of what is remembered of a peer beside its resources.
 const (
 	// maxRefusals is how many refusals are kept by name, and maxRefusalBytes how large they may be together; beyond it they are

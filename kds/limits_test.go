@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -324,6 +325,23 @@ func TestQuotaIsReadAgain(t *testing.T) {
 	}
 	if err := q.admit(&plan{change: change{added: 1}}, nil, r, func() usage { t.Error("read again at once"); return usage{} }); err == nil {
 		t.Error("there was no room, and it was admitted")
+	}
+}
+
+// TestTrustOfOneZoneIsBounded: what goes to every proxy of a mesh has bounds of its own, and what is there can change.
+func TestTrustOfOneZoneIsBounded(t *testing.T) {
+	q := &quota{limits: Limits{}.filled(), counted: time.Now(), usage: usage{resources: map[resources.Type]int{resources.TypeMeshTrust: maxZoneTrusts, resources.TypeMeshService: maxZoneTrusts}}}
+	trust := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "one-more"}, `{}`)
+	read := func() usage { return q.usage }
+	if err := q.admit(&plan{}, nil, trust, read); !errors.Is(err, errOverLimit) {
+		t.Errorf("one more MeshTrust: %v", err)
+	}
+	if err := q.admit(&plan{}, trust, trust, read); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+	service := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
+	if err := q.admit(&plan{}, nil, service, read); err != nil {
+		t.Errorf("a service: %v", err)
 	}
 }
 

@@ -77,8 +77,8 @@ func (q *quota) admit(p *plan, held, r *resources.Resource, read func() usage) e
 }
 
 func (q *quota) judge(p *plan, t resources.Type, added int, grown int64) error {
-	if have := q.usage.resources[t] + p.change.added; added > 0 && have >= q.limits.Resources {
-		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone", errOverLimit, have, q.limits.Resources)
+	if have, most := q.usage.resources[t]+p.change.added, q.limits.most(t); added > 0 && have >= most {
+		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone", errOverLimit, have, most)
 	}
 	if have := q.usage.bytes + p.change.grown; grown > 0 && have+grown > q.limits.Bytes {
 		return fmt.Errorf("%w: the zone's resources have %d bytes here, and may have %d: delete some, then resync the zone", errOverBytes, have, q.limits.Bytes)
@@ -111,7 +111,7 @@ func (v *receiver) spend(t resources.Type, p *plan) {
 		q.usage.resources[t] += p.change.added
 		q.usage.bytes += p.change.grown
 	}
-	v.over.meet(limitResources, t, int64(q.limits.Resources), p.change.over[limitResources])
+	v.over.meet(limitResources, t, int64(q.limits.most(t)), p.change.over[limitResources])
 	v.over.meet(limitBytes, "", q.limits.Bytes, p.change.over[limitBytes])
 	if p.change.added < 0 && p.change.over[limitResources] == 0 {
 		v.over.end(limitResources, t)

@@ -11,7 +11,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/pem"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +98,35 @@ func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	for _, key := range []crypto.Signer{key, large, edwards} {
 		if _, err := resources.ParseCertificate(authority(t, key)); err != nil {
 			t.Errorf("%T: %v", key, err)
+		}
+	}
+}
+
+// TestTrustOfAZoneIsSmall: a zone has a few authorities for each trust domain, and every proxy of the mesh gets them. The operator's of the
+// mesh may have many.
+func TestTrustOfAZoneIsSmall(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority(t, key)}))
+	trust := func(zone string, authorities int) *resources.Resource {
+		spec, err := resources.NewSpecOf(resources.TypeMeshTrust, &resources.MeshTrust{TrustDomain: "default.zone-2.mesh.local", CABundles: []resources.CABundle{
+			{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: strings.Repeat(one, authorities)}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resources.Home{Zone: zone}.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "t"}, Spec: spec})
+	}
+	for _, row := range []struct {
+		zone        string
+		authorities int
+		taken       bool
+	}{{"zone-2", 8, true}, {"zone-2", 100, false}, {"", 100, true}} {
+		if err := resources.ValidatePeer(trust(row.zone, row.authorities), ""); (err == nil) != row.taken {
+			t.Errorf("%d authorities of %q: %v", row.authorities, row.zone, err)
 		}
 	}
 }

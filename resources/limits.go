@@ -20,6 +20,8 @@ const (
 	MaxShortNameBytes = 63
 	// MaxSpiffeIDBytes bounds a SPIFFE ID (its specification's limit).
 	MaxSpiffeIDBytes = 2048
+	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1 KiB each.
+	MaxZoneTrustBytes = 32 << 10
 	// maxProblems bounds how many problems are reported for one body.
 	maxProblems = 100
 )

@@ -178,6 +178,9 @@ func (v *validation) trust(t *MeshTrust) {
 	if len(t.CABundles) == 0 {
 		v.fail(at.field("caBundles"), "is empty: give at least one")
 	}
+	if size := len(v.resource.Spec.JSON()); !v.owner().IsGlobal() && size > MaxZoneTrustBytes {
+		v.fail(at.field("caBundles"), "has %d bytes, and every proxy of the mesh gets it: a zone's may have %d", size, MaxZoneTrustBytes)
+	}
 	for i := range t.CABundles {
 		inside := at.field("caBundles").item(i)
 		if t.CABundles[i].Type != CABundlePEM {
