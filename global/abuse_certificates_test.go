@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 )
 
 func byCertificate(zone string) func(*gated) error {
@@ -60,7 +60,7 @@ func certificateAttempts() []attempt {
 		}),
 		row("with the zone's true id, of a foreign authority", codes.Unauthenticated, func(g *gated) error {
 			s := g.join("zone-1")
-			return g.enter(g.dial(g.forgedAs(kds.Member{Zone: "zone-1", ID: s.id}.URI(), g.foreignAuthority())), "zone-1")
+			return g.enter(g.dial(g.forgedAs(enrolment.Member{Zone: "zone-1", ID: s.id}.URI(), g.foreignAuthority())), "zone-1")
 		}),
 		row("a workload's identity", codes.Unauthenticated, func(g *gated) error {
 			id := &url.URL{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/zone-1"}
@@ -163,7 +163,7 @@ func (g *gated) foreignAuthority() *authority {
 
 // forged is a certificate of a zone by an authority, or by itself.
 func (g *gated) forged(zone string, by *authority) *tls.Certificate {
-	return g.forgedAs(kds.Member{Zone: zone, ID: newID(g.t)}.URI(), by)
+	return g.forgedAs(enrolment.Member{Zone: zone, ID: newID(g.t)}.URI(), by)
 }
 
 func (g *gated) forgedAs(id *url.URL, by *authority) *tls.Certificate {

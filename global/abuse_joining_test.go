@@ -14,12 +14,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 )
 
 // joinWith asks for a certificate.
 func (g *gated) joinWith(token string, csr []byte) error {
-	_, err := kds.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &kds.JoinRequest{Token: token, CSR: csr})
+	_, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolment.JoinRequest{Token: token, CSR: csr})
 	return err
 }
 
@@ -54,7 +54,7 @@ func joinAttempts() []attempt {
 			for _, a := range authorization {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
 			}
-			_, err := kds.Membership{Conn: g.dial(shown)}.Join(ctx, &kds.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
+			_, err := enrolment.Membership{Conn: g.dial(shown)}.Join(ctx, &enrolment.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func joinAttempts() []attempt {
 		row("a weak key", codes.InvalidArgument, asking(func(g *gated) []byte {
 			key, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 			g.must(err)
-			return requestOf(g.t, key, kds.Member{Zone: "zone-1", ID: newID(g.t)}.URI())
+			return requestOf(g.t, key, enrolment.Member{Zone: "zone-1", ID: newID(g.t)}.URI())
 		})),
 	}
 }
@@ -139,14 +139,14 @@ func joinAttempts() []attempt {
 func (g *gated) plainJoinToken(zone string) string {
 	var offer struct{ Join string }
 	g.post("/zones/"+zone+"/_join", "", &offer)
-	parsed, err := kds.ParseJoinString(offer.Join)
+	parsed, err := enrolment.ParseJoinString(offer.Join)
 	g.must(err)
 	return parsed.Token
 }
 
 // renewWith asks for the next certificate of a zone.
 func (g *gated) renewWith(conn *grpc.ClientConn, zone string, csr []byte) error {
-	_, err := kds.Membership{Conn: conn}.Renew(as(g.t.Context(), zone), &kds.RenewRequest{CSR: csr})
+	_, err := enrolment.Membership{Conn: conn}.Renew(as(g.t.Context(), zone), &enrolment.RenewRequest{CSR: csr})
 	return err
 }
 
@@ -165,7 +165,7 @@ func renewAttempts() []attempt {
 		}),
 		row("by a token", codes.Unauthenticated, func(g *gated) error {
 			s := newServer(g.t, "zone-1")
-			_, err := kds.Membership{Conn: g.dial(nil)}.Renew(as(g.t.Context(), "zone-1", "Bearer "+g.zoneToken("zone-1", "cp")), &kds.RenewRequest{CSR: s.request(g.t)})
+			_, err := enrolment.Membership{Conn: g.dial(nil)}.Renew(as(g.t.Context(), "zone-1", "Bearer "+g.zoneToken("zone-1", "cp")), &enrolment.RenewRequest{CSR: s.request(g.t)})
 			return err
 		}),
 		row("for another zone, by metadata", codes.PermissionDenied, func(g *gated) error {

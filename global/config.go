@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
@@ -120,7 +121,7 @@ func (c *Config) fill() error {
 		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime, minZoneCredentialLifetime, maxZoneCredentialLifetime)
 	}
 	for _, address := range c.KDSAdvertise {
-		if err := kds.CheckAddress(address); err != nil {
+		if err := enrolment.CheckAddress(address); err != nil {
 			return fmt.Errorf("--kds-advertise-address %q: want host:port", address)
 		}
 	}

@@ -2,6 +2,7 @@ package global
 
 import (
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -13,8 +14,8 @@ func forecastSync(p *api.Preview) error {
 	for zone := range p.After.List(store.Query{Type: resources.TypeZone}) {
 		zones = append(zones, zone.Name)
 	}
-	here := kds.Place{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
-	crossing := kds.NewCrossing()
+	here := exchange.Place{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
+	crossing := exchange.NewCrossing()
 	for _, c := range p.Changes {
 		c.Forecast.SyncedTo = crossing.Reach(c.New, here)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -82,7 +83,7 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 	if certificate != nil {
 		m.ca = certificate.CAPEM
 	}
-	kds.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
+	enrolment.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
 	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
 	zones.bury = standing.buryKnown
 	standing.register(routes, i)
@@ -133,7 +134,7 @@ func advertised(a net.Addr) []string {
 	hosts := hostsOf(a)
 	var out []string
 	for _, host := range append(hosts[min(1, len(hosts)):], hosts[:min(1, len(hosts))]...) {
-		if address := net.JoinHostPort(host, port); kds.CheckAddress(address) == nil {
+		if address := net.JoinHostPort(host, port); enrolment.CheckAddress(address) == nil {
 			out = append(out, address)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/causeway-mesh/causeway/kds"
@@ -105,7 +107,7 @@ func (i *insights) Observe(e kds.Event) {
 func (i *insights) note(e kds.Event) *zoneInsight {
 	switch e.Kind {
 	case kds.Sent, kds.Acknowledged, kds.Rejected:
-		if s := i.sessions[e.Session]; s != nil && e.Direction == kds.GlobalToZone {
+		if s := i.sessions[e.Session]; s != nil && e.Direction == exchange.GlobalToZone {
 			s.count(e)
 			return s.zone
 		}
@@ -325,7 +327,7 @@ func (i *insights) insight(zone string, z *zoneInsight) *systempb.ZoneInsight {
 		insight.HealthCheck = &systempb.HealthCheck{Time: timestamppb.New(z.healthChecked)}
 	}
 	insight.KdsStreams = &systempb.KDSStreams{
-		GlobalToZone: i.stream(z.streams[kds.GlobalToZone]), ZoneToGlobal: i.stream(z.streams[kds.ZoneToGlobal]),
+		GlobalToZone: i.stream(z.streams[exchange.GlobalToZone]), ZoneToGlobal: i.stream(z.streams[exchange.ZoneToGlobal]),
 	}
 	return insight
 }

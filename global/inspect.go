@@ -3,7 +3,8 @@ package global
 import (
 	"slices"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -14,11 +15,11 @@ import (
 // addInspect answers questions about the proxies of all zones: by the policies that get there. And it says which zones would get
 // what is written.
 func addInspect(routes *api.Server, durable store.Reader, c *Config) {
-	crossing := kds.NewCrossing()
+	crossing := exchange.NewCrossing()
 	inspect.Register(routes, inspect.Config{
 		Store: durable, SystemNamespace: c.SystemNamespace,
 		Crosses: func(r *resources.Resource, zone string) bool {
-			return slices.Contains(crossing.Reach(r, kds.Place{Zones: []string{zone}}), zone)
+			return slices.Contains(crossing.Reach(r, exchange.Place{Zones: []string{zone}}), zone)
 		},
 	})
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace})

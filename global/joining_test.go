@@ -28,8 +28,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/global"
-	"github.com/causeway-mesh/causeway/kds"
 )
 
 // clock is one that tests set.
@@ -104,7 +104,7 @@ func (g *gated) joinToken(zone string) string {
 	g.t.Helper()
 	var offer struct{ Join string }
 	g.post("/zones/"+zone+"/_join", `{"rejoin":true}`, &offer)
-	parsed, err := kds.ParseJoinString(offer.Join)
+	parsed, err := enrolment.ParseJoinString(offer.Join)
 	g.must(err)
 	return parsed.Token
 }
@@ -161,7 +161,7 @@ func newID(t *testing.T) string {
 // request is a signing request for what the server says it is.
 func (s *joiner) request(t *testing.T) []byte {
 	t.Helper()
-	return requestOf(t, s.key, kds.Member{Zone: s.zone, ID: s.id}.URI())
+	return requestOf(t, s.key, enrolment.Member{Zone: s.zone, ID: s.id}.URI())
 }
 
 func requestOf(t *testing.T, key crypto.Signer, uris ...*url.URL) []byte {
@@ -173,7 +173,7 @@ func requestOf(t *testing.T, key crypto.Signer, uris ...*url.URL) []byte {
 	return der
 }
 
-func (s *joiner) take(t *testing.T, c *kds.Credential) *joiner {
+func (s *joiner) take(t *testing.T, c *enrolment.Credential) *joiner {
 	t.Helper()
 	block, _ := pem.Decode([]byte(c.Certificate))
 	if block == nil {
@@ -191,7 +191,7 @@ func (s *joiner) take(t *testing.T, c *kds.Credential) *joiner {
 func (g *gated) join(zone string) *joiner {
 	g.t.Helper()
 	s := newServer(g.t, zone)
-	c, err := kds.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &kds.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})
+	c, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolment.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})
 	g.must(err)
 	return s.take(g.t, c)
 }

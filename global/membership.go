@@ -13,12 +13,13 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
 // membership gives zones their certificates: the first for a join token, the next over a connection that the one before has
-// opened. It is a kds.MembershipServer.
+// opened. It is a enrolment.MembershipServer.
 type membership struct {
 	*admission
 	// ca are the authorities of the global's own certificate, in PEM.
@@ -30,11 +31,11 @@ type membership struct {
 // refusedJoin is what a server is told whose join string is none of this global, or no longer.
 const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
 
-// Judge implements kds.MembershipServer. A server that joins does so over a connection of its own, on which little is read before
+// Judge implements enrolment.MembershipServer. A server that joins does so over a connection of its own, on which little is read before
 // it has proven anything: what could be read of one that has is more than a request to join may be.
 func (s *membership) Judge(ctx context.Context, method string) error {
 	guest := guestOf(ctx)
-	if method == kds.MethodJoin {
+	if method == enrolment.MethodJoin {
 		if guest != nil && (guest.Proven() || !guest.Call()) {
 			return fmt.Errorf("%w: join over a connection of its own, and ask once", kds.ErrNotAllowed)
 		}
@@ -49,21 +50,21 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 		return nil
 	}
 	guest.Fail()
-	if method == kds.MethodRenew {
+	if method == enrolment.MethodRenew {
 		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // it is refused either way
 	}
 	return err
 }
 
-// Join implements kds.MembershipServer.
-func (s *membership) Join(ctx context.Context, r *kds.JoinRequest) (*kds.Credential, error) {
+// Join implements enrolment.MembershipServer.
+func (s *membership) Join(ctx context.Context, r *enrolment.JoinRequest) (*enrolment.Credential, error) {
 	event := auditEvent{Verb: tryJoin, Method: access.ByToken}
 	credential, err := s.join(ctx, r, &event)
 	return s.told(ctx, event, credential, err)
 }
 
 // told gives out a credential once that is in the audit log.
-func (s *membership) told(ctx context.Context, event auditEvent, credential *kds.Credential, err error) (*kds.Credential, error) {
+func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolment.Credential, err error) (*enrolment.Credential, error) {
 	event.Err = err
 	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
 		return nil, unaudited(failed)
@@ -72,7 +73,7 @@ func (s *membership) told(ctx context.Context, event auditEvent, credential *kds
 }
 
 // join names the zone in the event.
-func (s *membership) join(ctx context.Context, r *kds.JoinRequest, event *auditEvent) (*kds.Credential, error) {
+func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *auditEvent) (*enrolment.Credential, error) {
 	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
 		return nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
@@ -84,7 +85,7 @@ func (s *membership) join(ctx context.Context, r *kds.JoinRequest, event *auditE
 	if err := s.besideJoin(ctx, claims.Zone); err != nil {
 		return nil, err
 	}
-	who, request, err := kds.ParseMemberRequest(r.CSR)
+	who, request, err := enrolment.ParseMemberRequest(r.CSR)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (m *member) admit(token, id, key string) error {
 }
 
 // issue signs a certificate, which is the zone's once allowed has agreed and the member is stored. The audit log knows of it before that.
-func (s *membership) issue(ctx context.Context, event *auditEvent, who kds.Member, request *x509.CertificateRequest, allowed func(*member) error) (*kds.Credential, heldCertificate, error) {
+func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*member) error) (*enrolment.Credential, heldCertificate, error) {
 	der, held, err := s.authority.sign(ctx, who, request)
 	if err != nil {
 		return nil, held, err
@@ -156,7 +157,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who kds.Membe
 		return nil, held, err
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &kds.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.expires}, held, nil
+	return &enrolment.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.expires}, held, nil
 }
 
 // caller is the member that a call was made by, over its own connection.
@@ -177,21 +178,21 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, heldCertifica
 	return connection, held, err
 }
 
-// Renew implements kds.MembershipServer. From then on the connection lives by the new certificate.
-func (s *membership) Renew(ctx context.Context, r *kds.RenewRequest) (*kds.Credential, error) {
+// Renew implements enrolment.MembershipServer. From then on the connection lives by the new certificate.
+func (s *membership) Renew(ctx context.Context, r *enrolment.RenewRequest) (*enrolment.Credential, error) {
 	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
 	credential, err := s.renew(ctx, r, &event)
 	return s.told(ctx, event, credential, err)
 }
 
 // renew names the zone in the event.
-func (s *membership) renew(ctx context.Context, r *kds.RenewRequest, event *auditEvent) (*kds.Credential, error) {
+func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event *auditEvent) (*enrolment.Credential, error) {
 	connection, held, err := s.caller(ctx)
 	if err != nil {
 		return nil, err
 	}
 	event.Zone = held.Zone
-	who, request, err := kds.ParseMemberRequest(r.CSR)
+	who, request, err := enrolment.ParseMemberRequest(r.CSR)
 	if err != nil {
 		return nil, err
 	}
@@ -211,8 +212,8 @@ func (s *membership) renew(ctx context.Context, r *kds.RenewRequest, event *audi
 	return credential, nil
 }
 
-// Confirm implements kds.MembershipServer.
-func (s *membership) Confirm(ctx context.Context, r *kds.ConfirmRequest) error {
+// Confirm implements enrolment.MembershipServer.
+func (s *membership) Confirm(ctx context.Context, r *enrolment.ConfirmRequest) error {
 	_, held, err := s.caller(ctx)
 	if err != nil {
 		return err
@@ -231,8 +232,8 @@ func (s *membership) Confirm(ctx context.Context, r *kds.ConfirmRequest) error {
 	return err
 }
 
-// Follow implements kds.MembershipServer: a zone whose certificate is of an authority that no longer signs is told to renew it.
-func (s *membership) Follow(ctx context.Context, send func(*kds.Advice) error) error {
+// Follow implements enrolment.MembershipServer: a zone whose certificate is of an authority that no longer signs is told to renew it.
+func (s *membership) Follow(ctx context.Context, send func(*enrolment.Advice) error) error {
 	connection, _, err := s.caller(ctx)
 	if err != nil {
 		return err
@@ -246,7 +247,7 @@ func (s *membership) Follow(ctx context.Context, send func(*kds.Advice) error) e
 		}
 		if held.authority != signing && advised != signing {
 			advised = signing
-			if err := send(&kds.Advice{Renew: true}); err != nil {
+			if err := send(&enrolment.Advice{Renew: true}); err != nil {
 				return err
 			}
 		}

@@ -32,8 +32,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/global"
-	"github.com/causeway-mesh/causeway/kds"
 )
 
 // fuzzedGlobal is one global for all inputs, with two zones that have joined it: whose credential the script has, and one beside it.
@@ -104,7 +104,7 @@ func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, st
 	if err := json.NewDecoder(resp.Body).Decode(&offer); err != nil {
 		f.Fatal(err)
 	}
-	parsed, err := kds.ParseJoinString(offer.Join)
+	parsed, err := enrolment.ParseJoinString(offer.Join)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, st
 	}
 	conn := g.dial(f, nil)
 	defer conn.Close()
-	credential, err := kds.Membership{Conn: conn}.Join(f.Context(), &kds.JoinRequest{Token: parsed.Token, CSR: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{kds.Member{Zone: zone, ID: id}.URI()}})})
+	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolment.JoinRequest{Token: parsed.Token, CSR: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -140,8 +140,8 @@ const signed = 3
 
 // makeRequests makes signing requests of many kinds.
 func (g *fuzzedGlobal) makeRequests(f *testing.F) {
-	own := []*url.URL{kds.Member{Zone: "evil", ID: evilID}.URI()}
-	other := []*url.URL{kds.Member{Zone: "sound", ID: soundID}.URI()}
+	own := []*url.URL{enrolment.Member{Zone: "evil", ID: evilID}.URI()}
+	other := []*url.URL{enrolment.Member{Zone: "sound", ID: soundID}.URI()}
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	large, _ := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)
@@ -228,7 +228,7 @@ func (m *scriptedMember) play(op, a, b byte) {
 	if m.conn == nil {
 		m.connect(a%2 == 0, 0)
 	}
-	service := kds.Membership{Conn: m.conn}
+	service := enrolment.Membership{Conn: m.conn}
 	// A stranger that has said more than is read of one is not answered, and closed in ten seconds, which is longer than an input may take.
 	ctx, cancel := context.WithTimeout(m.ctx, 300*time.Millisecond)
 	defer cancel()
@@ -236,23 +236,23 @@ func (m *scriptedMember) play(op, a, b byte) {
 	case 0:
 		der, _ := m.request(a, b)
 		token := []string{"", "x", "a.b.c", m.global.used, m.global.used + "x", strings.Repeat("t", 30_000), "eyJhbGciOiJub25lIn0.e30."}[int(b)%7]
-		if _, err := service.Join(ctx, &kds.JoinRequest{Token: token, CSR: der}); err == nil {
+		if _, err := service.Join(ctx, &enrolment.JoinRequest{Token: token, CSR: der}); err == nil {
 			m.t.Errorf("joined by %.100q", token)
 		}
 	case 1:
 		der, which := m.request(a, b)
-		if _, err := service.Renew(ctx, &kds.RenewRequest{CSR: der}); err == nil && (!m.proven || which >= signed) {
+		if _, err := service.Renew(ctx, &enrolment.RenewRequest{CSR: der}); err == nil && (!m.proven || which >= signed) {
 			m.t.Errorf("request %d was signed, on a connection that has proven who it is: %v", which, m.proven)
 		}
 	case 2:
-		_ = service.Confirm(ctx, &kds.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000), m.global.evil.Leaf.SerialNumber.Text(16), m.global.sound.Leaf.SerialNumber.Text(16)}[int(a)%6]})
+		_ = service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000), m.global.evil.Leaf.SerialNumber.Text(16), m.global.sound.Leaf.SerialNumber.Text(16)}[int(a)%6]})
 	case 3:
 		if len(m.following) < 8 {
 			done := make(chan struct{})
 			m.following = append(m.following, done)
 			go func() {
 				defer close(done)
-				_ = service.Follow(m.ctx, func(kds.Advice) {})
+				_ = service.Follow(m.ctx, func(enrolment.Advice) {})
 			}()
 		}
 	case 4:
@@ -284,7 +284,7 @@ func FuzzMembershipSession(f *testing.F) {
 	goesOn := func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		err := kds.Membership{Conn: sound}.Confirm(metadata.AppendToOutgoingContext(ctx, "client-id", "sound"), &kds.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
+		err := enrolment.Membership{Conn: sound}.Confirm(metadata.AppendToOutgoingContext(ctx, "client-id", "sound"), &enrolment.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
 		if err != nil {
 			t.Errorf("the zone beside it: %s, %v", status.Code(err), err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -104,7 +105,7 @@ func (r *replicas) everyAddress(own []string) []string {
 	out := slices.Clone(own)
 	for _, m := range r.members {
 		for _, address := range m.Addresses {
-			if !slices.Contains(out, address) && len(out) < kds.MaxJoinAddresses {
+			if !slices.Contains(out, address) && len(out) < enrolment.MaxJoinAddresses {
 				out = append(out, address)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/secrets"
 )
@@ -223,7 +224,7 @@ func newZoneCA(now time.Time) (zoneCA, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "Causeway zone CA"},
-		NotBefore: now.Add(-kds.DatedBack), NotAfter: now.Add(zoneCALifetime),
+		NotBefore: now.Add(-enrolment.DatedBack), NotAfter: now.Add(zoneCALifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -244,13 +245,13 @@ func newSerial() (*big.Int, error) {
 
 // heldCertificate is what is known of a certificate that was verified, or signed just now.
 type heldCertificate struct {
-	kds.Member
+	enrolment.Member
 	serial, authority string
 	issued, expires   time.Time
 }
 
 // sign makes the certificate of a member for the key of its request.
-func (a *zoneAuthority) sign(ctx context.Context, m kds.Member, request *x509.CertificateRequest) (der []byte, held heldCertificate, err error) {
+func (a *zoneAuthority) sign(ctx context.Context, m enrolment.Member, request *x509.CertificateRequest) (der []byte, held heldCertificate, err error) {
 	if err := checkZoneKey(request.PublicKey); err != nil {
 		return nil, held, err
 	}
@@ -266,7 +267,7 @@ func (a *zoneAuthority) sign(ctx context.Context, m kds.Member, request *x509.Ce
 	expires := now.Add(a.lifetime).Truncate(time.Second)
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: m.Zone}, URIs: []*url.URL{m.URI()},
-		NotBefore: now.Add(-kds.DatedBack), NotAfter: expires,
+		NotBefore: now.Add(-enrolment.DatedBack), NotAfter: expires,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err = x509.CreateCertificate(rand.Reader, template, ca.cert, request.PublicKey, ca.key)
@@ -313,7 +314,7 @@ func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (
 	if err != nil {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
-	if held.Member, err = kds.ParseMember(leaf.URIs); err != nil {
+	if held.Member, err = enrolment.ParseMember(leaf.URIs); err != nil {
 		return held, fmt.Errorf("%w: the certificate names no zone", kds.ErrUnauthenticated)
 	}
 	issuer := slices.IndexFunc(ring, func(ca zoneCA) bool { return bytes.Equal(ca.cert.Raw, chains[0][len(chains[0])-1].Raw) })
@@ -321,6 +322,6 @@ func (a *zoneAuthority) verify(ctx context.Context, shown []*x509.Certificate) (
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
 	held.serial, held.authority = leaf.SerialNumber.Text(16), ring[issuer].id
-	held.issued, held.expires = leaf.NotBefore.Add(kds.DatedBack), leaf.NotAfter
+	held.issued, held.expires = leaf.NotBefore.Add(enrolment.DatedBack), leaf.NotAfter
 	return held, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -105,7 +106,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 		return nil, err
 	}
 	addresses := i.everyAddress(i.addresses)
-	text, err := (&kds.JoinString{Zone: zone, Addresses: addresses, CASHA256: i.caSHA256, Token: token}).Encode()
+	text, err := (&enrolment.JoinString{Zone: zone, Addresses: addresses, CASHA256: i.caSHA256, Token: token}).Encode()
 	return &joinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256, Expires: claims.Expires.UTC()}, err
 }
 

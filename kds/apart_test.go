@@ -3,6 +3,8 @@ package kds
 import (
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -83,7 +85,7 @@ func TestNameOfTheGlobalsOwn(t *testing.T) {
 	p.openUp()
 	impostor := written(t, zoneHome("kuma-sys"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "tem", Name: "all"}, `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{}}]}`)
 	wire := wireOf(t, "kuma-sys", impostor)
-	if want := WireName(hashing.Name("default", "all", "kuma-system"), "default"); wire.GetName() != want {
+	if want := exchange.WireName(hashing.Name("default", "all", "kuma-system"), "default"); wire.GetName() != want {
 		t.Fatalf("the names do not collide: %s, %s", wire.GetName(), want)
 	}
 	if answer := p.send(impostor.Type, "1", nil, wire); answer.GetErrorDetail() != nil {
@@ -95,20 +97,5 @@ func TestNameOfTheGlobalsOwn(t *testing.T) {
 	eventually(t, "both in another zone", func() bool { return count(there, impostor.Type) == 2 })
 	if held := there.Snapshot().Get(resources.Key{Type: impostor.Type, Mesh: "default", Name: hashing.Name("default", "all", "kuma-system")}); held == nil || held.Zone() != "" {
 		t.Errorf("the global's own is %v", held)
-	}
-}
-
-// TestApartNames: they are names, tell zones apart, and are never by the wire's rule.
-func TestApartNames(t *testing.T) {
-	t.Parallel()
-	long := hashing.Name("default", string(make([]byte, 300)), "zone-1")
-	for _, name := range []string{"x-bcdfghjklmnpqrst", long} {
-		apart := apartName("default", name, "zone-1")
-		if len(apart) > hashing.MaxNameLength || apart == apartName("default", name, "zone-2") || apart == apartName("other", name, "zone-1") {
-			t.Errorf("%q", apart)
-		}
-	}
-	if last := hashing.Name("m", "n")[len(hashing.Name("m", "n"))-1:]; last == apartMark {
-		t.Errorf("%q ends as the names apart do", last)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -92,7 +94,7 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 			return true
 		case resources.TypeZone:
 			// A zone that comes or goes is nothing to the others until it begins or ceases to take part.
-			if s.direction == GlobalToZone && sub.descriptor.AcrossZones && takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
+			if s.direction == exchange.GlobalToZone && sub.descriptor.AcrossZones && takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
 				return true
 			}
 		}
@@ -102,7 +104,7 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 
 // checkZone ends the stream of a zone that was disabled or deleted, or that another replica has now.
 func (s *sender) checkZone() error {
-	if s.direction != GlobalToZone || !s.judge {
+	if s.direction != exchange.GlobalToZone || !s.judge {
 		return nil
 	}
 	s.judge = false

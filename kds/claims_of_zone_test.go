@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -72,7 +74,7 @@ func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (s
 	put(t, s, ours)
 	put(t, s, theirs)
 	key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "cats", Name: "x"}
-	out, err := NewMapping().Outbound(written(t, zoneHome(zone), key, spec), &Audience{Direction: ZoneToGlobal, Zone: zone, Features: OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(written(t, zoneHome(zone), key, spec), &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (s
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := testReceiver(ZoneToGlobal, s)
+	v := testReceiver(exchange.ZoneToGlobal, s)
 	v.arrival.SystemNamespace, v.arrival.Zone = resources.DefaultSystemNamespace, zone
 	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1", Resources: []*discovery.Resource{wire}})
 	if err != nil {

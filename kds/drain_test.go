@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -15,7 +17,7 @@ func TestJoinWhileDraining(t *testing.T) {
 	g := NewGlobal(GlobalConfig{Store: store.NewMemory(), Log: testLog()})
 	defer g.Wait()
 	g.Drain()
-	_, _, _, err := g.enter(&connection{number: 1}, GlobalToZone, "zone-1", nil, metadata.MD{})
+	_, _, _, err := g.enter(&connection{number: 1}, exchange.GlobalToZone, "zone-1", nil, metadata.MD{})
 	if !errors.Is(err, ErrDraining) {
 		t.Errorf("it joined: %v", err)
 	}

@@ -3,6 +3,8 @@ package kds
 import (
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -23,16 +25,16 @@ type ZoneState struct {
 
 // LineState is one type in one direction. Names are short: there is one for each type, each way, of each zone.
 type LineState struct {
-	Direction    Direction      `json:"d,omitempty"`
-	Type         resources.Type `json:"t"`
-	Sending      bool           `json:"s,omitempty"`
-	Revision     uint64         `json:"r,omitempty"`
-	Acknowledged uint64         `json:"a,omitempty"`
-	Behind       time.Time      `json:"b,omitzero"`
-	Messages     uint64         `json:"m,omitempty"`
-	Acks         uint64         `json:"k,omitempty"`
-	Held         []HeldState    `json:"h,omitempty"`
-	HeldSince    time.Time      `json:"hs,omitzero"`
+	Direction    exchange.Direction `json:"d,omitempty"`
+	Type         resources.Type     `json:"t"`
+	Sending      bool               `json:"s,omitempty"`
+	Revision     uint64             `json:"r,omitempty"`
+	Acknowledged uint64             `json:"a,omitempty"`
+	Behind       time.Time          `json:"b,omitzero"`
+	Messages     uint64             `json:"m,omitempty"`
+	Acks         uint64             `json:"k,omitempty"`
+	Held         []HeldState        `json:"h,omitempty"`
+	HeldSince    time.Time          `json:"hs,omitzero"`
 }
 
 // HeldState is one removal that waits for an operator.

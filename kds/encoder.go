@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
@@ -15,21 +17,24 @@ import (
 
 // variant is what of an audience changes the bytes: peers with the same variant share them.
 type variant struct {
-	direction Direction
-	features  Features
+	direction exchange.Direction
+	features  exchange.Features
 	// zone is set on the way up only, where it goes into a label.
 	zone string
 }
 
-// changeBytes are the features that change how a resource is sent, and not only whether it is.
-const changeBytes = FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureReferenceGrants | FeatureHiddenSecrets | FeatureOwners
+// mapper is what changes resources on the way out: a Mapping.
+type mapper interface {
+	Outbound(r *resources.Resource, a *exchange.Audience) (*resources.Resource, error)
+	WireNameOf(r *resources.Resource, a *exchange.Audience) string
+}
 
-func variantOf(a *Audience) variant {
+func variantOf(a *exchange.Audience) variant {
 	v := variant{
 		direction: a.Direction,
-		features:  a.Features & changeBytes,
+		features:  a.Features & exchange.ChangeBytes,
 	}
-	if a.Direction == ZoneToGlobal {
+	if a.Direction == exchange.ZoneToGlobal {
 		v.zone = a.Zone
 	}
 	return v
@@ -60,7 +65,7 @@ type encodedKey struct {
 // Encoder marshals each resource once for each variant. What it holds lives as long as the resource does: a store lets
 // go of a resource when it is changed and out of the changelog's window. Safe for concurrent use.
 type Encoder struct {
-	mapping *Mapping
+	mapping mapper
 	// panics is set before anything is encoded.
 	panics *panics.Guard
 	// open returns a resource with its secrets in the clear, as whoever uses them gets it; nil where nothing is sealed.
@@ -78,7 +83,7 @@ type Encoder struct {
 type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
 // NewEncoder returns an empty encoder. Without open, what is sealed travels as it is, and is of no use to the peer.
-func NewEncoder(m *Mapping, open OpenFunc) *Encoder {
+func NewEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
 	return &Encoder{mapping: m, open: open, bundles: newBundles(), parcels: newParcels()}
 }
 
@@ -86,7 +91,7 @@ func NewEncoder(m *Mapping, open OpenFunc) *Encoder {
 func (e *Encoder) Stats() (hits, misses uint64) { return e.hits.Load(), e.misses.Load() }
 
 // encode returns r for the audience; its error is about r alone. Nobody may change the result.
-func (e *Encoder) encode(r *resources.Resource, a *Audience) *encoded {
+func (e *Encoder) encode(r *resources.Resource, a *exchange.Audience) *encoded {
 	key := encodedKey{resource: weak.Make(r), variant: variantOf(a)}
 	found, ok := e.entries.Load(key)
 	if !ok {
@@ -112,7 +117,7 @@ func (e *Encoder) encode(r *resources.Resource, a *Audience) *encoded {
 	return entry
 }
 
-func (c *encoded) fill(e *Encoder, r *resources.Resource, a *Audience) {
+func (c *encoded) fill(e *Encoder, r *resources.Resource, a *exchange.Audience) {
 	c.key, c.kri = r.Key, resources.KRIOf(r)
 	wire, err := e.wire(r, a)
 	if err != nil {

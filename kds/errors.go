@@ -35,8 +35,6 @@ var (
 	// ErrStreamEnded: the peer closed one of the session's streams.
 	ErrStreamEnded = errors.New("the peer ended the stream")
 
-	// errNotSayable: a resource cannot be put in the words that the peer knows.
-	errNotSayable = errors.New("cannot be said in the words that the peer knows")
 	// errUndecodable: a resource from a peer is not what its type demands.
 	errUndecodable = errors.New("cannot be decoded")
 )

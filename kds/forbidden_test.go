@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -17,7 +19,7 @@ import (
 // refused by name, whichever side it comes to; nothing of it is stored, what it removes stays, and who watches hears of it.
 func TestWhatDoesNotTravelIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, direction := range []Direction{GlobalToZone, ZoneToGlobal} {
+	for _, direction := range []exchange.Direction{exchange.GlobalToZone, exchange.ZoneToGlobal} {
 		seen := 0
 		for _, d := range resources.Stored() {
 			if direction.Carries(d) {
@@ -41,9 +43,9 @@ func TestWhatDoesNotTravelIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			item := &discovery.Resource{Name: WireName("own", own.Mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
+			item := &discovery.Resource{Name: exchange.WireName("own", own.Mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
 			answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{
-				TypeUrl: string(d.Type), Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{"own", WireName("own", "default")},
+				TypeUrl: string(d.Type), Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{"own", exchange.WireName("own", "default")},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -5,21 +5,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-func testReceiver(d Direction, s store.Store) *receiver {
+func testReceiver(d exchange.Direction, s store.Store) *receiver {
 	session := newSession(context.Background(), 1, "zone-1", silent{})
 	return newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: d, Zone: "zone-1"}, SystemNamespace: resources.DefaultSystemNamespace},
-		store:   s, mapping: NewMapping(), validate: resources.ValidateSpec, refusals: NewRefusals(), known: NewKnown(),
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"}, SystemNamespace: resources.DefaultSystemNamespace},
+		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: NewRefusals(), known: NewKnown(),
 		node: nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
 }
@@ -38,7 +41,7 @@ func FuzzResponse(f *testing.F) {
 	key, spec := permission("p")
 	for _, zone := range []string{"zone-1", "zone-2"} {
 		policy := written(f, zoneHome(zone), key, spec)
-		out, _ := NewMapping().Outbound(policy, &Audience{Direction: ZoneToGlobal, Zone: zone, Features: OwnFeatures()})
+		out, _ := exchange.NewMapping().Outbound(policy, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
 		wire, err := Encode(out)
 		if err != nil {
 			f.Fatal(err)
@@ -46,12 +49,12 @@ func FuzzResponse(f *testing.F) {
 		seed(&discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1", Resources: []*discovery.Resource{wire}, RemovedResources: []string{"own.default", "a.b.c"}, SystemVersionInfo: "7 list more"})
 	}
 	dataplane := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "dp"}, `{"networking":{"address":"1.2.3.4","inbound":[{"port":80,"tags":{"kuma.io/zone":"x","kuma.io/service":"a"}}]}}`)
-	out, _ := NewMapping().Outbound(dataplane, &Audience{Direction: ZoneToGlobal, Zone: "zone-1"})
+	out, _ := exchange.NewMapping().Outbound(dataplane, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"})
 	wire, _ := Encode(out)
 	seed(&discovery.DeltaDiscoveryResponse{TypeUrl: "Dataplane", Resources: []*discovery.Resource{wire}, SystemVersionInfo: "7 resume"})
 	route := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Namespace: "a", Name: "r"},
 		`{"to":[{"targetRef":{"kind":"MeshService","name":"b"},"rules":[{"default":{"backendRefs":[{"kind":"MeshService","name":"b","port":1}]}}]}]}`)
-	out, _ = NewMapping().Outbound(route, &Audience{Direction: ZoneToGlobal, Zone: "zone-1"})
+	out, _ = exchange.NewMapping().Outbound(route, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"})
 	wire, _ = Encode(out)
 	seed(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshHTTPRoute", Resources: []*discovery.Resource{wire, wire, nil}})
 
@@ -94,13 +97,17 @@ func FuzzResource(f *testing.F) {
 		}
 		labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelZone: zone, resources.LabelReferences: references, resources.LabelDisplayName: name}
 		if up {
-			name = zoneHash(mesh, name, "zone-1", namespace)
+			extra := []string{"zone-1"}
+			if namespace != "" {
+				extra = append(extra, namespace)
+			}
+			name = hashing.Name(mesh, name, extra...)
 		}
 		value, err := proto.Marshal(&meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: name, Mesh: mesh, Labels: labels}, Spec: wireSpec})
 		if err != nil {
 			return // not UTF-8
 		}
-		item := &discovery.Resource{Name: WireName(name, mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
+		item := &discovery.Resource{Name: exchange.WireName(name, mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
 		checkReceived(t, up, &discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{removed}, SystemVersionInfo: said})
 	})
 }
@@ -109,9 +116,9 @@ func FuzzResource(f *testing.F) {
 func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 	t.Helper()
 	key, spec := permission("p")
-	direction, home := GlobalToZone, zoneHome("zone-1")
+	direction, home := exchange.GlobalToZone, zoneHome("zone-1")
 	if up {
-		direction, home = ZoneToGlobal, globalHome
+		direction, home = exchange.ZoneToGlobal, globalHome
 	}
 	s := store.NewMemory()
 	own := written(t, home, resources.Key{Type: key.Type, Mesh: "default", Name: "own"}, spec)
@@ -165,39 +172,11 @@ func (*recordingStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {
 	return nil, context.Canceled
 }
 
-// FuzzPlainPermission: what is taken to be in plain words would not have been changed, nor refused.
-func FuzzPlainPermission(f *testing.F) {
-	for _, spec := range []string{
-		`{}`, `{"rules":[]}`, `{"rules":[{}]}`, `{"rules":[{"default":{}}]}`, `{"rules":[{"default":{"allow":[]}}]}`, `{"rules":null}`,
-		`{"rules":[{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}],"targetRef":{"kind":"Mesh"}}`,
-		`{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`,
-		`{"rules":[{"default":{"deny":[{"path":{"type":"Exact","value":"/"}}]}}]}`, `{"rules":[{"default":{"allow":[{"path":null}]}}]}`,
-		`{"rules":[{"default":{"allow":[{"method":"GET","sni":{"type":"Exact","value":"a"}}]}}]}`, `{"rules":[{"default":{"allow":[null]}}]}`,
-		`{"default":{"allow":[{}]}}`, `{"default":null,"rules":[{"default":{"allow":[{}]}}]}`, `{"from":[{}],"rules":[{"default":{"allow":[{}]}}]}`,
-		`{"rules":[{"default":{"allow":[{}],"deny":[]}}]}`, `{"rules":[{"default":{"allow":[{"Path":{}}]}}]}`, `{"rules":[{"default":{"allow":{}}}]}`,
-		`{"Rules":[{"Default":{"allow":[{}]}}]}`, `{"rules":[{"Default":{"allow":[{}]}}]}`, `{"rule\u017f":[{"default":{"allow":[{}]}}]}`,
-		`{"ruleſ":[{"default":{"allow":[{}]}}]}`, `{"rules":[{"default":{"allow":[{}]}}],"Rules":[]}`, `{"rules":[],"rules":[{"default":{"allow":[{}]}}]}`,
-		`{"rules":[null]}`, `{"rules":[{"default":null}]}`, `{"rules":[{"default":{"allow":null}}]}`, `{"from":null,"rules":[{"default":{"allow":[{}]}}]}`, `{"rules":[{"default":{"allow":[{}]},"matches":[{"spiffeId":{}}]}]}`,
-	} {
-		f.Add([]byte(spec))
-	}
-	d, _ := resources.Lookup(resources.TypeMeshTrafficPermission)
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		spec, err := resources.NewSpec(d.Type, raw)
-		if err != nil || !plainAlready(spec.JSON()) {
-			return
-		}
-		if out, err := takeApart(d, spec.JSON()); err != nil || string(out) != string(spec.JSON()) {
-			t.Errorf("%s was taken to be plain, and becomes %s, %v", spec.JSON(), out, err)
-		}
-	})
-}
-
 // FuzzRequest feeds a sender what a peer could ask, between writes: it must not fail, and never have two unanswered
 // messages of a type.
 func FuzzRequest(f *testing.F) {
 	for _, m := range []*discovery.DeltaDiscoveryRequest{
-		{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{"a": "b"}},
+		{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{"a": "b"}},
 		{TypeUrl: "MeshTrafficPermission", ResponseNonce: "1"}, {TypeUrl: "Nobody", ResponseNonce: "9"}, {TypeUrl: "Zone"},
 	} {
 		raw, err := proto.Marshal(m)
@@ -210,7 +189,7 @@ func FuzzRequest(f *testing.F) {
 		s := store.NewMemory()
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
-			direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping(), nil),
+			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
 			refusals: NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -82,8 +84,8 @@ const serving = "kds"
 type Global struct {
 	config   GlobalConfig
 	home     resources.Home
-	mapping  *Mapping
-	crossing *Crossing
+	mapping  *exchange.Mapping
+	crossing *exchange.Crossing
 	encoder  *Encoder
 	pacer    *pacer
 	turns    *turns
@@ -138,7 +140,7 @@ func NewGlobal(c GlobalConfig) *Global {
 	}
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
-		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: NewMapping(), crossing: NewCrossing(),
+		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(),
 		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]map[*heldStream]struct{}{},
 	}
 	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
@@ -259,13 +261,13 @@ func (g *Global) Forget(zone string) {
 
 // GlobalToZoneSync implements SyncServer: the zone asks, the global sends.
 func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
-	s, data, err := g.join(stream.Context(), GlobalToZone)
+	s, data, err := g.join(stream.Context(), exchange.GlobalToZone)
 	if err != nil {
-		return toStatus(err)
+		return ToStatus(err)
 	}
 	sender := g.senderOf(s, data)
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
-	return g.serve(s, GlobalToZone,
+	return g.serve(s, exchange.GlobalToZone,
 		func() error { return receiveAll(s.ctx, sender.left(checked(stream.Recv, checkRequest)), requests) },
 		func() error {
 			g.pacer.enter(sender, g.readers.Go)
@@ -278,32 +280,32 @@ func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
 // lasts: what a stack holds meanwhile decides whether the collector halves it, for each zone.
 func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	return newSender(senderConfig{
-		direction: GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
+		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over, features: s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
-		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, GlobalToZone),
+		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.GlobalToZone),
 	})
 }
 
 // serve runs one stream of a session, with a goroutine of its own to read it. The session ends with the stream, however that ends.
-func (g *Global) serve(s *session, d Direction, read, run func() error) error {
+func (g *Global) serve(s *session, d exchange.Direction, read, run func() error) error {
 	g.readers.Go(func() { s.cancel(ended(g.config.Panics.Do(serving, read))) })
-	return toStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
+	return ToStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
 }
 
 // ZoneToGlobalSync implements SyncServer: the global asks, the zone sends.
 func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
-	s, data, err := g.join(stream.Context(), ZoneToGlobal)
+	s, data, err := g.join(stream.Context(), exchange.ZoneToGlobal)
 	if err != nil {
-		return toStatus(err)
+		return ToStatus(err)
 	}
 	responses := make(chan *discovery.DeltaDiscoveryResponse)
 	receiver := g.receiverOf(s, data)
-	return g.serve(s, ZoneToGlobal,
+	return g.serve(s, exchange.ZoneToGlobal,
 		func() error { return receiveAll(s.ctx, checked(stream.Recv, checkResponse), responses) },
 		func() error {
-			s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: ZoneToGlobal})
+			s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: exchange.ZoneToGlobal})
 			return receiver.run(s.ctx, stream, responses)
 		})
 }
@@ -312,12 +314,12 @@ func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	system := cmp.Or(s.system, g.config.SystemNamespace)
 	return newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: ZoneToGlobal, Zone: s.zone}, SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.ZoneToGlobal, Zone: s.zone}, SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store:   g.config.Store, status: g.config.Status, mapping: g.mapping,
 		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals, ledger: data.ledger, known: data.known,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
-		replica: g.config.Replica, resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
-		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, ZoneToGlobal),
+		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
+		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.ZoneToGlobal),
 	})
 }
 
@@ -325,7 +327,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	zone, md, _, err := g.identify(ctx)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, ToStatus(err)
 	}
 	header := metadata.MD{}
 	header.Append(metadataFeatures, g.config.Self.Features.Names()...)
@@ -333,7 +335,7 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 		header.Append(metadataIncarnation, g.config.Incarnation)
 	}
 	if err := g.compare(ctx, parseSeen(md.Get(metadataSeen)), header); err != nil {
-		return nil, toStatus(err)
+		return nil, ToStatus(err)
 	}
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err
@@ -362,17 +364,17 @@ func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) err
 func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
 	zone, _, pass, err := g.identify(stream.Context())
 	if err != nil {
-		return toStatus(err)
+		return ToStatus(err)
 	}
 	connection := connectionOf(stream.Context())
 	if connection == nil {
-		return toStatus(errNoOptions)
+		return ToStatus(errNoOptions)
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	release, err := g.hold(zone, &heldStream{connection: connection, pass: pass, cancel: cancel})
 	if err != nil {
-		return toStatus(err)
+		return ToStatus(err)
 	}
 	defer release()
 	select {
@@ -380,12 +382,12 @@ func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
 		if stream.Context().Err() != nil {
 			return nil
 		}
-		return toStatus(context.Cause(ctx))
+		return ToStatus(context.Cause(ctx))
 	case <-g.ctx.Done():
-		return toStatus(ErrDraining)
+		return ToStatus(ErrDraining)
 	}
 }
 
-func (g *Global) logOf(s *session, d Direction) *slog.Logger {
+func (g *Global) logOf(s *session, d exchange.Direction) *slog.Logger {
 	return g.config.Log.With("zone", s.zone, "session", s.number, "stream", d.String())
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -36,7 +38,7 @@ type evilZone struct {
 	last   *discovery.DeltaDiscoveryResponse
 }
 
-func (z *evilZone) connect(features Features) {
+func (z *evilZone) connect(features exchange.Features) {
 	z.hangUp()
 	var err error
 	z.conn, err = grpc.NewClient(z.target, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -129,7 +131,7 @@ func (z *evilZone) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
 
 func (z *evilZone) play(op, a, b byte) {
 	if z.conn == nil {
-		z.connect(OwnFeatures())
+		z.connect(exchange.OwnFeatures())
 	}
 	switch op % 16 {
 	case 0:
@@ -154,13 +156,13 @@ func (z *evilZone) play(op, a, b byte) {
 		remove(z.t, z.store, key)
 	case 9, 10:
 		typ := pick(saidTypes, a)
-		item, wrote := saidItem(z.t, ZoneToGlobal, "evil", typ, b)
+		item, wrote := saidItem(z.t, exchange.ZoneToGlobal, "evil", typ, b)
 		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item}, SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
 	case 11:
 		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: pick(saidTypes, a), Nonce: "n", RemovedResources: []string{pick(saidNames, b), "p.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
 	case 12:
 		z.hangUp()
-		z.connect([]Features{OwnFeatures(), plainFeatures, 0}[int(a)%3])
+		z.connect([]exchange.Features{exchange.OwnFeatures(), plainFeatures, 0}[int(a)%3])
 	case 13:
 		if z.down != nil {
 			_ = z.down.CloseSend()
@@ -285,7 +287,7 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(resources.TypeMeshTrafficPermission), Node: nodeOf("honest", Peer{Features: OwnFeatures()})}); err != nil {
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(resources.TypeMeshTrafficPermission), Node: nodeOf("honest", Peer{Features: exchange.OwnFeatures()})}); err != nil {
 		t.Fatal(err)
 	}
 	var ready []string

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -27,7 +29,7 @@ func (l *ledger) accept(ctx context.Context, s store.Store, t resources.Type) ([
 		if t != "" && d.Type != t {
 			continue
 		}
-		for _, way := range []Direction{GlobalToZone, ZoneToGlobal} {
+		for _, way := range []exchange.Direction{exchange.GlobalToZone, exchange.ZoneToGlobal} {
 			l.mu.Lock()
 			n := l.lines[lineKey{way, d.Type}]
 			l.mu.Unlock()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
@@ -77,11 +79,11 @@ type testGlobal struct {
 
 func startGlobal(t *testing.T, s store.Store, change ...func(*GlobalConfig)) *testGlobal {
 	t.Helper()
-	return startGlobalWith(t, s, OwnFeatures()&^FeatureTraces, change...)
+	return startGlobalWith(t, s, exchange.OwnFeatures()&^exchange.FeatureTraces, change...)
 }
 
 // startGlobalWith starts a global that announces these features, whatever it knows.
-func startGlobalWith(t *testing.T, s store.Store, features Features, change ...func(*GlobalConfig)) *testGlobal {
+func startGlobalWith(t *testing.T, s store.Store, features exchange.Features, change ...func(*GlobalConfig)) *testGlobal {
 	t.Helper()
 	g := &testGlobal{store: s, events: &events{}}
 	config := GlobalConfig{Store: s, Log: testLog(), Observer: g.events, Self: Peer{Instance: "global-1"}, SendTimeout: 5 * time.Second}
@@ -124,11 +126,11 @@ type testZone struct {
 
 func startZone(t *testing.T, name, target string, s store.Store, change ...func(*ZoneConfig)) *testZone {
 	t.Helper()
-	return startZoneWith(t, name, target, s, OwnFeatures()&^FeatureTraces, change...)
+	return startZoneWith(t, name, target, s, exchange.OwnFeatures()&^exchange.FeatureTraces, change...)
 }
 
 // startZoneWith starts a zone that announces these features, whatever it knows.
-func startZoneWith(t *testing.T, name, target string, s store.Store, features Features, change ...func(*ZoneConfig)) *testZone {
+func startZoneWith(t *testing.T, name, target string, s store.Store, features exchange.Features, change ...func(*ZoneConfig)) *testZone {
 	t.Helper()
 	z := &testZone{name: name, store: s, events: &events{}}
 	config := ZoneConfig{

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -64,7 +66,7 @@ func (v *receiver) claim(t resources.Type, name string) {
 // misread reports whether the role of a zone's copy is not what it would be if it arrived now: it was taken in by a server that did not
 // compute it, or the zone has given its system namespace another name since.
 func (v *receiver) misread(r *resources.Resource) bool {
-	if v.arrival.Direction != ZoneToGlobal || !r.Descriptor().HasOwner() {
+	if v.arrival.Direction != exchange.ZoneToGlobal || !r.Descriptor().HasOwner() {
 		return false
 	}
 	namespace, role := r.HomeNamespace(), resources.Role(r.Labels[resources.LabelPolicyRole])

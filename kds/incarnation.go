@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -221,11 +223,11 @@ func (a *acquaintance) hasWhole(t resources.Type) bool {
 func (a *acquaintance) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.strange == nil || a.ledger.holding(GlobalToZone) {
+	if a.strange == nil || a.ledger.holding(exchange.GlobalToZone) {
 		return nil
 	}
 	for _, d := range resources.Descriptors() {
-		if GlobalToZone.Carries(d) && !a.compared[d.Type] {
+		if exchange.GlobalToZone.Carries(d) && !a.compared[d.Type] {
 			return nil
 		}
 	}
@@ -241,12 +243,12 @@ func (a *acquaintance) review(ctx context.Context) error {
 }
 
 // holding reports whether removals of any type are held in a direction.
-func (l *ledger) holding(d Direction) bool {
+func (l *ledger) holding(d exchange.Direction) bool {
 	return len(l.heldCounts(d)) > 0
 }
 
 // heldCounts is how many removals are held, by type; nil for none.
-func (l *ledger) heldCounts(d Direction) map[resources.Type]int {
+func (l *ledger) heldCounts(d exchange.Direction) map[resources.Type]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out map[resources.Type]int

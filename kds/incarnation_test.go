@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -143,7 +145,7 @@ func (r *reopened) compared() {
 	r.t.Helper()
 	types := 0
 	for _, d := range resources.Descriptors() {
-		if GlobalToZone.Carries(d) {
+		if exchange.GlobalToZone.Carries(d) {
 			types++
 		}
 	}
@@ -210,7 +212,7 @@ func TestOlderContentIsTold(t *testing.T) {
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")
-	if status.Replaced == nil || status.Replaced.Count != 1 || !slices.Equal(status.Replaced.Names, []string{WireName(find(r.own, older.Type, "p3").Name, "default")}) {
+	if status.Replaced == nil || status.Replaced.Count != 1 || !slices.Equal(status.Replaced.Names, []string{exchange.WireName(find(r.own, older.Type, "p3").Name, "default")}) {
 		t.Errorf("replaced is %+v", status.Replaced)
 	}
 	eventually(t, "the global to know", func() bool {

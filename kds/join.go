@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -51,7 +53,7 @@ func ClientID(md metadata.MD) (string, error) {
 var errNoOptions = errors.New("the server was made without kds.ServerOptions")
 
 // join puts a stream into its zone's session: that of its connection, or a new one, which ends the one before.
-func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, error) {
+func (g *Global) join(ctx context.Context, d exchange.Direction) (*session, *zoneData, error) {
 	zone, md, pass, err := g.identify(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +79,7 @@ func (g *Global) join(ctx context.Context, d Direction) (*session, *zoneData, er
 }
 
 // enter finds the session of a connection, or makes it. Nobody is in it when enter panics.
-func (g *Global) enter(connection *connection, d Direction, zone string, pass Pass, md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
+func (g *Global) enter(connection *connection, d exchange.Direction, zone string, pass Pass, md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	current = g.sessions[zone]
@@ -92,7 +94,7 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 	current = newSession(g.ctx, g.last+1, zone, g.config.Observer)
 	current.connection, current.transport, current.pass = connection, connection.transport, pass
 	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
-	current.features = ParseFeatures(md.Get(metadataFeatures))
+	current.features = exchange.ParseFeatures(md.Get(metadataFeatures))
 	current.system = systemNamespaceIn(md)
 	if !current.enter(connection, d) {
 		// The server began to drain since the stream was admitted: nobody would be in it, to take it out of the map again.
@@ -124,7 +126,7 @@ func (g *Global) enter(connection *connection, d Direction, zone string, pass Pa
 }
 
 // leave takes a stream out of its session, which ends with it.
-func (g *Global) leave(s *session, d Direction, err error) error {
+func (g *Global) leave(s *session, d exchange.Direction, err error) error {
 	s.cancel(err)
 	err = context.Cause(s.ctx)
 	if errors.Is(err, ErrSendTimeout) || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrTooManyTypes) {

@@ -30,7 +30,7 @@ func judgedBy(srv any, ctx context.Context) (context.Context, error) {
 func (g *Global) judge(ctx context.Context) (context.Context, error) {
 	zone, _, pass, err := g.identify(ctx)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, ToStatus(err)
 	}
 	return context.WithValue(ctx, judgedKey{}, &judged{zone, pass}), nil
 }

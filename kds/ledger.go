@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -18,7 +20,7 @@ type ledger struct {
 }
 
 type lineKey struct {
-	direction Direction
+	direction exchange.Direction
 	typ       resources.Type
 }
 
@@ -74,7 +76,7 @@ func (l *ledger) forget(now time.Time) {
 	}
 }
 
-func (l *ledger) line(d Direction, t resources.Type, sending bool) *line {
+func (l *ledger) line(d exchange.Direction, t resources.Type, sending bool) *line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := lineKey{d, t}

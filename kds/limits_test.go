@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -40,7 +42,7 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	const parts, names = 30, 10_000
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
-	v := testReceiver(ZoneToGlobal, s)
+	v := testReceiver(exchange.ZoneToGlobal, s)
 	v.over = &overLimits{}
 	before := inUse()
 	for i := range parts {
@@ -80,7 +82,7 @@ func TestRefusalsKeepNoMessage(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprintf("p-%d.default", i)
 		message := name + ": " + strings.Repeat("x", 5<<20)
-		scope := Refusal{Direction: GlobalToZone, Type: resources.TypeMeshService, ByPeer: true}
+		scope := Refusal{Direction: exchange.GlobalToZone, Type: resources.TypeMeshService, ByPeer: true}
 		f.settle(scope, []string{name}, parseRefusals(scope, message, []string{name}, func(*Refusal) {}))
 	}
 	if grown := inUse() - before; grown > 1<<20 {
@@ -103,7 +105,7 @@ func TestZoneHasARoom(t *testing.T) {
 	for i := range most + 2 {
 		all = append(all, service("big", fmt.Sprintf("s-%d", i), `{}`))
 	}
-	big := dialPeer(t, "big", g.address, OwnFeatures())
+	big := dialPeer(t, "big", g.address, exchange.OwnFeatures())
 	big.openUp()
 	refused := big.send(resources.TypeMeshService, "1", nil, all...).GetErrorDetail().GetMessage()
 	for i, item := range all {
@@ -130,7 +132,7 @@ func TestZoneHasARoom(t *testing.T) {
 		t.Errorf("the status says %+v", status.Over)
 	}
 
-	small := dialPeer(t, "small", g.address, OwnFeatures())
+	small := dialPeer(t, "small", g.address, exchange.OwnFeatures())
 	small.openUp()
 	if answer := small.send(resources.TypeMeshService, "1", nil, service("small", "s", `{}`)); answer.GetErrorDetail() != nil {
 		t.Errorf("another zone is refused: %s", answer.GetErrorDetail().GetMessage())
@@ -138,14 +140,14 @@ func TestZoneHasARoom(t *testing.T) {
 
 	// Two go, and the two that were refused are offered again: a zone that resumes is not told that they are here.
 	big.send(resources.TypeMeshService, "4", []string{all[0].GetName(), all[1].GetName()})
-	again := dialPeer(t, "big", g.address, OwnFeatures())
+	again := dialPeer(t, "big", g.address, exchange.OwnFeatures())
 	up, err := openZoneToGlobal(again.ctx, again.conn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.up = up
 	for _, d := range resources.Descriptors() {
-		if !ZoneToGlobal.Carries(d) {
+		if !exchange.ZoneToGlobal.Carries(d) {
 			continue
 		}
 		asked, err := up.Recv()
@@ -167,7 +169,7 @@ func TestZoneHasARoom(t *testing.T) {
 func TestNamesOfAListAreNotKept(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
-	v := testReceiver(ZoneToGlobal, s)
+	v := testReceiver(exchange.ZoneToGlobal, s)
 	good := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "good"}, `{}`))
 	var removed []string
 	for i := range 1000 {
@@ -220,7 +222,7 @@ func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 	}
 	for n, want := range map[int]string{10: "resume", maxHave / 200: "list"} {
 		g := startGlobal(t, s)
-		p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+		p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 		p.openDown()
 		const most = 20_000 // in one request, which has a limit of its own
 		for sent, types := 0, []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshService, resources.TypeMeshCircuitBreaker, resources.TypeMeshTrust}; sent+most < n && len(types) > 0; sent, types = sent+most, types[1:] {
@@ -247,7 +249,7 @@ func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 // TestHeldStreamsAreBounded: a zone that opens streams that stay open has a few; when they end, it may open others.
 func TestHeldStreamsAreBounded(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
-	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+	p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 	desc := globalServiceDesc.Streams[0]
 	for range maxHeldStreams + 5 {
 		if _, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName); err != nil {
@@ -301,9 +303,9 @@ func TestHeldStreamsAreFreed(t *testing.T) {
 		}
 		return n
 	}
-	fill1 := fill(dialPeer(t, "zone-1", g.address, OwnFeatures()))
+	fill1 := fill(dialPeer(t, "zone-1", g.address, exchange.OwnFeatures()))
 	eventually(t, "the first connection has all places", func() bool { return held(1) == maxHeldStreams })
-	fill(dialPeer(t, "zone-1", g.address, OwnFeatures()))
+	fill(dialPeer(t, "zone-1", g.address, exchange.OwnFeatures()))
 	eventually(t, "the second has them", func() bool { return held(2) == maxHeldStreams && held(1) == 0 })
 	for _, stream := range fill1 {
 		if err := stream.RecvMsg(new(discovery.DeltaDiscoveryRequest)); grpcstatus.Code(err) == codes.OK || !strings.Contains(err.Error(), "newer session") {
@@ -349,7 +351,7 @@ func TestTrustOfOneZoneIsBounded(t *testing.T) {
 func TestQuotaFollowsWhatIsStored(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
-	v := testReceiver(ZoneToGlobal, s)
+	v := testReceiver(exchange.ZoneToGlobal, s)
 	v.quota = &quota{limits: Limits{}.filled()}
 	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`))
 	version := 0

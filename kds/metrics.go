@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -76,7 +78,7 @@ func (m *Metrics) Observe(e Event) {
 
 // count takes what happens too seldom to find its series beforehand.
 func (m *Metrics) count(e *Event) {
-	direction, typ := e.Direction.label(), shownType(e.Type)
+	direction, typ := e.Direction.Label(), shownType(e.Type)
 	switch e.Kind {
 	case Rejected:
 		m.messages.WithLabelValues(direction, typ, "rejected").Inc()
@@ -100,14 +102,14 @@ func shownType(t resources.Type) string {
 }
 
 // series finds what messages of a type that we send count.
-func (m *Metrics) series(d Direction, t resources.Type) *hotSeries {
+func (m *Metrics) series(d exchange.Direction, t resources.Type) *hotSeries {
 	key := lineKey{d, t}
 	if s := (*m.hot.Load())[key]; s != nil {
 		return s
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	direction, typ := d.label(), shownType(t)
+	direction, typ := d.Label(), shownType(t)
 	s := &hotSeries{
 		sent: m.messages.WithLabelValues(direction, typ, "sent"), acknowledged: m.messages.WithLabelValues(direction, typ, "acknowledged"),
 		resources: m.resources.WithLabelValues(direction, typ, "sent"), removed: m.resources.WithLabelValues(direction, typ, "removed"),

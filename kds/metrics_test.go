@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -69,7 +71,7 @@ func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
 		}
 		return out
 	}
-	up, down := ZoneToGlobal.label(), GlobalToZone.label()
+	up, down := exchange.ZoneToGlobal.Label(), exchange.GlobalToZone.Label()
 	eventually(t, "both directions", func() bool { all := lags(); return all[up] && all[down] })
 	z.stop()
 	eventually(t, "the zone to leave", func() bool { status, _ := g.Status("zone-1", ""); return !status.Connected })
@@ -92,7 +94,7 @@ func TestLagOfASenderThatSaysNoRevisionsIsUnknown(t *testing.T) {
 	if len(status.Types) != 1 || !status.Connected || status.Types[0].Acked != 1 || !status.Types[0].LagUnknown {
 		t.Errorf("the status is %+v", status)
 	}
-	if l, ok := furthest(status.Types)[ZoneToGlobal.label()]; ok {
+	if l, ok := furthest(status.Types)[exchange.ZoneToGlobal.Label()]; ok {
 		t.Errorf("its lag is %+v", l)
 	}
 }

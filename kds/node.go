@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -64,4 +66,13 @@ func CheckZoneName(name string) error {
 		return fmt.Errorf("%w: %q", ErrZoneName, truncate(name))
 	}
 	return nil
+}
+
+// featuresOfNode reads the list that a peer's first request carries.
+func featuresOfNode(metadata *structpb.Struct) exchange.Features {
+	var names []string
+	for _, v := range metadata.GetFields()["features"].GetListValue().GetValues() {
+		names = append(names, v.GetStringValue())
+	}
+	return exchange.ParseFeatures(names)
 }

@@ -3,6 +3,8 @@ package kds
 import (
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -46,7 +48,7 @@ type Event struct {
 	Session uint64
 	// Peer is what the peer said of itself, once it has.
 	Peer      *Peer
-	Direction Direction
+	Direction exchange.Direction
 	Type      resources.Type
 	// Resources and Removed count what the message carried, Written what the store took of it.
 	Resources, Removed, Written int
@@ -69,14 +71,14 @@ type Observer interface {
 type Peer struct {
 	// Instance is its control-plane-id, Version its version and Config its configuration as text.
 	Instance, Version, GitTag, GitCommit, BuildDate, Config string
-	Features                                                Features
+	Features                                                exchange.Features
 	// AuthTokenProvided: the metadata had an authorization.
 	AuthTokenProvided bool
 }
 
 // Refusal is one resource that one side did not take.
 type Refusal struct {
-	Direction Direction
+	Direction exchange.Direction
 	Type      resources.Type
 	// Name is the name on the wire, `<name>.<mesh>`; empty when a peer's message names none.
 	Name string

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -17,7 +19,7 @@ import (
 // get other names, each new one is on the wire before the old one is taken away, in the same message or in an earlier one.
 func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 	t.Parallel()
-	for _, features := range []Features{OwnFeatures(), plainFeatures} {
+	for _, features := range []exchange.Features{exchange.OwnFeatures(), plainFeatures} {
 		for _, size := range []int{1 << 10, 1 << 20} { // several messages, or one
 			t.Run(fmt.Sprintf("features %b, messages of %d bytes", features, size), func(t *testing.T) {
 				g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = size })
@@ -75,7 +77,7 @@ func TestTypesInOrderOfDependency(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	types := []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeMeshTimeout, resources.TypeMesh}
-	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+	p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 	p.openDown(types...)
 	for range types {
 		p.ack(p.receive())
@@ -168,7 +170,7 @@ func TestClocksThatJump(t *testing.T) {
 	eventually(t, "a second session", func() bool { return g.events.count(SessionStarted, "") == 2 && z.Connected() })
 	types := 0
 	for _, d := range resources.Descriptors() {
-		if GlobalToZone.Carries(d) {
+		if exchange.GlobalToZone.Carries(d) {
 			types++
 		}
 	}

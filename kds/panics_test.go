@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
@@ -199,19 +201,22 @@ func TestPanicInAZone(t *testing.T) {
 	}
 }
 
+// poisoned is a mapping that panics for some resources.
+type poisoned struct{ *exchange.Mapping }
+
+func (p *poisoned) Outbound(r *resources.Resource, a *exchange.Audience) (*resources.Resource, error) {
+	if strings.HasPrefix(r.DisplayName(), "poison") {
+		panic("a step")
+	}
+	return p.Mapping.Outbound(r, a)
+}
+
 // TestPanicOfAnEncoding: a resource that cannot be encoded is withheld by name; the next one is sent.
 func TestPanicOfAnEncoding(t *testing.T) {
 	t.Parallel()
 	w := watch()
-	m := NewMapping()
-	m.outbound[GlobalToZone] = append(m.outbound[GlobalToZone], outboundStep{"panics", func(r *resources.Resource, _ *Audience) error {
-		if strings.HasPrefix(r.DisplayName(), "poison") {
-			panic("a step")
-		}
-		return nil
-	}})
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Panics = w.Guard })
-	g.mapping, g.encoder.mapping = m, m
+	g.encoder.mapping = &poisoned{g.mapping}
 	for _, name := range []string{"poison", "sound"} {
 		key, spec := permission(name)
 		put(t, g.store, written(t, globalHome, key, spec))
@@ -234,7 +239,7 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default", strings.Repeat("a", 600) + ".default"} {
 		g := startGlobal(t, store.NewMemory())
-		p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+		p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 		p.openDown()
 		p.subscribe(resources.TypeMeshTrafficPermission, map[string]string{name: "1"})
 		m, err := p.down.Recv()
@@ -247,7 +252,7 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 		}
 	}
 	g := startGlobal(t, store.NewMemory())
-	p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+	p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 	p.openDown()
 	p.subscribe(resources.TypeMeshTrafficPermission, map[string]string{"x.default": "1"})
 	m := p.receive()
@@ -286,7 +291,7 @@ func TestNackThatNamesNothing(t *testing.T) {
 				key, spec := permission(name)
 				put(t, s, written(t, globalHome, key, spec))
 			}
-			p := dialPeer(t, "zone-1", g.address, OwnFeatures())
+			p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 			p.openDown()
 			p.subscribe(resources.TypeMeshTrafficPermission, nil)
 			p.nack(p.receive(), says)

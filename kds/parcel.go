@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -28,7 +30,7 @@ func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) =
 // pack makes one message of the transfer, or finds it where another stream made the same. It returns nil when the type
 // is too big for a peer that takes it whole. A zone that was disabled since the last look gets no more either.
 func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
-	if s.direction == GlobalToZone && !s.isEnabled(t.snapshot) {
+	if s.direction == exchange.GlobalToZone && !s.isEnabled(t.snapshot) {
 		return nil, ErrZoneDisabled
 	}
 	key, shareable := s.parcelKey(sub, t)
@@ -60,7 +62,7 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 
 // parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
 func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
-	if s.direction != GlobalToZone || sub.have != nil {
+	if s.direction != exchange.GlobalToZone || sub.have != nil {
 		return parcelKey{}, false
 	}
 	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}
@@ -104,7 +106,7 @@ func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*parcel, er
 // fill does packAlone's work, with the resources going to list.
 func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*parcel, error) {
 	limit := s.maxMessage
-	if t.list && !s.audience.Features.Has(FeatureParts) {
+	if t.list && !s.audience.Features.Has(exchange.FeatureParts) {
 		limit = s.maxWhole
 	}
 	var adds iter.Seq[addition]
@@ -191,7 +193,7 @@ func (s *sender) packRemoved(sub *subscription, t *transfer, p *parcel, removed 
 
 // cut ends a message before the transfer is done. A peer that cannot join the parts of a list cannot be sent the list.
 func (s *sender) cut(sub *subscription, t *transfer, p *parcel) (*parcel, error) {
-	if !t.list || s.audience.Features.Has(FeatureParts) {
+	if !t.list || s.audience.Features.Has(exchange.FeatureParts) {
 		return p, nil
 	}
 	s.withhold(&encoded{}, sub.descriptor.Type, "", fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", s.maxWhole))

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -21,7 +23,7 @@ type parcels struct {
 // these features.
 type parcelKey struct {
 	typ       resources.Type
-	features  Features
+	features  exchange.Features
 	list      bool
 	since     uint64
 	after     resources.Key

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -76,7 +78,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 1 << 10 })
 	keys := many(t, g.store, "m", 20)
-	p := dialPeer(t, "parts", g.address, OwnFeatures())
+	p := dialPeer(t, "parts", g.address, exchange.OwnFeatures())
 	p.openDown(keys[0].Type)
 	have := map[string]bool{}
 	take := func(m *discovery.DeltaDiscoveryResponse) {
@@ -98,7 +100,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 	finish := func(fleeting resources.Key) {
 		name := ""
 		if r := g.store.Snapshot().Get(fleeting); r != nil {
-			name = WireName(hashedName(r), r.Mesh)
+			name = exchange.WireName(exchange.HashedName(r), r.Mesh)
 		}
 		last := resources.Key{Type: fleeting.Type, Mesh: "default", Name: "zz-" + fleeting.Name}
 		for sent := false; ; {
@@ -113,7 +115,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 				sent = true
 			}
 			p.ack(m)
-			if have[WireName(hashedName(written(t, globalHome, last, `{}`)), "default")] {
+			if have[exchange.WireName(exchange.HashedName(written(t, globalHome, last, `{}`)), "default")] {
 				return
 			}
 			m = p.receive()
@@ -123,7 +125,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 		t.Helper()
 		want := map[string]bool{}
 		for r := range g.store.Snapshot().List(store.Query{Type: keys[0].Type}) {
-			want[WireName(hashedName(r), r.Mesh)] = true
+			want[exchange.WireName(exchange.HashedName(r), r.Mesh)] = true
 		}
 		if fmt.Sprint(have) != fmt.Sprint(want) {
 			t.Errorf("%s the peer has\n%v\nwant\n%v", when, have, want)
@@ -139,7 +141,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 
 func TestPastTheWindow(t *testing.T) {
 	t.Parallel()
-	for _, features := range []Features{plainFeatures, OwnFeatures()} {
+	for _, features := range []exchange.Features{plainFeatures, exchange.OwnFeatures()} {
 		g := startGlobal(t, store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8, WindowChanges: 8}))
 		keys := many(t, g.store, "a", 3)
 		p := dialPeer(t, "behind", g.address, features)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -23,7 +25,7 @@ import (
 )
 
 // plainFeatures are those of a peer that knows nothing of Causeway.
-const plainFeatures = FeatureZoneToken | FeatureHashSuffix | FeatureProducerPolicies | FeatureOptionalTargetRef
+const plainFeatures = exchange.FeatureZoneToken | exchange.FeatureHashSuffix | exchange.FeatureProducerPolicies | exchange.FeatureOptionalTargetRef
 
 // peer speaks the wire as a zone of the ecosystem does, message by message.
 type peer struct {
@@ -36,7 +38,7 @@ type peer struct {
 	self Peer
 }
 
-func dialPeer(t *testing.T, name, target string, features Features) *peer {
+func dialPeer(t *testing.T, name, target string, features exchange.Features) *peer {
 	t.Helper()
 	// Windows that do not grow: what is not read is soon too much.
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)),
@@ -103,7 +105,7 @@ func (p *peer) openUp() {
 		p.t.Fatal(err)
 	}
 	for _, d := range resources.Descriptors() {
-		if ZoneToGlobal.Carries(d) {
+		if exchange.ZoneToGlobal.Carries(d) {
 			if _, err := p.up.Recv(); err != nil {
 				p.t.Fatal(err)
 			}
@@ -130,7 +132,7 @@ func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*
 // wireOf is r as the zone sends it.
 func wireOf(t *testing.T, zone string, r *resources.Resource) *discovery.Resource {
 	t.Helper()
-	out, err := NewMapping().Outbound(r, &Audience{Direction: ZoneToGlobal, Zone: zone, Features: OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 
@@ -84,7 +86,7 @@ func (g *plainGlobal) GlobalToZoneSync(stream GlobalToZoneServer) error {
 
 func (g *plainGlobal) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
 	for _, d := range resources.Descriptors() {
-		if ZoneToGlobal.Carries(d) {
+		if exchange.ZoneToGlobal.Carries(d) {
 			if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}), TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}); err != nil {
 				return err
 			}
@@ -126,7 +128,7 @@ func (g *plainGlobal) list(t *testing.T, typ resources.Type, nonce string, remov
 // plainItem is r as a plain global sends it.
 func plainItem(t *testing.T, r *resources.Resource) *discovery.Resource {
 	t.Helper()
-	out, err := NewMapping().Outbound(r, &Audience{Direction: GlobalToZone, Features: plainFeatures})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Features: plainFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}

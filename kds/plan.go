@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -209,7 +211,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 			return err
 		}
 		r.CreationTime = held.CreationTime
-		if v.arrival.Direction == GlobalToZone {
+		if v.arrival.Direction == exchange.GlobalToZone {
 			r.Status = held.Status // a zone's own word about its copy; the global sends a zero value
 		}
 		if held.SameContent(r) {
@@ -243,7 +245,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 // checkSize refuses what no server takes now. What the global has is taken as long as the store can hold it: the global has judged
 // it, maybe before there was the limit, and a zone without one of its policies may allow what others deny.
 func (v *receiver) checkSize(held, r *resources.Resource) error {
-	if v.arrival.Direction == GlobalToZone {
+	if v.arrival.Direction == exchange.GlobalToZone {
 		return nil
 	}
 	return store.CheckSize(r, held)
@@ -255,7 +257,7 @@ func (v *receiver) mayReplace(held, r *resources.Resource) error {
 	if v.isCopy(held) && ownerOf(held) == ownerOf(r) {
 		return nil
 	}
-	if v.arrival.Direction == GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal && held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
+	if v.arrival.Direction == exchange.GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal && held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
 		return nil // made while the zone ran alone; now the global's word holds
 	}
 	return fmt.Errorf("the name %s is taken by %s; this one is %s: give one of them another name", r.Name, ownerOf(held), ownerOf(r))
@@ -296,8 +298,8 @@ func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *r
 
 // namesOf are those that a copy may have here.
 func (v *receiver) namesOf(mesh, name string) []string {
-	if v.arrival.Direction == ZoneToGlobal {
-		return []string{apartName(mesh, name, v.arrival.Zone), name}
+	if v.arrival.Direction == exchange.ZoneToGlobal {
+		return []string{exchange.ApartName(mesh, name, v.arrival.Zone), name}
 	}
 	return []string{name}
 }
@@ -313,7 +315,7 @@ func lookup(s store.Snapshot, t resources.Type, mesh, copyNamespace, name string
 // copies yields the copies of this peer: nothing else is ever deleted on its word.
 func (v *receiver) copies(s store.Snapshot, t resources.Type) iter.Seq[*resources.Resource] {
 	labels := map[string]string{resources.LabelOrigin: resources.OriginGlobal}
-	if v.arrival.Direction == ZoneToGlobal {
+	if v.arrival.Direction == exchange.ZoneToGlobal {
 		labels = map[string]string{resources.LabelZone: v.arrival.Zone}
 	}
 	return func(yield func(*resources.Resource) bool) {
@@ -327,7 +329,7 @@ func (v *receiver) copies(s store.Snapshot, t resources.Type) iter.Seq[*resource
 
 // isCopy reports whether r came from this peer.
 func (v *receiver) isCopy(r *resources.Resource) bool {
-	if v.arrival.Direction == ZoneToGlobal {
+	if v.arrival.Direction == exchange.ZoneToGlobal {
 		return r.Zone() == v.arrival.Zone
 	}
 	return r.Labels[resources.LabelOrigin] == resources.OriginGlobal

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -82,7 +84,7 @@ func refusesOnlyPoison(t *testing.T, text string, items []*discovery.Resource) {
 func TestPoisonFromAZone(t *testing.T) {
 	t.Parallel()
 	for _, d := range resources.Descriptors() {
-		if !ZoneToGlobal.Carries(d) || d.Type == resources.TypeDataplaneInsight {
+		if !exchange.ZoneToGlobal.Carries(d) || d.Type == resources.TypeDataplaneInsight {
 			continue
 		}
 		t.Run(string(d.Type), func(t *testing.T) {

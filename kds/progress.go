@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -73,14 +75,6 @@ type HeldDeletions struct {
 
 const maxHeldNames = 100
 
-// label is the direction in answers and metrics.
-func (d Direction) label() string {
-	if d == GlobalToZone {
-		return "toZone"
-	}
-	return "toGlobal"
-}
-
 // status reads a ledger, for one type or, when t is empty, for all.
 func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
 	l.mu.Lock()
@@ -100,7 +94,7 @@ func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s sto
 		}
 		n.forgetGone(snapshot)
 		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.typ, since) })
-		one.Type, one.Direction = key.typ, key.direction.label()
+		one.Type, one.Direction = key.typ, key.direction.Label()
 		one.Refused = append([]RefusedResource{}, refused[key]...)
 		out.Types = append(out.Types, one)
 	}
@@ -130,7 +124,7 @@ func (n *line) status(connected bool, since time.Time, latest func(since uint64)
 	if len(n.held.keys) > 0 {
 		out.Held = &HeldDeletions{Count: len(n.held.keys), Since: n.held.since, Names: []string{}}
 		for key := range n.held.keys {
-			out.Held.Names = append(out.Held.Names, WireName(key.Name, key.Mesh))
+			out.Held.Names = append(out.Held.Names, exchange.WireName(key.Name, key.Mesh))
 		}
 		slices.Sort(out.Held.Names)
 		out.Held.Names = out.Held.Names[:min(len(out.Held.Names), maxHeldNames)]

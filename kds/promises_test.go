@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -126,7 +128,7 @@ func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
 		rs = append(rs, written(t, globalHome, key, `{"targetRef":{"kind":"Mesh","name":"`+long+`"}}`))
 	}
 	put(t, g.store, rs...)
-	stuck := dialPeer(t, "stuck", g.address, OwnFeatures())
+	stuck := dialPeer(t, "stuck", g.address, exchange.OwnFeatures())
 	stuck.openDown(rs[0].Type, rs[1].Type) // gRPC takes the first message whole; the second has to wait
 	s := store.NewMemory()
 	startZone(t, "zone-1", g.address, s)
@@ -162,7 +164,7 @@ func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout = time.Second })
-			p := dialPeer(t, "talker", g.address, OwnFeatures())
+			p := dialPeer(t, "talker", g.address, exchange.OwnFeatures())
 			p.openDown()
 			p.openUp()
 			sent := 0
@@ -291,7 +293,7 @@ func copies(s store.Store) map[string]string {
 
 // summary is the part of a spec that no rewriting touches.
 func summary(r *resources.Resource) string {
-	if p, err := policyOf(r); err == nil && p != nil {
+	if p, err := resources.SpecAs[resources.Policy](r); err == nil {
 		return string(p.To[0].Default)
 	}
 	return string(r.Spec.JSON())

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -18,13 +20,13 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	t.Helper()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
-		direction: GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: NewCrossing(), encoder: NewEncoder(NewMapping(), nil),
+		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
 		refusals: NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 		now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 	})
 	stream := &recordingStream{}
 	out.stream = stream
-	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
+	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
 	if out.take(first) {
 		t.Fatal("a subscription was taken")
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -68,18 +70,21 @@ func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	return srv.(ReportServer).Reached(ctx, in)
 }
 
+// maxQuestion bounds a question about a resource, in bytes.
+const maxQuestion = 64 << 10
+
 // Reached implements ReportServer. A zone is told only of what it wrote itself.
 func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, ToStatus(err)
 	}
 	var ask reachedRequest
-	if err := unpack(in, &ask); err != nil {
-		return nil, toStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
+	if len(in.GetValue()) > maxQuestion || json.Unmarshal(in.GetValue(), &ask) != nil {
+		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
 	}
 	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) || !isWord(ask.Name) {
-		return nil, toStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest, truncate(string(ask.Type)), truncate(ask.Name)))
+		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest, truncate(string(ask.Type)), truncate(ask.Name)))
 	}
 	raw, err := json.Marshal(g.reached(zone, &ask))
 	if err != nil {
@@ -113,7 +118,7 @@ func (g *Global) owesReport(zone string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.sessions[zone]
-	return s != nil && s.features.Has(FeatureReports)
+	return s != nil && s.features.Has(exchange.FeatureReports)
 }
 
 // waitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.

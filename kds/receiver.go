@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
@@ -25,9 +27,9 @@ type responseStream interface {
 
 // receiverConfig is what one stream's receiver works with.
 type receiverConfig struct {
-	arrival Arrival
+	arrival exchange.Arrival
 	store   store.Store
-	mapping *Mapping
+	mapping *exchange.Mapping
 	// validate judges a resource that was decoded and mapped.
 	validate func(*resources.Resource) error
 	refusals *Refusals
@@ -138,7 +140,7 @@ func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said
 // handle applies one response and returns the answer: an ACK once everything is durable, or a NACK that names what was
 // refused, once the rest is.
 func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryResponse) (*discovery.DeltaDiscoveryRequest, error) {
-	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == ZoneToGlobal && id != "" && id != v.arrival.Zone {
+	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == exchange.ZoneToGlobal && id != "" && id != v.arrival.Zone {
 		return nil, fmt.Errorf("zone %s: %w: its messages are by %q", v.arrival.Zone, ErrNotAllowed, truncate(id))
 	}
 	t := resources.Type(resp.GetTypeUrl())
@@ -236,7 +238,7 @@ func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause 
 	if len(p.ops) == 0 {
 		return nil, v.session.fence()
 	}
-	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause, Synced: v.arrival.Direction == GlobalToZone})
+	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause, Synced: v.arrival.Direction == exchange.GlobalToZone})
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +269,7 @@ func (v *receiver) check(s store.Snapshot) error {
 	if err := v.session.fence(); err != nil {
 		return err
 	}
-	if v.arrival.Direction == GlobalToZone {
+	if v.arrival.Direction == exchange.GlobalToZone {
 		return nil
 	}
 	if err := lost(s, v.replica, v.arrival.Zone); err != nil {

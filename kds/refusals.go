@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
 type refusalKey struct {
-	direction Direction
+	direction exchange.Direction
 	typ       resources.Type
 	name      string
 	byPeer    bool
@@ -180,7 +182,7 @@ func (f *Refusals) byLine() map[lineKey][]RefusedResource {
 }
 
 // get returns the refusal of one resource.
-func (f *Refusals) get(d Direction, t resources.Type, name string, byPeer bool) (Refusal, bool) {
+func (f *Refusals) get(d exchange.Direction, t resources.Type, name string, byPeer bool) (Refusal, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.byKey[refusalKey{d, t, name, byPeer}]
@@ -188,7 +190,7 @@ func (f *Refusals) get(d Direction, t resources.Type, name string, byPeer bool) 
 }
 
 // has reports whether this side refuses a resource of its peer.
-func (f *Refusals) has(d Direction, t resources.Type, name string) bool {
+func (f *Refusals) has(d exchange.Direction, t resources.Type, name string) bool {
 	_, refused := f.get(d, t, name, false)
 	return refused
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -82,15 +84,15 @@ func resumeAfterRestarts(t *testing.T, many int) {
 		belowFiles, stopBelow := remembering(t, lower, below)
 		z := startZone(t, "zone-1", g.address, below, func(c *ZoneConfig) { c.Known = belowFiles })
 		eventually(t, "every type answered, both ways", func() bool {
-			types := map[Direction]int{}
+			types := map[exchange.Direction]int{}
 			for _, d := range resources.Descriptors() {
-				for _, way := range []Direction{GlobalToZone, ZoneToGlobal} {
+				for _, way := range []exchange.Direction{exchange.GlobalToZone, exchange.ZoneToGlobal} {
 					if way.Carries(d) {
 						types[way]++
 					}
 				}
 			}
-			return g.events.count(Acknowledged, "") >= types[GlobalToZone] && z.events.count(Acknowledged, "") >= types[ZoneToGlobal] &&
+			return g.events.count(Acknowledged, "") >= types[exchange.GlobalToZone] && z.events.count(Acknowledged, "") >= types[exchange.ZoneToGlobal] &&
 				count(below, key.Type) == many && count(above, resources.TypeMeshService) == up
 		})
 		if sent := g.events.resources(1) + z.events.resources(1); sent != wantSent {

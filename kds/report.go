@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -112,17 +114,17 @@ func handleReport(srv any, ctx context.Context, decode func(any) error, _ grpc.U
 func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptypb.Empty, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, ToStatus(err)
 	}
 	report := &Report{Received: time.Now()}
 	if err := messages.CheckJSON(in.GetValue(), maxReportValues, maxReportDepth); err != nil {
-		return nil, toStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
+		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
 	if err := json.Unmarshal(in.GetValue(), report); err != nil {
-		return nil, toStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
+		return nil, ToStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
 	}
 	if err := report.check(); err != nil {
-		return nil, toStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
+		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
@@ -190,7 +192,7 @@ func (g *Global) Covers(zone string, report *Report, t resources.Type) bool {
 	if data == nil || report == nil || report.Own == 0 {
 		return false
 	}
-	n := data.ledger.line(ZoneToGlobal, t, false)
+	n := data.ledger.line(exchange.ZoneToGlobal, t, false)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return report.Own >= n.revision
@@ -217,7 +219,7 @@ func (w wakeReports) wake() {
 // report tells the global about the proxies whenever something was applied, and while some are behind. A report that
 // fails is made again with the next one: it is news, not data.
 func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) error {
-	if z.config.Proxies == nil || !s.features.Has(FeatureReports) {
+	if z.config.Proxies == nil || !s.features.Has(exchange.FeatureReports) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -261,7 +263,7 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	named := min(len(behind), maxBehind)
 	report := Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
-		Held: z.ledger.heldCounts(GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
+		Held: z.ledger.heldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
 	}
 	if report.Replaced != nil {
 		report.Replaced.Names = nil

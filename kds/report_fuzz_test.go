@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -38,14 +40,14 @@ func playReports(t *testing.T, raw []byte) {
 	stop := serveOn(t, l, g.Register)
 	honest := newHonestZone(t, target)
 	z := &evilZone{t: t, global: g, store: s, target: target}
-	z.connect(OwnFeatures())
+	z.connect(exchange.OwnFeatures())
 	z.openDown()
 	lines := bytes.Split(raw, []byte("\n"))
 	for _, line := range lines[:min(len(lines), mostOps)] {
 		ctx, cancel := context.WithTimeout(z.ctx, 5*time.Second)
 		switch {
 		case bytes.Equal(line, []byte("!")):
-			z.connect(OwnFeatures())
+			z.connect(exchange.OwnFeatures())
 			z.openDown()
 		case bytes.HasPrefix(line, []byte("?")):
 			_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), wrapperspb.Bytes(line[1:]), new(wrapperspb.BytesValue))

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -79,7 +81,7 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	put(t, own, written(t, zoneHome("zone-1"), key, `{"ports":[{"port":80}]}`))
 	eventually(t, "the global's acknowledgement", func() bool {
 		r := z.Rollout(own.Snapshot().Get(key))
-		return r.Zones.Total == 1 && r.Zones.Has(ReachesGlobal)
+		return r.Zones.Total == 1 && r.Zones.Has(exchange.ReachesGlobal)
 	})
 	global, spec := permission("p")
 	put(t, s, written(t, globalHome, global, spec))
@@ -95,7 +97,7 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	g.stop()
 	eventually(t, "a copy that may have been replaced", func() bool {
 		r := z.Rollout(find(own, global.Type, "p"))
-		return r.Source != nil && r.Source.Zone == ReachesGlobal && !r.Source.Since.IsZero() && !r.Source.NotSeen
+		return r.Source != nil && r.Source.Zone == exchange.ReachesGlobal && !r.Source.Since.IsZero() && !r.Source.NotSeen
 	})
 	if r := z.Rollout(own.Snapshot().Get(key)); r.Source != nil {
 		t.Errorf("what is written here waits for %+v", r.Source)

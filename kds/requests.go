@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
@@ -54,7 +56,7 @@ func (s *sender) unserved(t resources.Type) error {
 
 // named refuses a zone that calls itself another than it has proven to be.
 func (s *sender) named(node *corev3.Node) error {
-	if id := node.GetId(); s.direction == GlobalToZone && id != "" && id != s.zone {
+	if id := node.GetId(); s.direction == exchange.GlobalToZone && id != "" && id != s.zone {
 		return fmt.Errorf("zone %s: %w: its requests are by node %q", s.zone, ErrNotAllowed, truncate(id))
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -175,7 +177,7 @@ func (g *Global) Rollout(r *resources.Resource) *Rollout {
 		if data := g.data(zone); data != nil {
 			l, over = data.ledger, data.over
 		}
-		out.Zones.add(zone, r.Revision, l, refused, over, lineKey{GlobalToZone, r.Type}, g.started)
+		out.Zones.add(zone, r.Revision, l, refused, over, lineKey{exchange.GlobalToZone, r.Type}, g.started)
 	}
 	return out
 }
@@ -192,7 +194,7 @@ func (g *Global) Meant(r *resources.Resource) []string {
 }
 
 func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled func(zone string) bool) []string {
-	here := Place{Enabled: enabled}
+	here := exchange.Place{Enabled: enabled}
 	for zone := range snapshot.List(store.Query{Type: resources.TypeZone}) {
 		if enabled(zone.Name) {
 			here.Zones = append(here.Zones, zone.Name)
@@ -204,13 +206,13 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 // source is the global while it is not known to have no newer copies of a type: it is away, or came back and what it has was not
 // compared yet.
 func (z *Zone) source(t resources.Type) *RolloutOffline {
-	if away := z.ledger.absent(ReachesGlobal, z.started); away != nil {
+	if away := z.ledger.absent(exchange.ReachesGlobal, z.started); away != nil {
 		return away
 	}
 	if z.met.hasWhole(t) {
 		return nil
 	}
-	return &RolloutOffline{Zone: ReachesGlobal, Since: z.ledger.sessionSince(), Comparing: true}
+	return &RolloutOffline{Zone: exchange.ReachesGlobal, Since: z.ledger.sessionSince(), Comparing: true}
 }
 
 // Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go; it is known
@@ -220,9 +222,9 @@ func (z *Zone) Rollout(r *resources.Resource) *Rollout {
 	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {
 		out.Source = z.source(r.Type)
 	}
-	reached := z.crossing.Reach(r, Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
-	if slices.Contains(reached, ReachesGlobal) {
-		out.Zones.add(ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over, lineKey{ZoneToGlobal, r.Type}, z.started)
+	reached := z.crossing.Reach(r, exchange.Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
+	if slices.Contains(reached, exchange.ReachesGlobal) {
+		out.Zones.add(exchange.ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over, lineKey{exchange.ZoneToGlobal, r.Type}, z.started)
 	}
 	out.Zones.Away = nil // a global that is away has no proxies
 	return out

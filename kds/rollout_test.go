@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/kds/exchange"
 )
 
 // TestRolloutOfMoreThanIsRemembered: a zone that refuses more than is kept by name has not acknowledged anything for
@@ -25,7 +27,7 @@ func TestRolloutOfMoreThanIsRemembered(t *testing.T) {
 			t.Parallel()
 			l, over, f := newLedger(), &overLimits{}, NewRefusals()
 			l.session(true, time.Now())
-			key := lineKey{GlobalToZone, "MeshTimeout"}
+			key := lineKey{exchange.GlobalToZone, "MeshTimeout"}
 			l.line(key.direction, key.typ, true).upToDate(7)
 			for i := range tt.refused {
 				r := Refusal{Direction: key.direction, Type: key.typ, ByPeer: true, Name: strconv.Itoa(i)}

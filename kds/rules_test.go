@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -143,13 +145,13 @@ func byAPI(t *testing.T, r *resources.Resource) string {
 }
 
 func byGlobal(t *testing.T, r *resources.Resource) string {
-	return refusalOf(t, ZoneToGlobal, wireOf(t, "zone-1", r), r.Type)
+	return refusalOf(t, exchange.ZoneToGlobal, wireOf(t, "zone-1", r), r.Type)
 }
 
 // byZone: as a global that was taken over, too, would send it.
 func byZone(t *testing.T, r *resources.Resource) string {
 	t.Helper()
-	out, err := NewMapping().Outbound(r, &Audience{Direction: GlobalToZone, Zone: "zone-9", Features: OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-9", Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,16 +159,16 @@ func byZone(t *testing.T, r *resources.Resource) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return refusalOf(t, GlobalToZone, wire, r.Type)
+	return refusalOf(t, exchange.GlobalToZone, wire, r.Type)
 }
 
-func refusalOf(t *testing.T, direction Direction, wire *discovery.Resource, typ resources.Type) string {
+func refusalOf(t *testing.T, direction exchange.Direction, wire *discovery.Resource, typ resources.Type) string {
 	t.Helper()
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	v := testReceiver(direction, s)
 	v.arrival.SystemNamespace = resources.DefaultSystemNamespace
-	if v.arrival.Zone = "zone-1"; direction == GlobalToZone {
+	if v.arrival.Zone = "zone-1"; direction == exchange.GlobalToZone {
 		v.arrival.Zone = "zone-9"
 	}
 	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: "1", Resources: []*discovery.Resource{wire}})

@@ -3,18 +3,20 @@ package kds
 import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
 // wire is a resource as the audience gets it. Secrets in it are opened for peers that use them. The global uses none of what zones write,
 // so one that knows the form gets hashes instead.
-func (e *Encoder) wire(r *resources.Resource, a *Audience) (*discovery.Resource, error) {
+func (e *Encoder) wire(r *resources.Resource, a *exchange.Audience) (*discovery.Resource, error) {
 	sealed := r.Spec.Sealed()
 	sent := r
 	var err error
 	switch {
 	case !sealed:
-	case a.Direction == ZoneToGlobal && a.Features.Has(FeatureHiddenSecrets):
+	case a.Direction == exchange.ZoneToGlobal && a.Features.Has(exchange.FeatureHiddenSecrets):
 		sent, err = hideSecrets(r)
 	case e.open != nil:
 		sent, err = e.open(r)

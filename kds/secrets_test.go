@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -27,15 +29,15 @@ func TestSecretsOnTheWire(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name  string
-		to    Audience
+		to    exchange.Audience
 		clear bool
 	}{
-		{"a zone", Audience{Direction: GlobalToZone, Zone: "zone-1", Features: OwnFeatures()}, true},
-		{"a foreign zone", Audience{Direction: GlobalToZone, Zone: "zone-1"}, true},
-		{"a global", Audience{Direction: ZoneToGlobal, Zone: "zone-1", Features: OwnFeatures()}, false},
-		{"a foreign global", Audience{Direction: ZoneToGlobal, Zone: "zone-1"}, true},
+		{"a zone", exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1", Features: exchange.OwnFeatures()}, true},
+		{"a foreign zone", exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1"}, true},
+		{"a global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1", Features: exchange.OwnFeatures()}, false},
+		{"a foreign global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"}, true},
 	} {
-		c := NewEncoder(NewMapping(), open).encode(r, &row.to)
+		c := NewEncoder(exchange.NewMapping(), open).encode(r, &row.to)
 		if c.err != nil {
 			t.Errorf("%s: %v", row.name, c.err)
 			continue
@@ -46,7 +48,7 @@ func TestSecretsOnTheWire(t *testing.T) {
 		if bytes.Contains(c.bytes(), []byte("causewaySealed")) {
 			t.Errorf("%s gets the sealed form", row.name)
 		}
-		ofValue := NewEncoder(NewMapping(), nil).encode(plain, &row.to)
+		ofValue := NewEncoder(exchange.NewMapping(), nil).encode(plain, &row.to)
 		if c.version == ofValue.version {
 			t.Errorf("%s: the version is that of the value", row.name)
 		}

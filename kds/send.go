@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/panics"
 )
 
@@ -118,7 +120,7 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 // peer that answered what it has not read would make prompt wrong, and other streams wait for its own.
 func (s *sender) message(typeURL string, p progress) *response {
 	m := &response{typeURL: typeURL, nonce: s.nonces.next(), identifier: s.identifier}
-	if s.audience.Features.Has(FeatureParts) {
+	if s.audience.Features.Has(exchange.FeatureParts) {
 		m.version = p.String()
 	}
 	return m

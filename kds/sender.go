@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 
@@ -23,7 +25,7 @@ type requestStream interface {
 
 // senderConfig is what one stream's sender works with.
 type senderConfig struct {
-	direction Direction
+	direction exchange.Direction
 	// zone is the zone's end of the stream; identifier is what this side calls itself.
 	zone, identifier string
 	// replica is this server's instance among several, empty for one that is alone.
@@ -31,7 +33,7 @@ type senderConfig struct {
 	store   store.Reader
 	// pace says when to look at the store.
 	pace     pace
-	crossing *Crossing
+	crossing *exchange.Crossing
 	encoder  *Encoder
 	refusals *Refusals
 	ledger   *ledger
@@ -42,7 +44,7 @@ type senderConfig struct {
 	// status, when not nil, holds live types: those of which nothing is durable on this side.
 	status store.Reader
 	// features are what the peer announced before its first request, in the metadata.
-	features Features
+	features exchange.Features
 	// maxMessage cuts messages, maxWhole bounds one that cannot be cut; bytes.
 	maxMessage, maxWhole int
 	sendTimeout          time.Duration
@@ -68,7 +70,7 @@ type sender struct {
 	mu sync.Mutex
 	// stream is nil before run and after it.
 	stream   requestStream
-	audience Audience
+	audience exchange.Audience
 	peer     *Peer
 	types    map[resources.Type]*subscription
 	// order is the registry's, so that what others refer to is sent first.
@@ -148,7 +150,7 @@ func newSender(c senderConfig) *sender {
 		senderConfig: c,
 		nudged:       make(chan struct{}, 1),
 		judge:        true,
-		audience:     Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
+		audience:     exchange.Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
 		types:        map[resources.Type]*subscription{},
 		durable:      newSource(c.store),
 		live:         newSource(c.status),

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
@@ -73,7 +75,7 @@ func saidHave(a, b byte) map[string]string {
 }
 
 // saidItem is a resource, good or not, of a type; wrote is the name under which a good one is stored.
-func saidItem(t testing.TB, direction Direction, zone, typ string, b byte) (item *discovery.Resource, wrote string) {
+func saidItem(t testing.TB, direction exchange.Direction, zone, typ string, b byte) (item *discovery.Resource, wrote string) {
 	switch b % 8 {
 	case 0:
 		return &discovery.Resource{Name: pick(saidNames, b/8), Version: "1"}, ""
@@ -91,11 +93,11 @@ func saidItem(t testing.TB, direction Direction, zone, typ string, b byte) (item
 	}
 	name := fmt.Sprintf("good-%d", b/8)
 	key, spec := permission(name)
-	home, audience := globalHome, &Audience{Direction: GlobalToZone, Zone: zone, Features: OwnFeatures()}
-	if direction == ZoneToGlobal {
-		home, audience = zoneHome(zone), &Audience{Direction: ZoneToGlobal, Zone: zone, Features: OwnFeatures()}
+	home, audience := globalHome, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: zone, Features: exchange.OwnFeatures()}
+	if direction == exchange.ZoneToGlobal {
+		home, audience = zoneHome(zone), &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()}
 	}
-	out, err := NewMapping().Outbound(written(t, home, key, spec), audience)
+	out, err := exchange.NewMapping().Outbound(written(t, home, key, spec), audience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,7 @@ func saidNode(id string, b byte) *corev3.Node {
 	case 3:
 		return nodeOf(id, Peer{Features: plainFeatures, Config: strings.Repeat("c", 1000)})
 	}
-	return nodeOf(id, Peer{Features: OwnFeatures()})
+	return nodeOf(id, Peer{Features: exchange.OwnFeatures()})
 }
 
 // sayable reports whether gRPC sends a message at all: Protobuf refuses what is no UTF-8.

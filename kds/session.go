@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/causeway-mesh/causeway/kds/exchange"
 )
 
 // session is one transport connection of a zone, with its streams. The first end of one of them, or a newer session of
@@ -21,7 +23,7 @@ type session struct {
 	pass Pass
 	// authTokenProvided and features are from the metadata.
 	authTokenProvided bool
-	features          Features
+	features          exchange.Features
 	// system is what the zone calls its system namespace, on the global; empty where it does not say.
 	system   string
 	observer Observer
@@ -51,7 +53,7 @@ func (s *session) observe(e Event) {
 }
 
 // introduce notes what the peer says of itself.
-func (s *session) introduce(d Direction, p *Peer) {
+func (s *session) introduce(d exchange.Direction, p *Peer) {
 	s.peer.Store(p)
 	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: d})
 }
@@ -66,7 +68,7 @@ func (s *session) fence() error {
 
 // enter takes a stream into the session; false when the session has ended, is another connection's, or has such a stream
 // already.
-func (s *session) enter(connection *connection, d Direction) bool {
+func (s *session) enter(connection *connection, d exchange.Direction) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.connection != connection || s.open[d] || s.ctx.Err() != nil {

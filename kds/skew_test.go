@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -13,9 +15,9 @@ import (
 // feature is not about, in each of its sessions. A global that lacks all is in TestZoneWithAPlainGlobal.
 func TestZonesWithoutAFeature(t *testing.T) {
 	t.Parallel()
-	lacking := map[string]Features{"ours": plainFeatures, "any": 0}
-	for _, f := range featureNames {
-		lacking[f.name] = OwnFeatures() &^ f.feature
+	lacking := map[string]exchange.Features{"ours": plainFeatures, "any": 0}
+	for _, name := range exchange.OwnFeatures().Names() {
+		lacking[name] = exchange.OwnFeatures() &^ exchange.ParseFeatures([]string{name})
 	}
 	timeout := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "of-global"}
 	const spec = `{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"1s"}}]}`
@@ -48,17 +50,18 @@ func TestZonesWithoutAFeature(t *testing.T) {
 // changed and removed too, in each of their sessions, and nothing is refused.
 func TestSkewInBothDirections(t *testing.T) {
 	t.Parallel()
-	all := OwnFeatures() &^ FeatureTraces
-	for _, f := range featureNames {
+	all := exchange.OwnFeatures() &^ exchange.FeatureTraces
+	for _, name := range exchange.OwnFeatures().Names() {
+		feature := exchange.ParseFeatures([]string{name})
 		for _, tt := range []struct {
 			who          string
-			global, zone Features
+			global, zone exchange.Features
 		}{
-			{"the global", all &^ f.feature, all},
-			{"the zone", all, all &^ f.feature},
-			{"both", all &^ f.feature, all &^ f.feature},
+			{"the global", all &^ feature, all},
+			{"the zone", all, all &^ feature},
+			{"both", all &^ feature, all &^ feature},
 		} {
-			t.Run(f.name+"/"+tt.who, func(t *testing.T) {
+			t.Run(name+"/"+tt.who, func(t *testing.T) {
 				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
 				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 				for session := range 3 {

@@ -20,8 +20,8 @@ func ended(err error) error {
 	return fmt.Errorf("%w: %w", ErrStreamEnded, err)
 }
 
-// toStatus is the one place where errors become gRPC codes.
-func toStatus(err error) error {
+// ToStatus is the one place where errors become gRPC codes: what is wrapped decides, and what is not known is Internal. Nil stays nil.
+func ToStatus(err error) error {
 	code := codes.Internal
 	switch {
 	case err == nil:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -19,7 +21,7 @@ func TestPolicyFromGlobalReachesZones(t *testing.T) {
 		eventually(t, "the policy is in "+z.name, func() bool { return find(z.store, key.Type, "before") != nil })
 	}
 	got := find(z1.store, key.Type, "before")
-	if got.Name != hashedName(got) || got.Labels[resources.LabelOrigin] != resources.OriginGlobal {
+	if got.Name != exchange.HashedName(got) || got.Labels[resources.LabelOrigin] != resources.OriginGlobal {
 		t.Errorf("copy is %s with labels %v", got.Key, got.Labels)
 	}
 	if string(got.Spec.JSON()) != spec {
@@ -84,7 +86,7 @@ func TestReconnectWritesNothing(t *testing.T) {
 		})
 		types := 0
 		for _, d := range resources.Descriptors() {
-			if GlobalToZone.Carries(d) {
+			if exchange.GlobalToZone.Carries(d) {
 				types++
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -23,11 +25,11 @@ const (
 )
 
 // announced are our features for a server with this tracer.
-func announced(tracer trace.Tracer) Features {
+func announced(tracer trace.Tracer) exchange.Features {
 	if tracer == nil {
-		return OwnFeatures() &^ FeatureTraces
+		return exchange.OwnFeatures() &^ exchange.FeatureTraces
 	}
-	return OwnFeatures()
+	return exchange.OwnFeatures()
 }
 
 // ageOf is how long ago the oldest write was; zero when nobody knows.
@@ -40,10 +42,10 @@ func ageOf(c *store.Cause, now time.Time) time.Duration {
 
 // trace begins the sending of a change in each of its traces, for a peer that goes on with them.
 func (s *sender) trace(sub *subscription, c *store.Cause) store.Steps {
-	if s.tracer == nil || len(c.Traces) == 0 || !s.audience.Features.Has(FeatureTraces) {
+	if s.tracer == nil || len(c.Traces) == 0 || !s.audience.Features.Has(exchange.FeatureTraces) {
 		return nil
 	}
-	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone), attribute.String("type", string(sub.descriptor.Type)), attribute.String("direction", s.direction.label()))
+	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone), attribute.String("type", string(sub.descriptor.Type)), attribute.String("direction", s.direction.Label()))
 }
 
 // abandon ends what is still under way with the stream.
@@ -65,7 +67,7 @@ func (v *receiver) causeOf(t resources.Type, said *progress) (store.Cause, store
 		return c, nil
 	}
 	c.Traces = said.traces
-	steps := c.Start(v.tracer, "kds receive", attribute.String("zone", v.arrival.Zone), attribute.String("type", string(t)), attribute.String("direction", v.arrival.Direction.label()))
+	steps := c.Start(v.tracer, "kds receive", attribute.String("zone", v.arrival.Zone), attribute.String("type", string(t)), attribute.String("direction", v.arrival.Direction.Label()))
 	c.Traces = steps.Contexts()
 	return c, steps
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -72,18 +74,18 @@ func TestTracesAreOnlyForWhoAsks(t *testing.T) {
 	tracer, _ := recording(t)
 	for name, tt := range map[string]struct {
 		tracer   trace.Tracer
-		features Features
+		features exchange.Features
 		want     bool
 	}{
-		"both trace":             {tracer, OwnFeatures(), true},
+		"both trace":             {tracer, exchange.OwnFeatures(), true},
 		"the peer does not":      {tracer, announced(nil), false},
 		"the peer is plain":      {tracer, plainFeatures, false},
-		"the server does not":    {nil, OwnFeatures(), false},
-		"the peer cannot resume": {tracer, OwnFeatures() &^ FeatureResume, true},
+		"the server does not":    {nil, exchange.OwnFeatures(), false},
+		"the peer cannot resume": {tracer, exchange.OwnFeatures() &^ exchange.FeatureResume, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Tracer = tt.tracer })
-			if g.config.Self.Features.Has(FeatureTraces) != (tt.tracer != nil) {
+			if g.config.Self.Features.Has(exchange.FeatureTraces) != (tt.tracer != nil) {
 				t.Error("it announces what it does not do, or the other way round")
 			}
 			key, spec := permission("p")
@@ -119,7 +121,7 @@ func TestProgressSurvivesAnything(t *testing.T) {
 
 // TestTracingOffCostsNothing: no allocation at any of the seams.
 func TestTracingOffCostsNothing(t *testing.T) {
-	s := newSender(senderConfig{store: store.NewMemory(), features: OwnFeatures()})
+	s := newSender(senderConfig{store: store.NewMemory(), features: exchange.OwnFeatures()})
 	v := newReceiver(receiverConfig{})
 	d, _ := resources.Lookup(resources.TypeMesh)
 	sub := &subscription{descriptor: d}

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -90,7 +92,7 @@ func (s *sender) next(sub *subscription) (*response, error) {
 // beyondWindow: the changelog does not reach back to where the peer is. One that joins parts takes a complete list at any
 // time, in its turn; another one takes a stream's first response as complete, so it has to open a new stream. Nothing is guessed.
 func (s *sender) beyondWindow(sub *subscription) (*response, error) {
-	if !s.audience.Features.Has(FeatureParts) {
+	if !s.audience.Features.Has(exchange.FeatureParts) {
 		return nil, fmt.Errorf("%w (%s)", ErrPastWindow, sub.descriptor.Type)
 	}
 	sub.transfer, sub.full, sub.dirty = nil, true, true
@@ -117,7 +119,7 @@ func (s *sender) fold(sub *subscription, t *transfer, v *view) ([]step, store.Ca
 		concerned := false
 		for _, change := range c.Changes {
 			key := change.Key()
-			if s.direction == GlobalToZone && key.Type == resources.TypeZone {
+			if s.direction == exchange.GlobalToZone && key.Type == resources.TypeZone {
 				v.was(key.Name, change.Old)
 			}
 			if key.Type != sub.descriptor.Type {
@@ -187,7 +189,7 @@ func (s *sender) sameForPeer(st step) bool {
 	if st.old == st.new {
 		return true
 	}
-	if s.direction == GlobalToZone && st.old.Spec.Equal(st.new.Spec) && equalLabels(st.old, st.new) {
+	if s.direction == exchange.GlobalToZone && st.old.Spec.Equal(st.new.Spec) && equalLabels(st.old, st.new) {
 		return true
 	}
 	return false

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -21,7 +23,7 @@ func TestAnswersWithoutReading(t *testing.T) {
 	g := startGlobal(t, s)
 	good := startZone(t, "zone-1", g.address, store.NewMemory())
 	eventually(t, "the good zone in sync", func() bool { return find(good.store, key.Type, "p") != nil })
-	bad := dialPeer(t, "zone-2", g.address, OwnFeatures())
+	bad := dialPeer(t, "zone-2", g.address, exchange.OwnFeatures())
 	ctx, cancel := context.WithCancel(bad.ctx)
 	defer cancel()
 	bad.ctx = ctx

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/systempb"
@@ -12,7 +14,7 @@ import (
 // view is an audience at two moments: which zones took part where a change begins, and where it ends. It serves one
 // message and is not shared.
 type view struct {
-	then, now Audience
+	then, now exchange.Audience
 
 	snapshot store.Snapshot
 	known    map[string]bool // zones looked up in snapshot
@@ -34,7 +36,7 @@ func (v *view) isParticular() {
 	}
 }
 
-func newView(a Audience, snapshot store.Snapshot) *view {
+func newView(a exchange.Audience, snapshot store.Snapshot) *view {
 	v := &view{then: a, now: a, snapshot: snapshot}
 	v.now.Enabled = v.enabledNow
 	v.then.Enabled = func(zone string) bool {

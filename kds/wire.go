@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -25,9 +27,6 @@ const (
 	// maxWireName bounds what a peer may call a resource; hashing.MaxNameLength is the longest one that we make.
 	maxWireName = 253
 )
-
-// WireName is how a discovery response names a resource: `<name>.<mesh>`, with the dot also where there is no mesh.
-func WireName(name, mesh string) string { return name + "." + mesh }
 
 // Encode puts r, which Outbound has mapped, on the wire. The version is the SHA-256 of the bytes.
 // Source: Kuma's wire format, "Any rules" and "Exchange sequence".
@@ -49,7 +48,7 @@ func Encode(r *resources.Resource) (*discovery.Resource, error) {
 	}
 	sum := sha256.Sum256(value)
 	return &discovery.Resource{
-		Name:     WireName(r.Name, r.Mesh),
+		Name:     exchange.WireName(r.Name, r.Mesh),
 		Version:  hex.EncodeToString(sum[:]),
 		Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value},
 	}, nil
@@ -117,8 +116,8 @@ func checkMeta(d *resources.Descriptor, meta *meshpb.KumaResource_Meta, wireName
 		return fmt.Errorf("%w: %q is not a name", errUndecodable, name)
 	case len(mesh) > maxWireName || strings.ContainsFunc(mesh, notInNames):
 		return fmt.Errorf("%w: %q is not a mesh's name", errUndecodable, mesh)
-	case WireName(name, mesh) != wireName:
-		return fmt.Errorf("%w: it is called %q inside", errUndecodable, WireName(name, mesh))
+	case exchange.WireName(name, mesh) != wireName:
+		return fmt.Errorf("%w: it is called %q inside", errUndecodable, exchange.WireName(name, mesh))
 	case d.Scope == resources.ScopeMesh && mesh == "":
 		return fmt.Errorf("%w: a %s belongs to a mesh, and this one names none", errUndecodable, d.Type)
 	case d.Scope == resources.ScopeGlobal && mesh != "":
@@ -194,15 +193,6 @@ func canonicalStatus(raw []byte) (json.RawMessage, error) {
 	}
 	canonical, err := json.Marshal(v)
 	return canonical, err
-}
-
-// zeroStatus returns what a zone is sent instead of a status: the zero value of its type. Source: Kuma's wire format, "Any
-// rules".
-func zeroStatus(t resources.Type) json.RawMessage {
-	if t == resources.TypeMeshService {
-		return json.RawMessage(`{"tls":{},"dataplaneProxies":{}}`)
-	}
-	return json.RawMessage(`{}`)
 }
 
 // progress is what Causeway says in system_version_info, which the plain protocol leaves empty: the sender's revision

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
@@ -81,8 +83,8 @@ type ZoneConfig struct {
 // Zone keeps a session with the global.
 type Zone struct {
 	config    ZoneConfig
-	mapping   *Mapping
-	crossing  *Crossing
+	mapping   *exchange.Mapping
+	crossing  *exchange.Crossing
 	encoder   *Encoder
 	known     *Known
 	refusals  *Refusals
@@ -133,7 +135,7 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{started: time.Now(), config: c, news: news, mapping: NewMapping(), crossing: NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
+	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
 	z.encoder = NewEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log}
@@ -228,24 +230,24 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient,
 
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
-		arrival: Arrival{Origin: Origin{Direction: GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
 		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, over: z.over, met: z.met,
-		resume: s.features.Has(FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
-		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, GlobalToZone),
+		resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
+		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.GlobalToZone),
 	})
 }
 
 func (z *Zone) newSender(s *session) *sender {
 	return newSender(senderConfig{
-		direction: ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store, status: z.config.Status, pace: unpaced{z.config.Store},
+		direction: exchange.ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store, status: z.config.Status, pace: unpaced{z.config.Store},
 		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
-		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, ZoneToGlobal),
+		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.ZoneToGlobal),
 	})
 }
 
-func (z *Zone) logOf(s *session, d Direction) *slog.Logger {
+func (z *Zone) logOf(s *session, d exchange.Direction) *slog.Logger {
 	return z.config.Log.With("zone", s.zone, "session", s.number, "stream", d.String())
 }
 
@@ -253,7 +255,7 @@ func (z *Zone) logOf(s *session, d Direction) *slog.Logger {
 func (z *Zone) outgoing(ctx context.Context) context.Context {
 	pairs := []string{
 		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,
-		metadataFeatures, featurePingHealth, metadataSystemNamespace, z.config.SystemNamespace,
+		metadataFeatures, exchange.FeaturePingHealth, metadataSystemNamespace, z.config.SystemNamespace,
 	}
 	for _, name := range z.config.Self.Features.Names() {
 		pairs = append(pairs, metadataFeatures, name)
@@ -270,7 +272,7 @@ const (
 // health is what a global answers to HealthCheck. It is zero for one that does not know the method.
 type health struct {
 	interval    time.Duration
-	features    Features
+	features    exchange.Features
 	incarnation string
 	// point is where the store is, nothing from a global that does not say; forgotten is there when it is not the one that was seen.
 	point     Seen
@@ -300,7 +302,7 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit tim
 		interval = min(max(interval, shortestHealth), longestHealth)
 	}
 	return health{
-		interval: interval, features: ParseFeatures(header.Get(metadataFeatures)), incarnation: incarnationOf(header),
+		interval: interval, features: exchange.ParseFeatures(header.Get(metadataFeatures)), incarnation: incarnationOf(header),
 		point: parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
 	}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -25,7 +27,7 @@ type evilGlobal struct {
 	store store.Store // the zone's
 
 	mu       sync.Mutex
-	features Features // guarded by mu
+	features exchange.Features // guarded by mu
 	interval time.Duration
 	down     *saidStream[GlobalToZoneServer, *discovery.DeltaDiscoveryRequest]  // guarded by mu: the last that came
 	up       *saidStream[ZoneToGlobalServer, *discovery.DeltaDiscoveryResponse] // guarded by mu
@@ -154,7 +156,7 @@ func (g *evilGlobal) play(op, a, b byte) {
 	typ := pick(saidTypes, a)
 	switch op % 10 {
 	case 0, 1:
-		item, wrote := saidItem(g.t, GlobalToZone, "zone-1", typ, b)
+		item, wrote := saidItem(g.t, exchange.GlobalToZone, "zone-1", typ, b)
 		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item}, SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
 	case 2:
 		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: pick(saidTexts, b), RemovedResources: []string{pick(saidNames, b), "own.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
@@ -170,7 +172,7 @@ func (g *evilGlobal) play(op, a, b byte) {
 		g.hangUp()
 	case 8:
 		g.mu.Lock()
-		g.features, g.interval = []Features{OwnFeatures(), plainFeatures, 0, FeatureParts}[int(a)%4], time.Duration(int8(b))*time.Second
+		g.features, g.interval = []exchange.Features{exchange.OwnFeatures(), plainFeatures, 0, exchange.FeatureParts}[int(a)%4], time.Duration(int8(b))*time.Second
 		g.mu.Unlock()
 	case 9:
 		key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "z" + string('a'+rune(a%4))}
@@ -201,7 +203,7 @@ func playZone(t *testing.T, raw []byte) {
 	key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "own"}
 	put(t, s, written(t, zoneHome("zone-1"), key, `{"ports":[{"port":80}]}`))
 	revision := s.Snapshot().Get(key).Revision
-	evil := &evilGlobal{t: t, store: s, features: OwnFeatures(), interval: time.Minute}
+	evil := &evilGlobal{t: t, store: s, features: exchange.OwnFeatures(), interval: time.Minute}
 	l, target := listenSomewhere(t)
 	stop := serveOn(t, l, func(r grpc.ServiceRegistrar) {
 		r.RegisterService(&syncServiceDesc, evil)
@@ -223,10 +225,10 @@ func playZone(t *testing.T, raw []byte) {
 		evil.play(op, a, b)
 	}
 	evil.mu.Lock()
-	evil.features, evil.interval = OwnFeatures(), time.Minute
+	evil.features, evil.interval = exchange.OwnFeatures(), time.Minute
 	evil.mu.Unlock()
 	marker, spec := permission("marker")
-	out, err := NewMapping().Outbound(written(t, globalHome, marker, spec), &Audience{Direction: GlobalToZone, Zone: "zone-1", Features: OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(written(t, globalHome, marker, spec), &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1", Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}

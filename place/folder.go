@@ -17,10 +17,6 @@ import (
 // lookEvery is how often Run checks. Run reports a missing folder within that time, even if no other code calls Check.
 const lookEvery = 500 * time.Millisecond
 
-// needsEvery is how often Check looks for the needed files at most. Whoever removes one may find that a write within this
-// time is still accepted, as the writes before the removal are.
-const needsEvery = 10 * time.Millisecond
-
 // Folder is a server's data folder, and the files in it that a restart needs to resume in the current state. It is safe
 // for concurrent use.
 type Folder struct {
@@ -28,8 +24,6 @@ type Folder struct {
 
 	mu    sync.Mutex
 	needs []*need // guarded by mu
-	// found is when all needs were last found; guarded by mu.
-	found time.Time
 }
 
 // HoldFolder opens the folder, which must exist. Errors are the operating system's.
@@ -92,28 +86,23 @@ func (f *Folder) add(n *need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !slices.ContainsFunc(f.needs, func(other *need) bool { return other.path == n.path }) {
-		f.needs, f.found = append(f.needs, n), time.Time{}
+		f.needs = append(f.needs, n)
 	}
 }
 
-// Check returns nil while the folder and the needed files are in their place. It costs one system call, and every
-// needsEvery one for each file. Its error wraps ErrMoved or is that of the system call.
+// Check returns nil while the folder and the needed files are in their place. It costs one system call for each. Its
+// error wraps ErrMoved or is that of the system call.
 func (f *Folder) Check() error {
 	if err := f.dir.Check(); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
-	if now.Sub(f.found) < needsEvery {
-		return nil
-	}
 	for _, n := range f.needs {
 		if err := n.check(); err != nil {
 			return err
 		}
 	}
-	f.found = now
 	return nil
 }
 

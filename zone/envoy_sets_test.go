@@ -182,11 +182,12 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 			spec := variant(all[typ][random.IntN(len(all[typ]))], random)
 			document, err := json.Marshal(map[string]any{"type": typ, "mesh": "default", "name": "p", "spec": spec})
 			must(t, err)
-			switch code, answer := z.call(http.MethodPut, "/meshes/default/"+d.Path+"/p", string(document)); {
-			case code/100 == 2:
+			code, answer := z.call(http.MethodPut, "/meshes/default/"+d.Path+"/p", string(document))
+			switch code / 100 {
+			case 2:
 				accepted++
 				written = append(written, string(document))
-			case code/100 == 4:
+			case 4:
 				refused++
 			default:
 				t.Fatalf("%d %s for %s", code, answer, document)

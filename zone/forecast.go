@@ -1,7 +1,7 @@
 package zone
 
 import (
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -11,13 +11,13 @@ import (
 // zones whose MeshTrusts it holds.
 func forecastSync(zone string) api.PreviewFunc {
 	return func(p *api.Preview) error {
-		here := kds.Place{Zone: zone}
+		here := exchange.Place{Zone: zone}
 		for trust := range p.After.List(store.Query{Type: resources.TypeMeshTrust}) {
 			if other := trust.Zone(); other != "" {
 				here.Zones = append(here.Zones, other)
 			}
 		}
-		crossing := kds.NewCrossing()
+		crossing := exchange.NewCrossing()
 		for _, c := range p.Changes {
 			c.Forecast.SyncedTo = crossing.Reach(c.New, here)
 		}

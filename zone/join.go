@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
@@ -63,7 +64,7 @@ type Joined struct {
 // directory, sealed. If no address of the global is reachable, Join retries for two minutes, at growing intervals. It
 // writes the key to disk before it sends the token. If the answer is lost, the next attempt, even of a later process,
 // sends the same token with the same key, and the global answers again. With any other key, the token counts as used. A
-// zone that has joined before keeps its ID. Errors wrap kds.ErrJoinString, kds.ErrJoinFormat or ErrOtherZone, or
+// zone that has joined before keeps its ID. Errors wrap enrolment.ErrJoinString, enrolment.ErrJoinFormat or ErrOtherZone, or
 // contain the global's answer.
 func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if c.Log == nil {
@@ -83,7 +84,7 @@ func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	offer, err := kds.ParseJoinString(c.Join)
+	offer, err := enrolment.ParseJoinString(c.Join)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func Join(ctx context.Context, c JoinConfig) (*Joined, error) {
 }
 
 // tokenSum returns a hash that identifies a join string without storing its secret.
-func tokenSum(offer *kds.JoinString) string {
+func tokenSum(offer *enrolment.JoinString) string {
 	sum := sha256.Sum256([]byte(offer.Token))
 	return hex.EncodeToString(sum[:])
 }
@@ -121,7 +122,7 @@ func (s *memberships) settle(ctx context.Context, cfg *Config) error {
 // joinOnce does nothing if the zone has joined with the same string, so that the string may stay in the settings. If
 // the global refuses another string, the zone continues with its current credential until that expires.
 func (s *memberships) joinOnce(ctx context.Context, cfg *Config) error {
-	offer, err := kds.ParseJoinString(cfg.Join)
+	offer, err := enrolment.ParseJoinString(cfg.Join)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (s *memberships) sameZone(zone string) error {
 	return nil
 }
 
-func (s *memberships) join(ctx context.Context, offer *kds.JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
+func (s *memberships) join(ctx context.Context, offer *enrolment.JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
 	if err := s.sameZone(offer.Zone); err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func final(err error) bool {
 }
 
 // joinAt attempts to join at one address.
-func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address string, addresses []string) (*Joined, error) {
+func (s *memberships) joinAt(ctx context.Context, offer *enrolment.JoinString, address string, addresses []string) (*Joined, error) {
 	pin, err := hex.DecodeString(offer.CASHA256)
 	if err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func (s *memberships) joinAt(ctx context.Context, offer *kds.JoinString, address
 	}
 	ctx, cancel := heard.While(ctx, joinCallTimeout)
 	defer cancel()
-	credential, err := kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: offer.Token, CSR: csr})
+	credential, err := enrolment.Membership{Conn: conn}.Join(ctx, &enrolment.JoinRequest{Token: offer.Token, CSR: csr})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/causeway-mesh/causeway/credential"
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -64,7 +64,7 @@ type membership struct {
 }
 
 // member returns the zone's name and ID as the certificate states them.
-func (m *membership) member() kds.Member { return kds.Member{Zone: m.Zone, ID: m.ID} }
+func (m *membership) member() enrolment.Member { return enrolment.Member{Zone: m.Zone, ID: m.ID} }
 
 // due returns how long to wait until the credential should be renewed, at half of its life. The result is not positive
 // if that is now. The global sets the life, and this zone's clock measures the age, so a difference between the two
@@ -80,7 +80,7 @@ func (m *membership) due(now time.Time) time.Duration {
 
 // life returns how long the credential is valid, from when it was signed.
 func (m *membership) life() time.Duration {
-	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(kds.DatedBack))
+	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(enrolment.DatedBack))
 }
 
 // serial returns the certificate's serial number in the global's format.
@@ -92,7 +92,7 @@ func (m *membership) load() error {
 	if m.pair, err = tls.X509KeyPair([]byte(m.Certificate), []byte(m.Key)); err != nil {
 		return fmt.Errorf("the zone's certificate and key: %w", err)
 	}
-	if who, err := kds.ParseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
+	if who, err := enrolment.ParseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
 		return errors.New("the zone's certificate names another zone")
 	}
 	m.roots = x509.NewCertPool()
@@ -206,7 +206,7 @@ func (s *memberships) request(zone string) (nextKey, []byte, error) {
 	if err != nil {
 		return next, nil, fmt.Errorf("%s: %w", nextFile, secrets.ErrDamaged)
 	}
-	who := kds.Member{Zone: next.Zone, ID: next.ID}
+	who := enrolment.Member{Zone: next.Zone, ID: next.ID}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{who.URI()}}, key)
 	return next, csr, err
 }
@@ -234,7 +234,7 @@ type origin struct {
 }
 
 // keep stores the answer to a request and makes it the current membership.
-func (s *memberships) keep(next nextKey, from origin, c *kds.Credential, now time.Time) (*membership, error) {
+func (s *memberships) keep(next nextKey, from origin, c *enrolment.Credential, now time.Time) (*membership, error) {
 	m := &membership{
 		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.CA, Certificate: c.Certificate, Key: next.Key,
 		Received: now.Round(0).UTC(), Expires: c.Expires.UTC(), Joined: from.token,

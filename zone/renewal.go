@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/panics"
 )
 
@@ -35,16 +35,16 @@ type renewal struct {
 
 // run implements kds.ZoneConfig.Beside.
 func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error {
-	service := kds.Membership{Conn: conn}
+	service := enrolment.Membership{Conn: conn}
 	if err := r.confirm(ctx, service); err != nil {
 		return r.without(ctx, err)
 	}
-	advice := make(chan kds.Advice, 1)
+	advice := make(chan enrolment.Advice, 1)
 	followed := make(chan error, 1)
 	follow, stop := context.WithCancel(ctx)
 	go func() {
 		followed <- r.panics.Do("membership", func() error {
-			return service.Follow(follow, func(a kds.Advice) {
+			return service.Follow(follow, func(a enrolment.Advice) {
 				select {
 				case advice <- a:
 				default:
@@ -73,7 +73,7 @@ func (r *renewal) without(ctx context.Context, err error) error {
 
 // keep renews the credential whenever it is due. It returns nil when ctx ends, and otherwise the reason why the stream
 // of advice ended.
-func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-chan kds.Advice, followed <-chan error) error {
+func (r *renewal) keep(ctx context.Context, service enrolment.Membership, advice <-chan enrolment.Advice, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -100,14 +100,14 @@ func (r *renewal) keep(ctx context.Context, service kds.Membership, advice <-cha
 	}
 }
 
-func (r *renewal) renew(ctx context.Context, service kds.Membership) error {
+func (r *renewal) renew(ctx context.Context, service enrolment.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	next, csr, err := r.memberships.request(r.zone)
 	if err != nil {
 		return err
 	}
-	credential, err := service.Renew(ctx, &kds.RenewRequest{CSR: csr})
+	credential, err := service.Renew(ctx, &enrolment.RenewRequest{CSR: csr})
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (r *renewal) renew(ctx context.Context, service kds.Membership) error {
 }
 
 // confirm reports to the global which certificate is on this zone's disk.
-func (r *renewal) confirm(ctx context.Context, service kds.Membership) error {
+func (r *renewal) confirm(ctx context.Context, service enrolment.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	return service.Confirm(ctx, &kds.ConfirmRequest{Serial: r.memberships.current.Load().serial()})
+	return service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: r.memberships.current.Load().serial()})
 }

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
@@ -68,20 +68,20 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 }
 
 // sign answers a request. A lost answer was signed too.
-func (g *signingGlobal) sign(csr []byte) (*kds.Credential, error) {
+func (g *signingGlobal) sign(csr []byte) (*enrolment.Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	if g.away(now) {
 		return nil, status.Error(codes.Unavailable, "the global is away")
 	}
-	who, request, err := kds.ParseMemberRequest(csr)
+	who, request, err := enrolment.ParseMemberRequest(csr)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	g.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-kds.DatedBack), NotAfter: now.Add(lifeOfCredential),
+		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-enrolment.DatedBack), NotAfter: now.Add(lifeOfCredential),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, g.ca, request.PublicKey, g.key)
@@ -96,14 +96,14 @@ func (g *signingGlobal) sign(csr []byte) (*kds.Credential, error) {
 	pemOf := func(der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	}
-	return &kds.Credential{Certificate: pemOf(der), CA: pemOf(g.ca.Raw), Expires: template.NotAfter}, nil
+	return &enrolment.Credential{Certificate: pemOf(der), CA: pemOf(g.ca.Raw), Expires: template.NotAfter}, nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ ...grpc.CallOption) error {
 	raw := in.(*wrapperspb.BytesValue).GetValue()
 	if path.Base(method) == "Confirm" {
-		var r kds.ConfirmRequest
+		var r enrolment.ConfirmRequest
 		err := json.Unmarshal(raw, &r)
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ 
 		out.(*wrapperspb.BytesValue).Value = []byte("{}")
 		return err
 	}
-	var r kds.RenewRequest
+	var r enrolment.RenewRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}

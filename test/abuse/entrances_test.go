@@ -30,7 +30,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
@@ -230,7 +230,7 @@ func (w *world) joinToken(t *testing.T) string {
 	if err := w.global.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: path, Body: []byte(`{}`)}, &offer); err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := kds.ParseJoinString(offer.Join)
+	parsed, err := enrolment.ParseJoinString(offer.Join)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func (w *world) signingRequest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	is := kds.Member{Zone: w.newcomer(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", w.newcomers)}
+	is := enrolment.Member{Zone: w.newcomer(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", w.newcomers)}
 	return x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{is.URI()}}, key)
 }
 
@@ -333,7 +333,7 @@ func enterJoin(ctx context.Context, w *world, s *aServer, b brought) (string, er
 	if err != nil {
 		return "", err
 	}
-	_, err = kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: b.token, CSR: csr})
+	_, err = enrolment.Membership{Conn: conn}.Join(ctx, &enrolment.JoinRequest{Token: b.token, CSR: csr})
 	return codeOf(ctx, err)
 }
 

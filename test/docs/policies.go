@@ -81,7 +81,7 @@ var policyTypes = []policyType{
 			"A policy that comes, goes or changes replaces the listeners of the traffic that it logs, whose connections drain. In formats, Envoy's commands about requests and " +
 			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
 			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
-			"Collectors are reached in the clear. `rules[].matches` is not enforced.",
+			"Collectors are reached in the clear. A file that the proxy cannot open is left out, and is among the problems of its DataplaneInsight, until the policy is written anew or the proxy restarts. `rules[].matches` is not enforced.",
 		[]policyField{
 			{"backends[].type", "which of the next is read", "lines come there"},
 			{"backends[].file.path", "a file, stdout or stderr logger", "lines in the file; `/dev/stdout` is the proxy's"},

@@ -26,10 +26,10 @@ var sentTypes = []policyType{
 			"allow it. A change replaces the cluster. Where the conf has parts, and none that fits the port, the endpoints are not asked, which is among the proxy's problems.",
 		[]policyField{
 			{"interval", "`interval`, 1m unless set, at least 100ms", "the application is asked so often"},
-			{"timeout", "`timeout`, 15s unless set", "an answer that comes later is a failure"},
+			{"timeout", "`timeout`, 15s unless set, at most 30s", "an answer that comes later is a failure"},
 			{"unhealthyThreshold", "`unhealthy_threshold`, 5 unless set", "an endpoint that fails so often gets no more requests"},
 			{"healthyThreshold", "`healthy_threshold`, 1 unless set", "it gets them again after so many answers"},
-			{"initialJitter", "`initial_jitter`", "first checks are spread"},
+			{"initialJitter", "`initial_jitter`, at most 30s", "first checks are spread"},
 			{"intervalJitter", "`interval_jitter`", "later checks are spread"},
 			{"intervalJitterPercent", "`interval_jitter_percent`", "the same, by the interval"},
 			{"healthyPanicThreshold", "`healthy_panic_threshold` of the cluster", "with fewer healthy endpoints, all are asked"},

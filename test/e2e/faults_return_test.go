@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/test/peer"
 )
@@ -160,7 +160,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 	if err != nil {
 		return err
 	}
-	offer, err := kds.ParseJoinString(text)
+	offer, err := enrolment.ParseJoinString(text)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
-	member := kds.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
+	member := enrolment.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{member.URI()}}, key)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 		return err
 	}
 	defer conn.Close()
-	got, err := kds.Membership{Conn: conn}.Join(ctx, &kds.JoinRequest{Token: offer.Token, CSR: csr})
+	got, err := enrolment.Membership{Conn: conn}.Join(ctx, &enrolment.JoinRequest{Token: offer.Token, CSR: csr})
 	if err != nil {
 		return err
 	}

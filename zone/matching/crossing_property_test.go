@@ -7,9 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+
 	"pgregory.net/rapid"
 
-	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -52,8 +53,8 @@ func lie(t *rapid.T, r *resources.Resource) {
 
 // spread copies the resources of the zones and the global to all servers, by the rules of kds, in order of dependency.
 func (s *sites) spread(t *rapid.T) {
-	crossing, mapping := kds.NewCrossing(), kds.NewMapping()
-	carry := func(r *resources.Resource, a *kds.Audience, to *site) {
+	crossing, mapping := exchange.NewCrossing(), exchange.NewMapping()
+	carry := func(r *resources.Resource, a *exchange.Audience, to *site) {
 		if crossing.Stops(r, a) != "" {
 			return
 		}
@@ -61,11 +62,11 @@ func (s *sites) spread(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.lies && a.Direction == kds.ZoneToGlobal {
+		if s.lies && a.Direction == exchange.ZoneToGlobal {
 			lie(t, out)
 		}
-		in, err := mapping.Inbound(out, &kds.Arrival{
-			Origin: kds.Origin{Direction: a.Direction, Zone: a.Zone}, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: to.namespace,
+		in, err := mapping.Inbound(out, &exchange.Arrival{
+			Origin: exchange.Origin{Direction: a.Direction, Zone: a.Zone}, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: to.namespace,
 			Lookup: func(typ resources.Type, mesh, name string) *resources.Resource {
 				for _, h := range to.held {
 					if h.Type == typ && h.Mesh == mesh && h.Name == name && h.Namespace == to.namespace {
@@ -86,18 +87,18 @@ func (s *sites) spread(t *rapid.T) {
 		for i, zone := range zones {
 			for _, r := range written[i] {
 				if r.Type == d.Type {
-					carry(r, &kds.Audience{Direction: kds.ZoneToGlobal, Zone: zone.zone, Features: kds.OwnFeatures()}, s.global)
+					carry(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone.zone, Features: exchange.OwnFeatures()}, s.global)
 				}
 			}
 		}
 	}
-	features := kds.OwnFeatures()
+	features := exchange.OwnFeatures()
 	if s.plain {
-		features &^= kds.FeatureResolvedReferences
+		features &^= exchange.FeatureResolvedReferences
 	}
 	for _, r := range s.global.held {
 		for _, zone := range zones {
-			carry(r, &kds.Audience{Direction: kds.GlobalToZone, Zone: zone.zone, Features: features}, zone)
+			carry(r, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: zone.zone, Features: features}, zone)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package kds
+package enrolment
 
 import (
 	"crypto/ecdsa"
@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/kds"
 )
 
 // A zone's certificate names it in one URI: causeway://zone/<name>/<id>. It is no SPIFFE ID, so that no proxy takes it for one.
@@ -32,12 +34,12 @@ func (m Member) URI() *url.URL {
 // ParseMember reads the one URI of a certificate or of a signing request. Nothing but the form that URI writes is taken.
 func ParseMember(uris []*url.URL) (Member, error) {
 	if len(uris) != 1 {
-		return Member{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", ErrRequest, len(uris))
+		return Member{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", kds.ErrRequest, len(uris))
 	}
 	zone, id, found := strings.Cut(strings.TrimPrefix(uris[0].Path, "/"), "/")
 	m := Member{Zone: zone, ID: id}
-	if !found || CheckZoneName(zone) != nil || !memberID.MatchString(id) || uris[0].String() != m.URI().String() {
-		return Member{}, fmt.Errorf("%w: its URI is not of the form causeway://zone/NAME/ID", ErrRequest)
+	if !found || kds.CheckZoneName(zone) != nil || !memberID.MatchString(id) || uris[0].String() != m.URI().String() {
+		return Member{}, fmt.Errorf("%w: its URI is not of the form causeway://zone/NAME/ID", kds.ErrRequest)
 	}
 	return m, nil
 }
@@ -46,17 +48,17 @@ func ParseMember(uris []*url.URL) (Member, error) {
 // holds the key, which is one of ECDSA and P-256. Nothing else that it asks for is heard.
 func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	if len(der) > MaxMembershipMessage {
-		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", ErrRequest, len(der), MaxMembershipMessage)
+		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest, len(der), MaxMembershipMessage)
 	}
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
-		return Member{}, nil, fmt.Errorf("%w: the signing request cannot be read", ErrRequest)
+		return Member{}, nil, fmt.Errorf("%w: the signing request cannot be read", kds.ErrRequest)
 	}
 	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() { // others may take seconds to use
-		return Member{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256", ErrRequest)
+		return Member{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256", kds.ErrRequest)
 	}
 	if err := request.CheckSignature(); err != nil {
-		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", ErrRequest)
+		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", kds.ErrRequest)
 	}
 	m, err := ParseMember(request.URIs)
 	return m, request, err

@@ -1,4 +1,4 @@
-package kds
+package enrolment
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/kds"
 )
 
 // A join string is joinKind, "v" and the number of its format, a colon, and what that format has.
@@ -110,7 +112,7 @@ func parseJoinString(encoded string) (*JoinString, error) {
 
 func (j *JoinString) check(ca []byte) error {
 	switch {
-	case CheckZoneName(j.Zone) != nil:
+	case kds.CheckZoneName(j.Zone) != nil:
 		return fmt.Errorf("%w: it names no zone", ErrJoinString)
 	case len(j.Addresses) == 0 || len(j.Addresses) > MaxJoinAddresses:
 		return fmt.Errorf("%w: it has %d addresses, want 1 to %d", ErrJoinString, len(j.Addresses), MaxJoinAddresses)

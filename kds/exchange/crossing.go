@@ -1,4 +1,4 @@
-package kds
+package exchange
 
 import (
 	"fmt"
@@ -21,6 +21,14 @@ func (d Direction) String() string {
 		return "zone-to-global"
 	}
 	return "global-to-zone"
+}
+
+// Label is the direction in answers and metrics.
+func (d Direction) Label() string {
+	if d == GlobalToZone {
+		return "toZone"
+	}
+	return "toGlobal"
 }
 
 // Carries reports whether resources of type d may travel this way at all.
@@ -194,7 +202,7 @@ func acceptRules() []acceptRule {
 			if from.Direction == GlobalToZone {
 				return nil
 			}
-			if want := zoneName(r, from.Zone); r.Name != want {
+			if want := NameInZone(r, from.Zone); r.Name != want {
 				return fmt.Errorf("its name says nothing of its owner: what zone %s calls %q is named %q here", from.Zone, r.DisplayName(), want)
 			}
 			return nil

@@ -1,10 +1,6 @@
-package kds
+package exchange
 
-import (
-	"slices"
-
-	"google.golang.org/protobuf/types/known/structpb"
-)
+import "slices"
 
 // Features is the set of abilities that a peer announced. Names that we do not know are not kept.
 type Features uint16
@@ -43,7 +39,7 @@ const (
 const (
 	featureNameHTTPPermissions = "causeway-http-permissions"
 	// featurePingHealth goes into the gRPC metadata only: the zone calls HealthCheck.
-	featurePingHealth = "zone-ping-health"
+	FeaturePingHealth = "zone-ping-health"
 )
 
 // featureNames are the names on the wire, in the order in which they are announced.
@@ -100,11 +96,5 @@ func ParseFeatures(names []string) Features {
 	return f
 }
 
-// featuresOfNode reads the list that a peer's first request carries.
-func featuresOfNode(metadata *structpb.Struct) Features {
-	var names []string
-	for _, v := range metadata.GetFields()["features"].GetListValue().GetValues() {
-		names = append(names, v.GetStringValue())
-	}
-	return ParseFeatures(names)
-}
+// ChangeBytes are the features that change how a resource is sent, and not only whether it is.
+const ChangeBytes = FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureReferenceGrants | FeatureHiddenSecrets | FeatureOwners

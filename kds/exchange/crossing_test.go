@@ -1,4 +1,4 @@
-package kds
+package exchange
 
 import (
 	"encoding/json"
@@ -108,7 +108,7 @@ func (r *row) failure(t *testing.T, c *Crossing, m *Mapping) string {
 		return ""
 	case "accepts":
 		if r.Hashed {
-			in.Name = zoneName(in, r.Zone)
+			in.Name = NameInZone(in, r.Zone)
 		}
 		for _, rule := range m.accept {
 			if err := rule.refuse(in, &origin); err != nil {
@@ -303,12 +303,12 @@ func TestBytesAreSharedByThoseWhoGetTheSame(t *testing.T) {
 			if sent(OwnFeatures()) == sent(OwnFeatures()&^f.feature) {
 				continue
 			}
-			if differed |= f.feature; changeBytes&f.feature == 0 {
+			if differed |= f.feature; ChangeBytes&f.feature == 0 {
 				t.Errorf("%s: one who announces %s gets the bytes of one who does not", row.Name, f.name)
 			}
 		}
 	}
-	if want := changeBytes &^ FeatureHiddenSecrets; differed != want { // secrets are hidden by the encoder
+	if want := ChangeBytes &^ FeatureHiddenSecrets; differed != want { // secrets are hidden by the encoder
 		t.Errorf("%v change what is sent, want %v", differed.Names(), want.Names())
 	}
 }

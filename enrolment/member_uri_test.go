@@ -1,4 +1,4 @@
-package kds
+package enrolment
 
 import (
 	"crypto"
@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/kds"
 )
 
 const someID = "01234567-89ab-cdef-0123-456789abcdef"
@@ -61,12 +63,12 @@ func FuzzMemberRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, der []byte) {
 		m, request, err := ParseMemberRequest(der)
 		if err != nil {
-			if !errors.Is(err, ErrRequest) {
-				t.Fatalf("%v is no ErrRequest", err)
+			if !errors.Is(err, kds.ErrRequest) {
+				t.Fatalf("%v is no kds.ErrRequest", err)
 			}
 			return
 		}
-		if CheckZoneName(m.Zone) != nil || !memberID.MatchString(m.ID) || request.CheckSignature() != nil {
+		if kds.CheckZoneName(m.Zone) != nil || !memberID.MatchString(m.ID) || request.CheckSignature() != nil {
 			t.Fatalf("taken: %+v", m)
 		}
 		if back, err := ParseMember([]*url.URL{m.URI()}); err != nil || back != m {

@@ -1,8 +1,9 @@
-package kds
+package exchange
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -12,6 +13,9 @@ import (
 
 // labelDeletionGrace marks a proxy that is being deleted in a zone; it is nobody else's business.
 const labelDeletionGrace = "kuma.io/deletion-grace-period-started-at"
+
+// errNotSayable: a resource cannot be put in the words that the peer knows.
+var errNotSayable = errors.New("cannot be said in the words that the peer knows")
 
 // outboundStep is one change to a resource before it is encoded. r is the step's to change.
 type outboundStep struct {
@@ -251,8 +255,8 @@ func hashName(r *resources.Resource, a *Audience) error {
 
 // wireHash is r's hashed name, or the other one that the global gave to a copy.
 func wireHash(r *resources.Resource, a *Audience) string {
-	hashed := hashedName(r)
-	if a.Direction == GlobalToZone && isApart(r, hashed) {
+	hashed := HashedName(r)
+	if a.Direction == GlobalToZone && IsApart(r, hashed) {
 		return r.Name
 	}
 	return hashed
@@ -267,7 +271,7 @@ func hashesFor(r *resources.Resource, a *Audience) bool {
 }
 
 // hashedName is r's name outside its home, from its labels. A copy's is the name that it has already.
-func hashedName(r *resources.Resource) string {
+func HashedName(r *resources.Resource) string {
 	var extra []string
 	if zone, ok := r.Labels[resources.LabelZone]; ok {
 		extra = append(extra, zone)
@@ -279,7 +283,7 @@ func hashedName(r *resources.Resource) string {
 }
 
 // zoneName is the only name under which zone may send r.
-func zoneName(r *resources.Resource, zone string) string {
+func NameInZone(r *resources.Resource, zone string) string {
 	return zoneHash(r.Mesh, r.DisplayName(), zone, r.Labels[resources.LabelNamespace])
 }
 
@@ -383,4 +387,13 @@ func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
 	}
 	r.Spec, err = resources.NewSpec(r.Type, raw)
 	return err
+}
+
+// zeroStatus returns what a zone is sent instead of a status: the zero value of its type. Source: Kuma's wire format, "Any
+// rules".
+func zeroStatus(t resources.Type) json.RawMessage {
+	if t == resources.TypeMeshService {
+		return json.RawMessage(`{"tls":{},"dataplaneProxies":{}}`)
+	}
+	return json.RawMessage(`{}`)
 }

@@ -1,4 +1,4 @@
-package kds
+package enrolment
 
 import (
 	"encoding/base64"

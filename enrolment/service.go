@@ -1,4 +1,4 @@
-package kds
+package enrolment
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/kds"
 )
 
 // The service by which zones get and keep the credential that they connect with. It stands beside KDS, on the same port, and a
@@ -31,7 +33,7 @@ const DatedBack = 5 * time.Minute
 const MaxMembershipMessage = 32 << 10
 
 // JoinRequest trades a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's own key, whose
-// one URI names the zone and its persistent id (MemberURI).
+// one URI names the zone and its persistent id (Member.URI).
 type JoinRequest struct {
 	Token string `json:"token"`
 	CSR   []byte `json:"csr"`
@@ -63,7 +65,7 @@ type Advice struct {
 	Renew bool `json:"renew"`
 }
 
-// MembershipServer is what serves the service. Errors may wrap ErrUnauthenticated, ErrNotAllowed or ErrRequest.
+// MembershipServer is what serves the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
 type MembershipServer interface {
 	// Judge reports whether somebody may call a method, before anything of the message is read: MethodJoin, in whose message the proof
 	// is, a stranger may.
@@ -96,7 +98,7 @@ func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
 func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		if err := srv.(MembershipServer).Judge(ctx, method); err != nil {
-			return nil, toStatus(err)
+			return nil, kds.ToStatus(err)
 		}
 		raw := new(wrapperspb.BytesValue)
 		if err := decode(raw); err != nil {
@@ -104,11 +106,11 @@ func unary[In, Out any](method string, call func(MembershipServer, context.Conte
 		}
 		in := new(In)
 		if err := unpack(raw, in); err != nil {
-			return nil, toStatus(err)
+			return nil, kds.ToStatus(err)
 		}
 		out, err := call(srv.(MembershipServer), ctx, in)
 		if err != nil {
-			return nil, toStatus(err)
+			return nil, kds.ToStatus(err)
 		}
 		return pack(out)
 	}
@@ -116,12 +118,12 @@ func unary[In, Out any](method string, call func(MembershipServer, context.Conte
 
 func handleFollow(srv any, stream grpc.ServerStream) error {
 	if err := srv.(MembershipServer).Judge(stream.Context(), methodFollow); err != nil {
-		return toStatus(err)
+		return kds.ToStatus(err)
 	}
 	if err := stream.RecvMsg(new(wrapperspb.BytesValue)); err != nil {
 		return err
 	}
-	return toStatus(srv.(MembershipServer).Follow(stream.Context(), func(a *Advice) error {
+	return kds.ToStatus(srv.(MembershipServer).Follow(stream.Context(), func(a *Advice) error {
 		m, err := pack(a)
 		if err != nil {
 			return err
@@ -137,10 +139,10 @@ func pack(v any) (*wrapperspb.BytesValue, error) {
 
 func unpack(m *wrapperspb.BytesValue, v any) error {
 	if len(m.GetValue()) > MaxMembershipMessage {
-		return fmt.Errorf("%w: larger than %d bytes", ErrRequest, MaxMembershipMessage)
+		return fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, MaxMembershipMessage)
 	}
 	if err := json.Unmarshal(m.GetValue(), v); err != nil {
-		return fmt.Errorf("%w: not the JSON that was expected", ErrRequest)
+		return fmt.Errorf("%w: not the JSON that was expected", kds.ErrRequest)
 	}
 	return nil
 }
@@ -167,7 +169,7 @@ func (m Membership) Confirm(ctx context.Context, r *ConfirmRequest) error {
 
 // Follow calls heard for each piece of advice until the stream ends, and returns why it did.
 func (m Membership) Follow(ctx context.Context, heard func(Advice)) error {
-	stream, err := m.Conn.NewStream(ctx, &membershipServiceDesc.Streams[0], fullMethod(membershipServiceName, methodFollow))
+	stream, err := m.Conn.NewStream(ctx, &membershipServiceDesc.Streams[0], "/"+membershipServiceName+"/"+methodFollow)
 	if err != nil {
 		return err
 	}
@@ -195,7 +197,7 @@ func (m Membership) call(ctx context.Context, method string, in, out any) error 
 		return err
 	}
 	answer := new(wrapperspb.BytesValue)
-	if err := m.Conn.Invoke(ctx, fullMethod(membershipServiceName, method), raw, answer); err != nil {
+	if err := m.Conn.Invoke(ctx, "/"+membershipServiceName+"/"+method, raw, answer); err != nil {
 		return err
 	}
 	return json.Unmarshal(answer.GetValue(), out)

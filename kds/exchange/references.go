@@ -1,4 +1,4 @@
-package kds
+package exchange
 
 import (
 	"encoding/json"
@@ -60,7 +60,7 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 	namespaces, open := namespacesOf(r, kind, ref, here.SystemNamespace)
 	for _, namespace := range namespaces {
 		copied := zoneHash(r.Mesh, ref.Name, r.Zone(), namespace)
-		for _, name := range []string{copied, apartName(r.Mesh, copied, r.Zone())} { // the name may be another zone's
+		for _, name := range []string{copied, ApartName(r.Mesh, copied, r.Zone())} { // the name may be another zone's
 			if c := here.Lookup(kind, r.Mesh, name); c != nil && c.Zone() == r.Zone() {
 				return copied, true
 			}
@@ -97,7 +97,7 @@ func isCopyOfOwn(kind resources.Type, mesh, name string, lookup Lookup) bool {
 		return false
 	}
 	own := lookup(kind, mesh, name[:i])
-	return own != nil && own.Zone() == "" && hashedName(own) == name
+	return own != nil && own.Zone() == "" && HashedName(own) == name
 }
 
 // settleReferences is what a zone does to the resolved references of a policy that arrives: it puts them into the
