@@ -130,8 +130,12 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 
 // adminCluster is the way to the proxy's own admin interface, of which a MeshMetric shows the metrics.
 func adminCluster(address *corev3.Address) *clusterv3.Cluster {
+	discovery := clusterv3.Cluster_STRICT_DNS
+	if net.ParseIP(address.GetSocketAddress().GetAddress()) != nil {
+		discovery = clusterv3.Cluster_STATIC
+	}
 	return &clusterv3.Cluster{
-		Name: xds.AdminCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}, ConnectTimeout: durationpb.New(5 * time.Second),
+		Name: xds.AdminCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: discovery}, ConnectTimeout: durationpb.New(5 * time.Second),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: xds.AdminCluster,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
