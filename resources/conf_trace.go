@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -208,7 +207,7 @@ func hostPort(s string, otherwise uint32) (string, uint32, error) {
 		host, text = s, strconv.FormatUint(uint64(otherwise), 10)
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
-	_, ip := netip.ParseAddr(host)
+	_, ip := ParseIP(host)
 	if err != nil || port == 0 || ip != nil && (!hostName.MatchString(host) || len(host) > MaxNameBytes) {
 		return "", 0, fmt.Errorf("%q %w", shorten(s), errNoCollector)
 	}

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -123,7 +124,7 @@ func (v *validation) address(s string, at *fieldPath, own bool) {
 		v.fail(at, "is required: an IP address or a DNS name")
 		return
 	}
-	ip, err := netip.ParseAddr(s)
+	ip, err := ParseIP(s)
 	switch {
 	case err == nil && own && ip.IsUnspecified():
 		v.fail(at, "%s says nothing to others: give the address that they reach", s)
@@ -138,9 +139,19 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 	}
 }
 
+// ParseIP is netip.ParseAddr for an address that proxies are told. One with a zone, such as fe80::1%eth0, is none: it means something on
+// one machine only, and an Envoy without an interface of that name refuses all that comes with it.
+func ParseIP(s string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(s)
+	if err == nil && ip.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q has a zone, which says nothing to others", shorten(s))
+	}
+	return ip, err
+}
+
 // application refuses addresses of what a proxy may not lead its callers to.
 func (v *validation) application(s string, at *fieldPath) {
-	ip, err := netip.ParseAddr(s)
+	ip, err := ParseIP(s)
 	if err != nil || v.peer {
 		return
 	}

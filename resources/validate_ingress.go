@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"net/netip"
-
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
@@ -29,7 +27,7 @@ func (v *validation) zoneIngress(z *meshpb.ZoneIngress) {
 }
 
 func (v *validation) ingressAddress(s string, at *fieldPath) {
-	ip, err := netip.ParseAddr(s)
+	ip, err := ParseIP(s)
 	switch {
 	case err != nil:
 		v.fail(at, "%q is not an IP address", shorten(s))

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"net/netip"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -10,6 +9,8 @@ import (
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // collectorTimeout is for a connection to a collector, and for what is sent to it at once.
@@ -29,7 +30,7 @@ func newCollector(name, host string, port uint32, grpc bool) (*resource, error) 
 			}}}},
 		},
 	}
-	if _, err := netip.ParseAddr(host); err == nil {
+	if _, err := resources.ParseIP(host); err == nil {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 	}
 	if grpc {

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -55,7 +54,7 @@ func ready(in *meshpb.Dataplane_Networking_Inbound) bool {
 
 // dialable: endpoints are IP addresses, a proxy does not look names up.
 func (e endpoint) dialable() bool {
-	ip, err := netip.ParseAddr(e.address)
+	ip, err := resources.ParseIP(e.address)
 	return err == nil && !ip.IsUnspecified() && e.port > 0 && e.port <= 65535
 }
 

@@ -3,7 +3,6 @@ package xds
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -65,7 +64,7 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 }
 
 func isIP(address string) bool {
-	_, err := netip.ParseAddr(address)
+	_, err := resources.ParseIP(address)
 	return err == nil
 }
 

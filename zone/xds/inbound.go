@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -132,7 +131,7 @@ func resolve(address string, field *meshpb.Dataplane_Networking_Inbound, port *m
 		in.service.port = in.listen.port
 	}
 	for _, e := range []endpoint{in.listen, in.service} {
-		ip, err := netip.ParseAddr(e.address)
+		ip, err := resources.ParseIP(e.address)
 		if err != nil {
 			return in, fmt.Errorf("address %q: want an IP address", e.address)
 		}
