@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -43,7 +44,7 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 
 // steered is the answer to what an operator decides: the types that it concerned.
 type steered struct {
-	Types []kds.Accepted `json:"types"`
+	Types []tracker.Accepted `json:"types"`
 }
 
 func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
@@ -65,20 +66,20 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	status, _ := o.sync.Status(zone, t)
-	answer := steered{Types: []kds.Accepted{}}
+	answer := steered{Types: []tracker.Accepted{}}
 	ended, err := o.sync.Resync(r.Context(), zone)
 	if err != nil {
 		return err
 	}
 	if ended {
-		answer.Types = kds.TypesOf(status)
+		answer.Types = tracker.TypesOf(status)
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
 // conditions says who refuses a resource of this server, and of a Zone what it holds.
 func (o *operator) conditions(r *resources.Resource) []resources.Condition {
-	out := kds.Conditions(o.sync.Refused(r.Key))
+	out := tracker.Conditions(o.sync.Refused(r.Key))
 	if r.Type != resources.TypeZone {
 		return out
 	}

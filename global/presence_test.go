@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -32,7 +33,7 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	put(durable, resources.TypeDataplane, `{"networking":{"address":"127.0.0.1","inbound":[{"port":80}]}}`)
 	put(status, resources.TypeDataplaneInsight, `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z"}]}`)
 	withStatus := func(c *kds.ZoneConfig) {
-		c.Status, c.Proxies = status, func() ([]kds.ProxyBehind, uint32) { return nil, 1 }
+		c.Status, c.Proxies = status, func() ([]tracker.ProxyBehind, uint32) { return nil, 1 }
 	}
 	disconnect := r.connect(dir, "zone-1", durable, withStatus)
 	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {

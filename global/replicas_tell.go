@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
@@ -20,8 +20,8 @@ import (
 // zoneNote is what is on the board of a zone, beside its resources.
 type zoneNote struct {
 	// Replica is the one that has the zone, or had it last.
-	Replica string         `json:"replica"`
-	State   *kds.ZoneState `json:"state"`
+	Replica string             `json:"replica"`
+	State   *tracker.ZoneState `json:"state"`
 }
 
 // Keys of notes: zones/ZONE/state and zones/ZONE/r/KEY, KEY as in the store.
@@ -129,7 +129,7 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 	return next, err
 }
 
-func (r *replicas) appendState(notes []etcd.Note, zone string, state *kds.ZoneState) []etcd.Note {
+func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.ZoneState) []etcd.Note {
 	if state == nil {
 		return notes
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -39,7 +40,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	put(claims, &resources.Resource{Key: kds.ClaimKey("lost"), Labels: map[string]string{}}, `{"replica":"dead"}`)
 	r := newReplicas(durable, "me", &Config{Log: slog.New(slog.DiscardHandler)}, status)
 	r.sync = kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})
-	r.sync.Adopt("lost", &kds.ZoneState{Connected: true, Since: time.Now()})
+	r.sync.Adopt("lost", &tracker.ZoneState{Connected: true, Since: time.Now()})
 	r.members = []replica{{Instance: "me"}}
 	r.heard["lost"] = heardZone{replica: "dead", connected: true}
 	insight := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "gone"}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -51,7 +52,7 @@ type counting struct {
 	selection *matching.Selection
 	snapshot  store.Snapshot
 	reader    *api.Reader
-	answer    *kds.Rollout
+	answer    *tracker.Rollout
 	// said is what each zone has said.
 	said map[string]*word
 	// services are the mesh's MeshServices, which tell protocols.
@@ -66,7 +67,7 @@ func (c *counting) proxies() {
 	if from := of.Zone(); from != "" {
 		zones = append(zones, from)
 		if since, away := c.absence(from); away != "" {
-			c.answer.Zones.Away = append(c.answer.Zones.Away, kds.RolloutOffline{Zone: from, Since: since})
+			c.answer.Zones.Away = append(c.answer.Zones.Away, tracker.RolloutOffline{Zone: from, Since: since})
 		}
 	}
 	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh}) {
@@ -89,7 +90,7 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	}
 	said := c.said[zone]
 	proxies.Total++
-	name := kds.ProxyBehind{Mesh: dataplane.Mesh, Namespace: dataplane.HomeNamespace(), Name: dataplane.DisplayName()}
+	name := tracker.ProxyBehind{Mesh: dataplane.Mesh, Namespace: dataplane.HomeNamespace(), Name: dataplane.DisplayName()}
 	since, why := said.since, said.unknown
 	if why == "" {
 		since, why = c.disconnected(dataplane, said)
@@ -100,7 +101,7 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	}
 	switch {
 	case why != "":
-		proxies.Unknown = append(proxies.Unknown, kds.ProxyUnknown{
+		proxies.Unknown = append(proxies.Unknown, tracker.ProxyUnknown{
 			Mesh: name.Mesh, Namespace: name.Namespace, Name: name.Name, Zone: zone, Reason: why, Since: since,
 		})
 	case late || !said.has:
@@ -120,7 +121,7 @@ type word struct {
 	// has: the zone has the revision, and proxies that are not behind enforce it.
 	has bool
 	// behind holds reasons, by the proxy's name without one.
-	behind map[kds.ProxyBehind]string
+	behind map[tracker.ProxyBehind]string
 	// unknown is why its word counts for nothing now, empty when it counts; since is since when.
 	unknown string
 	since   time.Time
@@ -130,7 +131,7 @@ type word struct {
 }
 
 func (c *counting) word(zone string) *word {
-	w, of := &word{behind: map[kds.ProxyBehind]string{}}, c.selection.Resource
+	w, of := &word{behind: map[tracker.ProxyBehind]string{}}, c.selection.Resource
 	if w.since, w.unknown = c.absence(zone); w.unknown != "" {
 		return w
 	}

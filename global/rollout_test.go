@@ -10,13 +10,14 @@ import (
 
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // told is what a zone tells of its proxies.
 type told struct {
-	behind  []kds.ProxyBehind
+	behind  []tracker.ProxyBehind
 	streams uint32
 }
 
@@ -24,8 +25,8 @@ type told struct {
 type proxiesAnswer struct {
 	Proxies struct {
 		Enforced, Total int
-		Behind          []kds.ProxyBehind
-		Unknown         []kds.ProxyUnknown
+		Behind          []tracker.ProxyBehind
+		Unknown         []tracker.ProxyUnknown
 	}
 }
 
@@ -49,9 +50,9 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	many := make([]kds.ProxyBehind, 10_001)
+	many := make([]tracker.ProxyBehind, 10_001)
 	for i := range many {
-		many[i] = kds.ProxyBehind{Mesh: "default", Name: fmt.Sprint("other-", i)}
+		many[i] = tracker.ProxyBehind{Mesh: "default", Name: fmt.Sprint("other-", i)}
 	}
 	put(durable, resources.TypeDataplane, "backend", `{"networking":{"address":"127.0.0.1","inbound":[{"port":80}]}}`)
 	put(status, resources.TypeDataplaneInsight, "backend", `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z","generation":7}]}`)
@@ -59,7 +60,7 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 	var tells atomic.Pointer[told]
 	tells.Store(&told{behind: many, streams: 7})
 	disconnect := r.connect(dir, "zone-1", durable, func(c *kds.ZoneConfig) {
-		c.Status, c.Proxies = status, func() ([]kds.ProxyBehind, uint32) { now := tells.Load(); return now.behind, now.streams }
+		c.Status, c.Proxies = status, func() ([]tracker.ProxyBehind, uint32) { now := tells.Load(); return now.behind, now.streams }
 	})
 	stored := func(name, value string) {
 		t.Helper()

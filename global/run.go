@@ -13,6 +13,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -98,10 +99,10 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	})
 	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas
 	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, clones: gate.clones, log: c.Log}
-	for _, shown := range []prometheus.Collector{kds.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones} {
+	for _, shown := range []prometheus.Collector{tracker.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones} {
 		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", shown))
 	}
-	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", kds.LagCollector{Statuses: sync.Statuses}))
+	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
 	apiServer := api.New(api.Config{
 		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Home: c.home(), Guard: guard, Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -22,7 +23,7 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 			if joined {
 				s.has(t)
 			}
-			s.sync.Adopt("zone-1", &kds.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end
+			s.sync.Adopt("zone-1", &tracker.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			if _, err := s.remove(ctx, "zone-1"); err == nil {

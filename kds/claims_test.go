@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -157,13 +158,13 @@ func TestReplicasAnswerForEachOther(t *testing.T) {
 		b.Adopt("zone-1", a.State("zone-1"))
 		here, _ := a.Status("zone-1", "")
 		there, _ := b.Status("zone-1", "")
-		return here.Since.Equal(there.Since) && slices.EqualFunc(here.Types, there.Types, func(x, y TypeSync) bool {
+		return here.Since.Equal(there.Since) && slices.EqualFunc(here.Types, there.Types, func(x, y tracker.TypeSync) bool {
 			return x.Type == y.Type && x.Direction == y.Direction && x.Acknowledged == y.Acknowledged
 		})
 	})
 	// What is said of a zone that has come here is not believed.
-	b.Adopt("zone-1", &ZoneState{})
-	a.Adopt("zone-1", &ZoneState{})
+	b.Adopt("zone-1", &tracker.ZoneState{})
+	a.Adopt("zone-1", &tracker.ZoneState{})
 	if !a.InSession("zone-1") || b.InSession("zone-1") {
 		t.Error("a zone's own session is overruled, or what is said of another is not")
 	}

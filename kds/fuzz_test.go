@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/hashing"
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -22,7 +22,7 @@ func testReceiver(d exchange.Direction, s store.Store) *receiver {
 	session := newSession(context.Background(), 1, "zone-1", silent{})
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"}, SystemNamespace: resources.DefaultSystemNamespace},
-		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: NewRefusals(), known: NewKnown(),
+		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(), known: NewKnown(),
 		node: nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
 }
@@ -190,7 +190,7 @@ func FuzzRequest(f *testing.F) {
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
-			refusals: NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
+			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})
 		stream := &recordingStream{}

@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -107,10 +107,10 @@ type Global struct {
 type zoneData struct {
 	zone     string
 	known    *Known
-	refusals *Refusals
-	ledger   *ledger
-	over     *overLimits
-	report   atomic.Pointer[Report]
+	refusals *tracker.Refusals
+	ledger   *tracker.Ledger
+	over     *tracker.Over
+	report   atomic.Pointer[tracker.Report]
 }
 
 // NewGlobal returns the global's side; Register puts it on a server and Drain ends it.
@@ -185,7 +185,7 @@ func (g *Global) Wait() { g.readers.Wait() }
 func (g *Global) Encoder() *Encoder { return g.encoder }
 
 // Refusals lists what is refused between the global and a zone now, in both directions.
-func (g *Global) Refusals(zone string) []Refusal {
+func (g *Global) Refusals(zone string) []tracker.Refusal {
 	g.mu.Lock()
 	data := g.zones[zone]
 	g.mu.Unlock()

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -17,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -250,7 +250,7 @@ func playGlobal(t *testing.T, raw []byte) {
 			}
 		}
 	}
-	if n := len(g.Refusals("evil")); n > maxRefusals {
+	if n := len(g.Refusals("evil")); n > tracker.MaxRefusals {
 		t.Errorf("%d refusals are kept", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -21,13 +22,13 @@ func refusing(name string) func(*resources.Resource) error {
 }
 
 // typeOf is one line of a status.
-func typeOf(s SyncStatus, t resources.Type, direction string) TypeSync {
+func typeOf(s tracker.SyncStatus, t resources.Type, direction string) tracker.TypeSync {
 	for _, one := range s.Types {
 		if one.Type == t && one.Direction == direction {
 			return one
 		}
 	}
-	return TypeSync{}
+	return tracker.TypeSync{}
 }
 
 func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
@@ -52,7 +53,7 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 	if by.Zone != "zone-1" || !strings.Contains(by.Reason, "poisoned") || by.Since.IsZero() {
 		t.Errorf("refused by %+v", by)
 	}
-	if c := Conditions(g.Refused(bad)); len(c) != 1 || c[0].Status != resources.ConditionFalse || !strings.Contains(c[0].Message, "zone-1") {
+	if c := tracker.Conditions(g.Refused(bad)); len(c) != 1 || c[0].Status != resources.ConditionFalse || !strings.Contains(c[0].Message, "zone-1") {
 		t.Errorf("conditions %+v", c)
 	}
 	status, _ := g.Status("zone-1", bad.Type)
@@ -85,7 +86,7 @@ func TestLagIsZeroOnceAcknowledged(t *testing.T) {
 	key, spec := permission("p")
 	eventually(t, "a session", func() bool { return z.events.count(SessionStarted, "") == 1 })
 	revision := put(t, s, written(t, globalHome, key, spec))
-	line := func() TypeSync {
+	line := func() tracker.TypeSync {
 		status, _ := g.Status("zone-1", key.Type)
 		return typeOf(status, key.Type, "toZone")
 	}
@@ -124,7 +125,7 @@ func TestOperatorAcceptsHeldDeletions(t *testing.T) {
 	// A global that lost its data says that everything is gone.
 	g = startGlobal(t, store.NewMemory())
 	z = startZone(t, "zone-1", g.address, own)
-	held := func() *HeldDeletions { return typeOf(z.Status(""), keys[0].Type, "toZone").Held }
+	held := func() *tracker.HeldDeletions { return typeOf(z.Status(""), keys[0].Type, "toZone").Held }
 	eventually(t, "the guard", func() bool { return held() != nil })
 	if h := held(); h.Count != 30 || len(h.Names) != 30 || count(own, keys[0].Type) != 30 {
 		t.Fatalf("held %+v of %d", h, count(own, keys[0].Type))

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -40,7 +39,7 @@ func (v *receiver) have(t resources.Type) map[string]string {
 		if !refused && v.misread(r) {
 			version = ""
 		}
-		if refused && !v.refusals.has(v.arrival.Direction, t, name) {
+		if refused && !v.refusals.Has(v.arrival.Direction, t, name) {
 			version, refused = "", false // there was no room to remember why: it is judged again
 		}
 		have[name] = cmp.Or(version, unknownVersion)

@@ -3,6 +3,8 @@ package kds
 import (
 	"context"
 	"fmt"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
 // heldStream is one that a zone keeps open beside those of its session.
@@ -25,7 +27,7 @@ func (g *Global) hold(zone string, one *heldStream) (release func(), err error) 
 	}
 	if len(g.held[zone]) >= maxHeldStreams {
 		if data := g.zones[zone]; data != nil {
-			data.over.meet(limitStreams, "", maxHeldStreams, 1)
+			data.over.Meet(tracker.LimitStreams, "", maxHeldStreams, 1)
 		}
 		return nil, fmt.Errorf("zone %s: %w: it holds %d already", zone, ErrTooManyStreams, maxHeldStreams)
 	}
@@ -53,7 +55,7 @@ func (g *Global) freeLocked(zone string, why error, which func(*heldStream) bool
 	}
 	delete(g.held, zone)
 	if data := g.zones[zone]; data != nil {
-		data.over.end(limitStreams, "")
+		data.over.End(tracker.LimitStreams, "")
 	}
 }
 

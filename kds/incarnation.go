@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"google.golang.org/grpc/metadata"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -35,30 +35,11 @@ type Incarnations interface {
 	Accept(ctx context.Context, incarnation string) error
 }
 
-// NewStore says that the store behind the global is not the one that the zone knew: it was restored from a backup, begun anew, or
-// put back to what it was, which the two names end in. Until the zone has come to terms with it, nothing is deleted because a list does not name it.
-type NewStore struct {
-	// Known is the incarnation that the zone knew, Announced the one that it meets.
-	Known     string    `json:"known"`
-	Announced string    `json:"announced"`
-	Since     time.Time `json:"since"`
-}
-
-// Replaced says that a store that the zone did not know had other content of what the zone had, which took its place: a store that
-// was restored or rolled back puts back what was changed since.
-type Replaced struct {
-	Count int `json:"count"`
-	// Since is when the first of them was.
-	Since time.Time `json:"since"`
-	// Names are those of at most maxHeldNames of them, in the zone's own answers only.
-	Names []string `json:"names,omitempty"`
-}
-
 // replacedFor is how long it is told of: a zone that is asked the next morning still says so.
 const replacedFor = 72 * time.Hour
 
-// valid bounds a peer's word.
-func (n *NewStore) valid() bool {
+// validStore bounds a peer's word.
+func validStore(n *tracker.NewStore) bool {
 	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
 }
 
@@ -67,14 +48,14 @@ func (n *NewStore) valid() bool {
 type acquaintance struct {
 	kept   Incarnations
 	known  *Known
-	ledger *ledger
+	ledger *tracker.Ledger
 	log    *slog.Logger
 
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
-	strange *NewStore
+	strange *tracker.NewStore
 	// replaced is what strange stores replaced; guarded by mu.
-	replaced *Replaced
+	replaced *tracker.Replaced
 	// announced is the incarnation of this session, and point where its store was last; guarded by mu.
 	announced string
 	point     Seen
@@ -102,7 +83,7 @@ func (a *acquaintance) meet(ctx context.Context, h health) error {
 		}
 		a.settle(nil)
 	case known != h.incarnation:
-		a.settle(&NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
+		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
 		a.log.Warn("the store of the global is not the one that this zone knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
 			"known", known, "announced", h.incarnation)
 	case h.forgotten:
@@ -117,12 +98,12 @@ func (a *acquaintance) meet(ctx context.Context, h health) error {
 }
 
 // rolledBack says that a store has not come from what was seen of it.
-func rolledBack(incarnation string, seen, now Seen) *NewStore {
+func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
 	at := func(revision uint64) string {
 		suffix := fmt.Sprintf("@%d", revision)
 		return incarnation[:min(len(incarnation), maxIncarnation-len(suffix))] + suffix
 	}
-	return &NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
+	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
 }
 
 // sees notes where the store of this session is, unless it is a strange one: then what was seen before counts.
@@ -152,14 +133,14 @@ func (a *acquaintance) hears(revision uint64) {
 }
 
 // settle begins a session, with a strange store or with the one that is known.
-func (a *acquaintance) settle(strange *NewStore) {
+func (a *acquaintance) settle(strange *tracker.NewStore) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if strange != nil && a.strange != nil && a.strange.Known == strange.Known {
 		strange.Since = a.strange.Since
 	}
 	if strange != nil && a.ledger != nil {
-		a.ledger.forget(time.Now())
+		a.ledger.Forget(time.Now())
 	}
 	a.strange, a.compared = strange, map[resources.Type]bool{}
 }
@@ -168,7 +149,7 @@ func (a *acquaintance) settle(strange *NewStore) {
 func (a *acquaintance) isStrange() bool { return a.status() != nil }
 
 // status is nil where there is nothing to say.
-func (a *acquaintance) status() *NewStore {
+func (a *acquaintance) status() *tracker.NewStore {
 	if a == nil {
 		return nil
 	}
@@ -185,16 +166,16 @@ func (a *acquaintance) replaces(t resources.Type, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.replaced == nil {
-		a.replaced = &Replaced{Since: time.Now()}
+		a.replaced = &tracker.Replaced{Since: time.Now()}
 	}
 	a.replaced.Count += len(names)
-	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), maxHeldNames-len(a.replaced.Names))]...)
+	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), tracker.MaxHeldNames-len(a.replaced.Names))]...)
 	a.log.Warn("the store of the global is not the one that this zone knew, and has other content of what the zone had: it was replaced by that, which may be older",
-		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), maxHeldNames)], " "))
+		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
 // told is what was replaced, as it is told; nil where there is nothing to tell.
-func (a *acquaintance) told() *Replaced {
+func (a *acquaintance) told() *tracker.Replaced {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.replaced == nil || time.Since(a.replaced.Since) > replacedFor {
@@ -223,7 +204,7 @@ func (a *acquaintance) hasWhole(t resources.Type) bool {
 func (a *acquaintance) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.strange == nil || a.ledger.holding(exchange.GlobalToZone) {
+	if a.strange == nil || a.ledger.Holding(exchange.GlobalToZone) {
 		return nil
 	}
 	for _, d := range resources.Descriptors() {
@@ -240,29 +221,6 @@ func (a *acquaintance) review(ctx context.Context) error {
 	a.log.Info("came to terms with the store of the global: nothing that this zone has of it is missing there", "incarnation", a.announced)
 	a.strange = nil
 	return nil
-}
-
-// holding reports whether removals of any type are held in a direction.
-func (l *ledger) holding(d exchange.Direction) bool {
-	return len(l.heldCounts(d)) > 0
-}
-
-// heldCounts is how many removals are held, by type; nil for none.
-func (l *ledger) heldCounts(d exchange.Direction) map[resources.Type]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out map[resources.Type]int
-	for key, n := range l.lines {
-		n.mu.Lock()
-		if held := len(n.held.keys); held > 0 && key.direction == d {
-			if out == nil {
-				out = map[resources.Type]int{}
-			}
-			out[key.typ] = held
-		}
-		n.mu.Unlock()
-	}
-	return out
 }
 
 // incarnationOf reads the header of HealthCheck's answer.

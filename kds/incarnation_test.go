@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"google.golang.org/grpc/metadata"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -70,7 +70,7 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	compare := make(chan struct{})
 	z := startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) {
 		c.Others, c.Incarnations = []string{then.address}, &notedIncarnation{name: firstStore}
-		c.Proxies = func() ([]ProxyBehind, uint32) { return nil, 0 }
+		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 		c.Validate = func(r *resources.Resource) error {
 			if r.Labels["step"] == "other" {
 				<-compare
@@ -208,7 +208,7 @@ func TestOlderContentIsTold(t *testing.T) {
 	put(t, r.above, older)
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Known, c.Proxies = r.kept, r.known, func() ([]ProxyBehind, uint32) { return nil, 0 }
+		c.Incarnations, c.Known, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")
@@ -290,9 +290,9 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 	r.part()
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Proxies = r.kept, func() ([]ProxyBehind, uint32) { return nil, 0 }
+		c.Incarnations, c.Proxies = r.kept, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
-	told := func() SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
+	told := func() tracker.SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
 	eventually(t, "the report", func() bool {
 		status := told()
 		return status.NewStore != nil && status.NewStore.Announced == otherStore && status.HeldByZone[r.all[0].Type] == 2

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/systempb"
@@ -105,7 +105,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	g.last++
 	// Before the session's other stream can find it: what is told of a session begins with its start.
 	current.claim = g.claims(current, data)
-	data.ledger.session(true, time.Now())
+	data.ledger.Session(true, time.Now())
 	g.sessions[zone] = current
 	if replaced != nil {
 		replaced.cancel(ErrFenced)
@@ -118,7 +118,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 		return nil
 	}); err != nil {
 		delete(g.sessions, zone)
-		data.ledger.session(false, time.Now())
+		data.ledger.Session(false, time.Now())
 		current.cancel(err) // or it stays with the server's context
 		return nil, nil, false, err
 	}
@@ -150,8 +150,8 @@ func (g *Global) drop(s *session) {
 	}
 	delete(g.sessions, s.zone)
 	if data := g.zones[s.zone]; data != nil {
-		data.ledger.session(false, time.Now())
-		data.over.meet(limitRefusals, "", keptRefusals, data.refusals.rest())
+		data.ledger.Session(false, time.Now())
+		data.over.Meet(tracker.LimitRefusals, "", tracker.KeptRefusals, data.refusals.Rest())
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -43,7 +43,7 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	v := testReceiver(exchange.ZoneToGlobal, s)
-	v.over = &overLimits{}
+	v.over = &tracker.Over{}
 	before := inUse()
 	for i := range parts {
 		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: junk(i*names, names), SystemVersionInfo: "7 list more"}
@@ -58,15 +58,15 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	if grown := inUse() - before; grown > 16<<20 {
 		t.Errorf("%d MiB are kept", grown>>20)
 	}
-	if n := len(v.refusals.List()); n > maxRefusals || n < maxRefusals/10 || v.refusals.bytes > maxRefusalBytes {
-		t.Errorf("%d refusals of %d bytes are kept", n, v.refusals.bytes)
+	if n := len(v.refusals.List()); n > tracker.MaxRefusals || n < tracker.MaxRefusals/10 || wordsOf(v.refusals) > tracker.MaxRefusalBytes {
+		t.Errorf("%d refusals of %d bytes are kept", n, wordsOf(v.refusals))
 	}
-	over := v.over.list()
-	if len(over) != 1 || over[0].Limit != limitRefusals || over[0].Count != parts*names-len(v.refusals.List()) {
+	over := v.over.List()
+	if len(over) != 1 || over[0].Limit != tracker.LimitRefusals || over[0].Count != parts*names-len(v.refusals.List()) {
 		t.Errorf("met: %+v", over)
 	}
-	v.refusals.rest()
-	if n := len(v.refusals.List()); n != keptRefusals {
+	v.refusals.Rest()
+	if n := len(v.refusals.List()); n != tracker.KeptRefusals {
 		t.Errorf("%d refusals are kept of a peer that is gone", n)
 	}
 	if grown := inUse() - before; grown > 4<<20 { // what a process keeps after its first message is a part of it
@@ -75,15 +75,23 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	runtime.KeepAlive(v)
 }
 
+// wordsOf is how much the words of what is refused take, in bytes.
+func wordsOf(f *tracker.Refusals) (n int) {
+	for _, r := range f.List() {
+		n += len(r.Name) + len(r.Version) + len(r.Reason)
+	}
+	return n
+}
+
 // TestRefusalsKeepNoMessage: what is kept of why is not a part of the message that said it.
 func TestRefusalsKeepNoMessage(t *testing.T) {
-	f := NewRefusals()
+	f := tracker.NewRefusals()
 	before := inUse()
 	for i := range 20 {
 		name := fmt.Sprintf("p-%d.default", i)
 		message := name + ": " + strings.Repeat("x", 5<<20)
-		scope := Refusal{Direction: exchange.GlobalToZone, Type: resources.TypeMeshService, ByPeer: true}
-		f.settle(scope, []string{name}, parseRefusals(scope, message, []string{name}, func(*Refusal) {}))
+		scope := tracker.Refusal{Direction: exchange.GlobalToZone, Type: resources.TypeMeshService, ByPeer: true}
+		f.Settle(scope, []string{name}, parseRefusals(scope, message, []string{name}, func(*tracker.Refusal) {}))
 	}
 	if grown := inUse() - before; grown > 1<<20 {
 		t.Errorf("%d MiB are kept of 20 refusals", grown>>20)
@@ -128,7 +136,7 @@ func TestZoneHasARoom(t *testing.T) {
 	for _, o := range status.Over {
 		limits[o.Limit] = o.Count > 0 && o.Most > 0
 	}
-	if !limits[limitResources] || !limits[limitBytes] {
+	if !limits[tracker.LimitResources] || !limits[tracker.LimitBytes] {
 		t.Errorf("the status says %+v", status.Over)
 	}
 
@@ -366,7 +374,7 @@ func TestQuotaFollowsWhatIsStored(t *testing.T) {
 		item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"},
 			`{"selector":{"dataplaneTags":{"app":"`+app+`"}}}`))
 		version++
-		item.Version = fmt.Sprintf("%0*d", maxVersion, version)
+		item.Version = fmt.Sprintf("%0*d", tracker.MaxVersion, version)
 		return &discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{item}}
 	}
 	say(&discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{item}})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
 // A peer's NACK is read up to so many lines, and each up to so many bytes. Ours has no more: they are what its sender understands.
@@ -13,7 +15,7 @@ const (
 )
 
 // refusalMessage is the text of a NACK: one line for each resource, as far as the peer reads.
-func refusalMessage(refused []Refusal) string {
+func refusalMessage(refused []tracker.Refusal) string {
 	lines := make([]string, 0, min(len(refused), maxRefusalLines))
 	for _, r := range refused[:min(len(refused), maxRefusalLines)] {
 		line := r.Name + ": " + strings.ReplaceAll(r.Reason, "\n", "; ")
@@ -76,10 +78,10 @@ func notInWords(c rune) bool {
 
 // parseRefusals reads a peer's NACK of a message that carried names. What it says without a name may be about any that it does not name:
 // nobody knows of those that they were taken. About completes a refusal with what is known of its resource.
-func parseRefusals(scope Refusal, message string, names []string, about func(*Refusal)) []Refusal {
+func parseRefusals(scope tracker.Refusal, message string, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
 	n := newNack(names)
 	byName := map[string]int{}
-	var out []Refusal
+	var out []tracker.Refusal
 	read := 0
 	for line := range strings.SplitSeq(message, "\n") {
 		if read++; read > maxRefusalLines {
@@ -120,8 +122,8 @@ func parseRefusals(scope Refusal, message string, names []string, about func(*Re
 
 // spread makes a refusal without a name one of each of names that is not among those of others. One that nothing is left for is kept
 // as it is.
-func spread(unnamed Refusal, others map[string]int, names []string, about func(*Refusal)) []Refusal {
-	var out []Refusal
+func spread(unnamed tracker.Refusal, others map[string]int, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
+	var out []tracker.Refusal
 	for _, name := range names {
 		if _, named := others[name]; named || name == "" {
 			continue
@@ -133,7 +135,7 @@ func spread(unnamed Refusal, others map[string]int, names []string, about func(*
 		out = append(out, one)
 	}
 	if len(out) == 0 {
-		return []Refusal{unnamed}
+		return []tracker.Refusal{unnamed}
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -57,7 +57,7 @@ type Event struct {
 	Age   time.Duration
 	// Revision is the sender's; zero when the peer does not say.
 	Revision uint64
-	Refusals []Refusal
+	Refusals []tracker.Refusal
 	Err      error
 }
 
@@ -74,24 +74,6 @@ type Peer struct {
 	Features                                                exchange.Features
 	// AuthTokenProvided: the metadata had an authorization.
 	AuthTokenProvided bool
-}
-
-// Refusal is one resource that one side did not take.
-type Refusal struct {
-	Direction exchange.Direction
-	Type      resources.Type
-	// Name is the name on the wire, `<name>.<mesh>`; empty when a peer's message names none.
-	Name string
-	// Version is the refused version, where known.
-	Version string
-	Reason  string
-	// Since is when it was refused first, in this version.
-	Since time.Time
-	// Key is the resource's here, zero for one of the peer's; KRI is its KRI, where known.
-	Key resources.Key
-	KRI resources.KRI
-	// ByPeer: the peer refused what we sent; otherwise we refused what it sent, or could not send it.
-	ByPeer bool
 }
 
 // observers passes events on; nil does nothing.

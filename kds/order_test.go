@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -153,7 +153,7 @@ func TestClocksThatJump(t *testing.T) {
 		return down != nil && string(down.Spec.JSON()) == last && up != nil && strings.Contains(string(up.Spec.JSON()), "60")
 	})
 	inSync := func() bool {
-		for _, status := range []SyncStatus{z.Status(""), g.Statuses()[0]} {
+		for _, status := range []tracker.SyncStatus{z.Status(""), g.Statuses()[0]} {
 			for _, typ := range status.Types {
 				if typ.LagRevisions != 0 || typ.LagSeconds != 0 || typ.Sent != typ.Acked {
 					return false

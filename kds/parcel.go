@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -224,13 +224,13 @@ func (s *sender) sayable(r *resources.Resource, v *view) *encoded {
 
 // withhold reports, once, what cannot be sent.
 func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
-	r := Refusal{Direction: s.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
-	if old, ok := s.refusals.get(r.Direction, t, name, false); ok && old.Reason == reason {
+	r := tracker.Refusal{Direction: s.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
+	if old, ok := s.refusals.Get(r.Direction, t, name, false); ok && old.Reason == reason {
 		return
 	}
-	s.over.meet(limitRefusals, "", maxRefusals, s.refusals.settle(Refusal{Direction: s.direction, Type: t}, []string{name}, []Refusal{r}))
+	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: t}, []string{name}, []tracker.Refusal{r}))
 	s.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
-	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []Refusal{r}})
+	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []tracker.Refusal{r}})
 }
 
 // vanished returns the names that the peer has and should not.

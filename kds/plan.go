@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -19,7 +19,7 @@ import (
 // plan is what one response means for the store as it is now.
 type plan struct {
 	ops     []store.Op
-	refused []Refusal
+	refused []tracker.Refusal
 	// names are all that the response speaks of.
 	names []string
 	// copies are the peer's versions that are here already, or were refused; written those that the batch makes so.
@@ -175,8 +175,8 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 			return nil
 		}
 	}
-	if len(wire.GetVersion()) > maxVersion {
-		return fmt.Errorf("%w: its version has %d bytes, and may have %d", errUndecodable, len(wire.GetVersion()), maxVersion)
+	if len(wire.GetVersion()) > tracker.MaxVersion {
+		return fmt.Errorf("%w: its version has %d bytes, and may have %d", errUndecodable, len(wire.GetVersion()), tracker.MaxVersion)
 	}
 	decoded, err := Decode(d.Type, wire)
 	if err != nil {
@@ -283,7 +283,7 @@ func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, prese
 
 // copyNamed finds the copy called `<name>.<mesh>` on the wire. Both parts may have dots, so every cut is tried.
 func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *resources.Resource {
-	if len(wire) > maxRefusedName {
+	if len(wire) > tracker.MaxRefusedName {
 		return nil
 	}
 	for i := strings.LastIndexByte(wire, '.'); i > 0 && len(wire)-i-1 <= resources.MaxShortNameBytes; i = strings.LastIndexByte(wire[:i], '.') {
@@ -350,20 +350,20 @@ func checkItem(wire *discovery.Resource) error {
 func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := truncate(wire.GetName())
 	p.names = append(p.names, name)
-	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Reason: err.Error()})
+	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Reason: err.Error()})
 }
 
 // refuse notes why a resource is not taken. That this version was refused is remembered only of one that has a copy here: a peer
 // that resumes is told of no others, so it offers them again. So it does what there was no room for.
 func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := wire.GetName()
-	p.refused = append(p.refused, Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Version: wire.GetVersion(), Reason: err.Error()})
+	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Version: wire.GetVersion(), Reason: err.Error()})
 	if v.copyNamed(p.snapshot, d.Type, name) == nil {
 		p.gone = append(p.gone, name)
 		return
 	}
 	p.here = append(p.here, name)
-	if !errors.Is(err, errOverLimit) && len(wire.GetVersion()) <= maxVersion {
+	if !errors.Is(err, errOverLimit) && len(wire.GetVersion()) <= tracker.MaxVersion {
 		p.copies[name] = knownCopy{version: wire.GetVersion(), refused: true}
 	}
 }

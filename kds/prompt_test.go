@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -21,7 +21,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
-		refusals: NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
+		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 		now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 	})
 	stream := &recordingStream{}

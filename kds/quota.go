@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -44,9 +45,9 @@ func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
 		if p.change.over == nil {
 			p.change.over = map[string]int{}
 		}
-		limit := limitResources
+		limit := tracker.LimitResources
 		if errors.Is(err, errOverBytes) {
-			limit = limitBytes
+			limit = tracker.LimitBytes
 		}
 		p.change.over[limit]++
 		return err
@@ -111,13 +112,13 @@ func (v *receiver) spend(t resources.Type, p *plan) {
 		q.usage.resources[t] += p.change.added
 		q.usage.bytes += p.change.grown
 	}
-	v.over.meet(limitResources, t, int64(q.limits.most(t)), p.change.over[limitResources])
-	v.over.meet(limitBytes, "", q.limits.Bytes, p.change.over[limitBytes])
-	if p.change.added < 0 && p.change.over[limitResources] == 0 {
-		v.over.end(limitResources, t)
+	v.over.Meet(tracker.LimitResources, t, int64(q.limits.most(t)), p.change.over[tracker.LimitResources])
+	v.over.Meet(tracker.LimitBytes, "", q.limits.Bytes, p.change.over[tracker.LimitBytes])
+	if p.change.added < 0 && p.change.over[tracker.LimitResources] == 0 {
+		v.over.End(tracker.LimitResources, t)
 	}
-	if p.change.grown < 0 && p.change.over[limitBytes] == 0 {
-		v.over.end(limitBytes, "")
+	if p.change.grown < 0 && p.change.over[tracker.LimitBytes] == 0 {
+		v.over.End(tracker.LimitBytes, "")
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -37,19 +37,6 @@ type reachedRequest struct {
 	Namespace string         `json:"namespace,omitempty"`
 	Name      string         `json:"name"`
 	Content   string         `json:"content"`
-}
-
-// Reached is how far the current version of a zone's resource has been applied in the other zones, by their reports.
-type Reached struct {
-	// Stored: the global has it as it is.
-	Stored bool `json:"stored"`
-	// Pending are connected zones that have not acknowledged it, Refused those that do not take it, Offline those that are away and have
-	// not acknowledged it.
-	Pending []string         `json:"pending,omitempty"`
-	Refused []RolloutRefused `json:"refused,omitempty"`
-	Offline []RolloutOffline `json:"offline,omitempty"`
-	// Behind are zones that have it, with proxies of the mesh that have not acknowledged all that follows from what they were sent.
-	Behind []string `json:"behind,omitempty"`
 }
 
 func contentOf(r *resources.Resource) string {
@@ -93,8 +80,8 @@ func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapp
 	return wrapperspb.Bytes(raw), nil
 }
 
-func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
-	out := &Reached{}
+func (g *Global) reached(zone string, ask *reachedRequest) *tracker.Reached {
+	out := &tracker.Reached{}
 	query := store.Query{Type: ask.Type, Mesh: ask.Mesh, Labels: map[string]string{resources.LabelZone: zone}}
 	for r := range g.config.Store.Snapshot().List(query) {
 		if r.DisplayName() != ask.Name || r.HomeNamespace() != ask.Namespace || contentOf(r) != ask.Content {
@@ -103,8 +90,8 @@ func (g *Global) reached(zone string, ask *reachedRequest) *Reached {
 		zones := g.Rollout(r).Zones
 		out.Stored, out.Pending, out.Offline = true, zones.Pending, zones.Offline
 		out.Refused = slices.Concat(zones.Refused, zones.Unknown)
-		for name := range zones.reached {
-			if report := g.LastReport(name); report == nil && g.owesReport(name) || report != nil && report.waitsFor(r) {
+		for name := range zones.Acknowledgers() {
+			if report := g.LastReport(name); report == nil && g.owesReport(name) || report != nil && report.WaitsFor(r) {
 				out.Behind = append(out.Behind, name)
 			}
 		}
@@ -121,21 +108,8 @@ func (g *Global) owesReport(zone string) bool {
 	return s != nil && s.features.Has(exchange.FeatureReports)
 }
 
-// waitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.
-func (r *Report) waitsFor(of *resources.Resource) bool {
-	if r.Applied[of.Type] < of.Revision || r.More > 0 {
-		return true
-	}
-	for _, p := range r.Behind {
-		if p.Mesh == of.Mesh {
-			return true
-		}
-	}
-	return false
-}
-
 // Reached asks the global which other zones have applied a resource that this zone wrote. Errors wrap ErrNotConnected and ErrCannotTell.
-func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*Reached, error) {
+func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*tracker.Reached, error) {
 	conn := z.conn.Load()
 	if conn == nil {
 		return nil, ErrNotConnected
@@ -154,6 +128,6 @@ func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*Reached, er
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
-	out := &Reached{}
+	out := &tracker.Reached{}
 	return out, json.Unmarshal(answer.GetValue(), out)
 }

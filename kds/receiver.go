@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/genproto/googleapis/rpc/status"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -32,14 +32,14 @@ type receiverConfig struct {
 	mapping *exchange.Mapping
 	// validate judges a resource that was decoded and mapped.
 	validate func(*resources.Resource) error
-	refusals *Refusals
-	ledger   *ledger
+	refusals *tracker.Refusals
+	ledger   *tracker.Ledger
 	// status, when not nil, takes live types.
 	status store.Store
 	known  *Known
 	// quota is what the peer may have stored here, nil for all it likes; over remembers which bounds it met.
 	quota *quota
-	over  *overLimits
+	over  *tracker.Over
 	// replica is this server's instance among several, empty for one that is alone.
 	replica string
 	// met, when not nil, knows whether the peer's store is one that this side has come to terms with.
@@ -89,7 +89,7 @@ const maxConflicts = 8
 
 func newReceiver(c receiverConfig) *receiver {
 	if c.ledger == nil {
-		c.ledger = newLedger()
+		c.ledger = tracker.NewLedger()
 	}
 	return &receiver{receiverConfig: c, types: map[resources.Type]*reception{}}
 }
@@ -99,8 +99,8 @@ func (v *receiver) run(ctx context.Context, stream responseStream, responses <-c
 	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
 		return sendWithin(ctx, v.sendTimeout, v.session.transport, v.panics, stream.Send, m)
 	}
-	for _, limit := range []string{limitRefusals, limitBytes} { // met anew, if they are
-		v.over.end(limit, "")
+	for _, limit := range []string{tracker.LimitRefusals, tracker.LimitBytes} { // met anew, if they are
+		v.over.End(limit, "")
 	}
 	if err := v.ask(ctx); err != nil {
 		return err
@@ -123,15 +123,15 @@ func (v *receiver) run(ctx context.Context, stream responseStream, responses <-c
 
 // pruneRefusals forgets, once a complete list or answer is here, what was refused of resources that are gone.
 func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said progress, p *plan) {
-	if !said.list && !said.resume || v.refusals.none() {
+	if !said.list && !said.resume || v.refusals.None() {
 		return
 	}
-	scope := Refusal{Direction: v.arrival.Direction, Type: d.Type}
-	state.named = with(state.named, v.refusals.among(scope, p.names))
+	scope := tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type}
+	state.named = with(state.named, v.refusals.Among(scope, p.names))
 	if said.more {
 		return
 	}
-	v.refusals.prune(scope, func(r Refusal) bool {
+	v.refusals.Prune(scope, func(r tracker.Refusal) bool {
 		return state.named[r.Name] || said.resume && state.claimed[r.Name]
 	})
 	state.named = nil
@@ -150,7 +150,7 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 		v.reportUnknown(t)
 		return answer, nil
 	}
-	var refused []Refusal
+	var refused []tracker.Refusal
 	if v.arrival.Direction.Carries(d) {
 		var err error
 		if refused, err = v.apply(ctx, d, resp); err != nil {
@@ -169,14 +169,14 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 
 // forbid refuses all that a response brings of a type that does not travel this way. What it removes is not looked at: nothing of the
 // type came from the peer.
-func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryResponse) (refused []Refusal) {
+func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryResponse) (refused []tracker.Refusal) {
 	var names []string
 	for _, item := range resp.GetResources() {
 		name := truncate(item.GetName())
 		names = append(names, name)
-		refused = append(refused, Refusal{Direction: v.arrival.Direction, Type: t, Name: name, Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
+		refused = append(refused, tracker.Refusal{Direction: v.arrival.Direction, Type: t, Name: name, Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
 	}
-	v.over.meet(limitRefusals, "", maxRefusals, v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused))
+	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused))
 	if len(refused) > 0 {
 		v.session.observe(Event{Kind: Forbidden, Direction: v.arrival.Direction, Type: t, Resources: len(refused), Refusals: refused})
 	}
@@ -194,7 +194,7 @@ func (v *receiver) reportUnknown(t resources.Type) {
 }
 
 // apply makes one response durable, except what it refuses.
-func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *discovery.DeltaDiscoveryResponse) ([]Refusal, error) {
+func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *discovery.DeltaDiscoveryResponse) ([]tracker.Refusal, error) {
 	state := v.types[d.Type]
 	if state == nil {
 		state = &reception{}
@@ -285,8 +285,8 @@ func (v *receiver) check(s store.Snapshot) error {
 func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
-	line := v.ledger.line(v.arrival.Direction, d.Type, false)
-	line.applied(said.revision, said.mute)
+	line := v.ledger.Line(v.arrival.Direction, d.Type, false)
+	line.Applied(said.revision, said.mute)
 	held := len(p.held) // before the ledger has it, and others change it
 	v.settleHeld(line, said, p)
 	v.spend(d.Type, p)
@@ -294,7 +294,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if (said.list || said.resume) && !said.more {
 		v.known.compared(d.Type)
 	}
-	v.over.meet(limitRefusals, "", maxRefusals, v.refusals.settle(Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
+	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
 	v.pruneRefusals(d, state, said, p)
 	if held > 0 {
 		v.log.Error("a complete list would remove "+p.reason+": nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)
@@ -319,9 +319,9 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 
 // settleHeld keeps the book of removals that wait for an operator: a new list replaces it, anything else takes out what came
 // back or is gone.
-func (v *receiver) settleHeld(line *line, said progress, p *plan) {
+func (v *receiver) settleHeld(line *tracker.Line, said progress, p *plan) {
 	if (said.list || said.resume) && !said.more {
-		line.hold(p.held, time.Now())
+		line.Hold(p.held, time.Now())
 		return
 	}
 	for _, op := range p.ops {
@@ -329,12 +329,12 @@ func (v *receiver) settleHeld(line *line, said progress, p *plan) {
 		if op.Put != nil {
 			key = op.Put.Key
 		}
-		line.release(key)
+		line.Release(key)
 	}
 	for _, c := range p.copies {
-		line.release(c.key)
+		line.Release(c.key)
 	}
 	for _, key := range p.same {
-		line.release(key)
+		line.Release(key)
 	}
 }

@@ -7,68 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/messages"
 	"github.com/causeway-mesh/causeway/resources"
 )
-
-// Report is what a zone says of its proxies: how far what the global sent has come. It is never stored durably.
-type Report struct {
-	// Applied is, by type, the global's revision that the zone has.
-	Applied map[resources.Type]uint64 `json:"applied"`
-	// Own is the zone's own revision up to which the proxies are told of here; zero from a zone that does not say.
-	Own uint64 `json:"own,omitempty"`
-	// Behind are the connected proxies that have not acknowledged all that follows from it; More is how many there are beside those
-	// that are named.
-	Behind []ProxyBehind `json:"behind"`
-	More   int           `json:"more,omitempty"`
-	// Streams is how many streams proxies have opened since the zone started: of one that is newer nothing is said. A
-	// DataplaneInsight counts them in its generation.
-	Streams uint32 `json:"streams,omitempty"`
-	// Held counts the removals that the zone holds, by type; NewStore is there while the global's store is not the one it knew.
-	Held     map[resources.Type]int `json:"held,omitempty"`
-	NewStore *NewStore              `json:"newStore,omitempty"`
-	// Replaced is what another store of the global replaced in the zone, without names.
-	Replaced *Replaced `json:"replaced,omitempty"`
-	// Received is when the global got it.
-	Received time.Time `json:"-"`
-}
-
-// Conditions says in the words of `status.conditions` of a Zone what it holds; nil when it holds nothing.
-func (r *Report) Conditions() []resources.Condition {
-	held := 0
-	for _, n := range r.Held {
-		held += n
-	}
-	if held == 0 && r.NewStore == nil {
-		return nil
-	}
-	c := resources.Condition{
-		Type: resources.ConditionDeletionsHeld, Status: resources.ConditionTrue, Reason: "MassDeletion",
-		Message: fmt.Sprintf("the zone holds removals (%d) until an operator accepts them, asked of the zone: causewayctl zone accept-deletes", held),
-	}
-	if r.NewStore != nil {
-		c.Reason = "NewStore"
-		c.Message = fmt.Sprintf("this global's store is not the one that the zone knew: it holds removals (%d) until the store has again what is missing, or an operator accepts them, asked of the zone: causewayctl zone accept-deletes", held)
-	}
-	return []resources.Condition{c}
-}
-
-// ProxyBehind is a proxy, by the name of its Dataplane in its zone.
-type ProxyBehind struct {
-	Mesh      string `json:"mesh"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	// Zone is the proxy's, where another server was asked; not in a report.
-	Zone string `json:"zone,omitempty"`
-	// Reason is empty for one that has not answered yet.
-	Reason string `json:"reason,omitempty"`
-}
 
 const (
 	// maxBehind bounds the proxies that a report names.
@@ -116,14 +63,14 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 	if err != nil {
 		return nil, ToStatus(err)
 	}
-	report := &Report{Received: time.Now()}
+	report := &tracker.Report{Received: time.Now()}
 	if err := messages.CheckJSON(in.GetValue(), maxReportValues, maxReportDepth); err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
 	if err := json.Unmarshal(in.GetValue(), report); err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
 	}
-	if err := report.check(); err != nil {
+	if err := checkReport(report); err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
 	if data := g.data(zone); data != nil {
@@ -142,8 +89,8 @@ const (
 	maxReportValues, maxReportDepth = 10 * maxBehind, 16
 )
 
-// check judges a peer's report, and shortens what it says for people.
-func (r *Report) check() error {
+// checkReport judges a peer's report, and shortens what it says for people.
+func checkReport(r *tracker.Report) error {
 	if len(r.Applied) > maxReportTypes || len(r.Held) > maxReportTypes {
 		return fmt.Errorf("it names %d and %d types, want at most %d", len(r.Applied), len(r.Held), maxReportTypes)
 	}
@@ -172,14 +119,14 @@ func (r *Report) check() error {
 	if r.Replaced != nil && (r.Replaced.Count < 0 || r.Replaced.Count > maxHeldCount || len(r.Replaced.Names) > 0) {
 		return fmt.Errorf("replaced: %d resources with %d names", r.Replaced.Count, len(r.Replaced.Names))
 	}
-	if !r.NewStore.valid() {
+	if !validStore(r.NewStore) {
 		return fmt.Errorf("newStore: an incarnation is longer than %d bytes", maxIncarnation)
 	}
 	return nil
 }
 
 // LastReport is what a zone said last of its proxies; nil for one that has not, or cannot.
-func (g *Global) LastReport(zone string) *Report {
+func (g *Global) LastReport(zone string) *tracker.Report {
 	if data := g.data(zone); data != nil {
 		return data.report.Load()
 	}
@@ -187,15 +134,12 @@ func (g *Global) LastReport(zone string) *Report {
 }
 
 // Covers reports whether a zone's report tells of proxies that have all of what the zone wrote itself of a type, as far as that is here.
-func (g *Global) Covers(zone string, report *Report, t resources.Type) bool {
+func (g *Global) Covers(zone string, report *tracker.Report, t resources.Type) bool {
 	data := g.data(zone)
 	if data == nil || report == nil || report.Own == 0 {
 		return false
 	}
-	n := data.ledger.line(exchange.ZoneToGlobal, t, false)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return report.Own >= n.revision
+	return report.Own >= data.ledger.Line(exchange.ZoneToGlobal, t, false).Newest()
 }
 
 // wakeReports is an Observer that notices what changes a report.
@@ -257,13 +201,13 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 
 // sendReport returns how many proxies are behind.
 func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
-	applied := z.ledger.applied() // first: what the proxies answer for is at least this
+	applied := z.ledger.Applied() // first: what the proxies answer for is at least this
 	own := z.config.Store.Snapshot().Revision()
 	behind, streams := z.config.Proxies()
 	named := min(len(behind), maxBehind)
-	report := Report{
+	report := tracker.Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
-		Held: z.ledger.heldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
+		Held: z.ledger.HeldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
 	}
 	if report.Replaced != nil {
 		report.Replaced.Names = nil
@@ -275,19 +219,4 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
 	defer cancel()
 	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw), new(emptypb.Empty))
-}
-
-// applied is, by type, the peer's revision that is here.
-func (l *ledger) applied() map[resources.Type]uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := map[resources.Type]uint64{}
-	for key, n := range l.lines {
-		n.mu.Lock()
-		if !n.sending {
-			out[key.typ] = n.acknowledged
-		}
-		n.mu.Unlock()
-	}
-	return out
 }

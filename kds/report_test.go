@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -18,10 +18,10 @@ func TestZoneReportsItsProxies(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
 	g := startGlobal(t, s)
-	var late atomic.Pointer[[]ProxyBehind]
-	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}})
+	var late atomic.Pointer[[]tracker.ProxyBehind]
+	late.Store(&[]tracker.ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}})
 	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) {
-		c.Proxies = func() ([]ProxyBehind, uint32) { return *late.Load(), 1 }
+		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 }
 	})
 	key, spec := permission("p")
 	revision := put(t, s, written(t, globalHome, key, spec))
@@ -29,7 +29,7 @@ func TestZoneReportsItsProxies(t *testing.T) {
 		r := g.LastReport("zone-1")
 		return r != nil && r.Applied[key.Type] >= revision && slices.Equal(r.Behind, *late.Load())
 	})
-	late.Store(&[]ProxyBehind{})
+	late.Store(&[]tracker.ProxyBehind{})
 	eventually(t, "the proxy to be up to date", func() bool { return len(g.LastReport("zone-1").Behind) == 0 })
 }
 
@@ -54,7 +54,7 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	put(t, s, written(t, globalHome, ZoneKey("zone-4"), `{"enabled":true}`), written(t, globalHome, ZoneKey("zone-5"), `{"enabled":false}`))
 	key, spec := permission("p")
 	put(t, s, written(t, globalHome, key, spec))
-	rollout := func() *Rollout { return g.Rollout(s.Snapshot().Get(key)) }
+	rollout := func() *tracker.Rollout { return g.Rollout(s.Snapshot().Get(key)) }
 	eventually(t, "the zones' answers", func() bool { return len(rollout().Zones.Pending) == 0 })
 	z := rollout().Zones
 	if !slices.Equal(z.Disabled, []string{"zone-5"}) {
@@ -110,13 +110,13 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	own := store.NewMemory()
 	g := startGlobal(t, store.NewMemory())
 	z := startZone(t, "zone-1", g.address, own)
-	var late atomic.Pointer[[]ProxyBehind]
-	late.Store(&[]ProxyBehind{{Mesh: "default", Name: "dp-1"}})
-	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Proxies = func() ([]ProxyBehind, uint32) { return *late.Load(), 1 } })
+	var late atomic.Pointer[[]tracker.ProxyBehind]
+	late.Store(&[]tracker.ProxyBehind{{Mesh: "default", Name: "dp-1"}})
+	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 } })
 	startZone(t, "zone-3", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("identity-zone-1") })
 	key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "identity-zone-1"}
 	trust := written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":[]}`)
-	ask := func(z *testZone, r *resources.Resource) *Reached {
+	ask := func(z *testZone, r *resources.Resource) *tracker.Reached {
 		t.Helper()
 		answer, err := z.Reached(t.Context(), r)
 		if err != nil {
@@ -132,7 +132,7 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	})
 	told := make(chan struct{})
 	startZone(t, "zone-4", g.address, store.NewMemory(), func(c *ZoneConfig) {
-		c.Proxies = func() ([]ProxyBehind, uint32) { <-told; return nil, 0 }
+		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { <-told; return nil, 0 }
 	})
 	tell := sync.OnceFunc(func() { close(told) })
 	t.Cleanup(tell)
@@ -140,14 +140,14 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 		return slices.Equal(ask(z, trust).Behind, []string{"zone-2", "zone-4"})
 	})
 	tell()
-	many := make([]ProxyBehind, maxBehind+1)
+	many := make([]tracker.ProxyBehind, maxBehind+1)
 	for i := range many {
-		many[i] = ProxyBehind{Mesh: "other", Name: fmt.Sprint("dp-", i)}
+		many[i] = tracker.ProxyBehind{Mesh: "other", Name: fmt.Sprint("dp-", i)}
 	}
 	late.Store(&many)
 	eventually(t, "a report that names not all", func() bool { r := g.LastReport("zone-2"); return r != nil && r.More == 1 })
 	eventually(t, "zone-2 to be behind, where who is, is not all named", func() bool { return slices.Equal(ask(z, trust).Behind, []string{"zone-2"}) })
-	late.Store(&[]ProxyBehind{})
+	late.Store(&[]tracker.ProxyBehind{})
 	eventually(t, "it to have come to the proxies", func() bool { return len(ask(z, trust).Behind) == 0 })
 	if r := ask(z, written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local"}`)); r.Stored {
 		t.Error("told of another content")

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -70,13 +70,13 @@ func (s *sender) meet(node *corev3.Node) {
 }
 
 func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
-	sub := &subscription{descriptor: d, line: s.ledger.line(s.direction, d.Type, true), dirty: true, full: true, noticed: s.now()}
+	sub := &subscription{descriptor: d, line: s.ledger.Line(s.direction, d.Type, true), dirty: true, full: true, noticed: s.now()}
 	if sub.haveSize = haveSize(have); len(have) > 0 && s.haveSize()+sub.haveSize <= maxHave {
 		sub.have = have
-		s.over.end(limitResume, d.Type)
+		s.over.End(tracker.LimitResume, d.Type)
 	} else if len(have) > 0 {
 		sub.haveSize = 0
-		s.over.meet(limitResume, d.Type, maxHave, 1)
+		s.over.Meet(tracker.LimitResume, d.Type, maxHave, 1)
 	}
 	sub.source = &s.durable
 	if s.live.store != nil && isLive(d.Type) {
@@ -135,26 +135,26 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 	if sub.dirty {
 		behind = sub.noticed
 	}
-	sub.line.answered(sub.cursor, behind)
+	sub.line.Answered(sub.cursor, behind)
 	s.session.observe(event)
 }
 
 // accepted forgets what was refused before of what m brought.
 func (s *sender) accepted(sub *subscription, m *inflight) {
-	if s.refusals.none() {
+	if s.refusals.None() {
 		return
 	}
 	names := append(m.names(), "") // what was refused without a name is over, too
-	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}, names, nil)
-	s.refusals.settle(Refusal{Direction: s.direction, Type: sub.descriptor.Type}, names, nil)
+	s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}, names, nil)
+	s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type}, names, nil)
 }
 
 // rejected notes which resources of m the peer's message names.
-func (s *sender) rejected(sub *subscription, m *inflight, message string) []Refusal {
-	scope := Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}
+func (s *sender) rejected(sub *subscription, m *inflight, message string) []tracker.Refusal {
+	scope := tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}
 	names := m.names()
 	refused := parseRefusals(scope, message, names, m.about())
-	s.over.meet(limitRefusals, "", maxRefusals, s.refusals.settle(scope, names, refused))
+	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, s.refusals.Settle(scope, names, refused))
 	s.log.Warn("the peer refused resources", "type", string(sub.descriptor.Type), "nonce", m.nonce, "refused", len(refused), "error", truncate(message))
 	return refused
 }
@@ -177,12 +177,12 @@ func (s *sender) advance(sub *subscription, m *inflight) {
 
 // pruneRefusals forgets what was refused of resources that went while the peer was away.
 func (s *sender) pruneRefusals(sub *subscription) {
-	if s.refusals.none() {
+	if s.refusals.None() {
 		return
 	}
 	snapshot := sub.source.store.Snapshot()
 	for _, byPeer := range []bool{false, true} {
-		s.refusals.prune(Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: byPeer}, func(r Refusal) bool {
+		s.refusals.Prune(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: byPeer}, func(r tracker.Refusal) bool {
 			return r.Key == (resources.Key{}) || snapshot.Get(r.Key) != nil
 		})
 	}
@@ -197,12 +197,12 @@ func (m *inflight) names() []string {
 }
 
 // about returns what completes a refusal with which resource it is of, and in which version.
-func (m *inflight) about() func(*Refusal) {
+func (m *inflight) about() func(*tracker.Refusal) {
 	byName := make(map[string]*encoded, len(m.resources))
 	for _, e := range m.resources {
 		byName[e.name] = e
 	}
-	return func(r *Refusal) {
+	return func(r *tracker.Refusal) {
 		if e := byName[r.Name]; e != nil {
 			r.Version, r.Key, r.KRI = e.version, e.key, e.kri
 		}

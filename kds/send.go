@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"github.com/causeway-mesh/causeway/panics"
 )
 
@@ -111,7 +110,7 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	if err != nil {
 		return err
 	}
-	sub.line.sent(sub.inflight.revision, sub.inflight.sent)
+	sub.line.Sent(sub.inflight.revision, sub.inflight.sent)
 	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
 	return nil
 }

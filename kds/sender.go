@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -35,10 +35,10 @@ type senderConfig struct {
 	pace     pace
 	crossing *exchange.Crossing
 	encoder  *Encoder
-	refusals *Refusals
-	ledger   *ledger
+	refusals *tracker.Refusals
+	ledger   *tracker.Ledger
 	// over remembers which bounds the peer met.
-	over *overLimits
+	over *tracker.Over
 	// turns limits full states; nil does not.
 	turns *turns
 	// status, when not nil, holds live types: those of which nothing is durable on this side.
@@ -110,7 +110,7 @@ type subscription struct {
 	// listed: the complete list that begins a subscription has been answered.
 	listed bool
 
-	line *line
+	line *tracker.Line
 	// noticed is when dirty became true.
 	noticed time.Time
 	// have are the versions that the peer said it has, until the first list is answered; haveSize is about what they take, in bytes.
@@ -144,7 +144,7 @@ type inflight struct {
 
 func newSender(c senderConfig) *sender {
 	if c.ledger == nil {
-		c.ledger = newLedger()
+		c.ledger = tracker.NewLedger()
 	}
 	return &sender{
 		senderConfig: c,

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -69,7 +68,7 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		sub.transfer = nil
 		if parcel != nil {
 			sub.cursor = t.target
-			sub.line.upToDate(t.target)
+			sub.line.UpToDate(t.target)
 		}
 		return nil, nil
 	}

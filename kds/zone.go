@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
@@ -20,6 +18,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -63,7 +63,7 @@ type ZoneConfig struct {
 	AcceptDeletes func(zone string, t resources.Type) bool
 	// Proxies lists those that have not acknowledged all that follows from the store, and counts the streams that proxies had opened
 	// before; nil when nobody knows, and then the global is told nothing of them.
-	Proxies func() (behind []ProxyBehind, streams uint32)
+	Proxies func() (behind []tracker.ProxyBehind, streams uint32)
 	// Incarnations keeps which incarnation of the global's store the zone has come to terms with; nil asks nothing of a global
 	// whose store is another than before.
 	Incarnations Incarnations
@@ -87,9 +87,9 @@ type Zone struct {
 	crossing  *exchange.Crossing
 	encoder   *Encoder
 	known     *Known
-	refusals  *Refusals
-	over      *overLimits
-	ledger    *ledger
+	refusals  *tracker.Refusals
+	over      *tracker.Over
+	ledger    *tracker.Ledger
 	met       *acquaintance
 	current   atomic.Pointer[session]
 	conn      atomic.Pointer[grpc.ClientConn] // of the current session
@@ -135,7 +135,7 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: NewRefusals(), over: &overLimits{}, ledger: newLedger()}
+	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(), over: &tracker.Over{}, ledger: tracker.NewLedger()}
 	z.encoder = NewEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log}
@@ -146,7 +146,7 @@ func NewZone(c ZoneConfig) *Zone {
 func (z *Zone) Connected() bool { return z.connected.Load() }
 
 // Refusals lists what is refused between this zone and the global now, in both directions.
-func (z *Zone) Refusals() []Refusal { return z.refusals.List() }
+func (z *Zone) Refusals() []tracker.Refusal { return z.refusals.List() }
 
 // session dials, runs both streams and the health checks, and returns why the first of them ended.
 func (z *Zone) session(ctx context.Context) error {
@@ -190,7 +190,7 @@ func (z *Zone) enter(s *session, conn *grpc.ClientConn) {
 	z.current.Store(s)
 	z.conn.Store(conn)
 	z.opened = time.Now()
-	z.ledger.session(true, z.opened)
+	z.ledger.Session(true, z.opened)
 }
 
 func (z *Zone) leave() {
@@ -199,8 +199,8 @@ func (z *Zone) leave() {
 	}
 	z.current.Store(nil)
 	z.conn.Store(nil)
-	z.ledger.session(false, time.Now())
-	z.over.meet(limitRefusals, "", keptRefusals, z.refusals.rest())
+	z.ledger.Session(false, time.Now())
+	z.over.Meet(tracker.LimitRefusals, "", tracker.KeptRefusals, z.refusals.Rest())
 }
 
 // serve runs the parts of a session; the first that ends, ends all.

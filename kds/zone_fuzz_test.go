@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -212,7 +212,7 @@ func playZone(t *testing.T, raw []byte) {
 	z := NewZone(ZoneConfig{
 		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(), MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
 		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond, AcceptDeletes: func(string, resources.Type) bool { return true },
-		Proxies: func() ([]ProxyBehind, uint32) { return nil, 0 },
+		Proxies: func() ([]tracker.ProxyBehind, uint32) { return nil, 0 },
 	})
 	ctx, cancel := withoutEnd()
 	done := make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
@@ -82,7 +83,7 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 	return out
 }
 
-func offline(zone kds.RolloutOffline) string {
+func offline(zone tracker.RolloutOffline) string {
 	switch {
 	case zone.NotSeen && !zone.Since.IsZero():
 		return zone.Zone + ", not seen since the global's server started at " + zone.Since.UTC().Format(time.RFC3339)

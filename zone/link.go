@@ -18,6 +18,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -31,7 +32,7 @@ type linkParts struct {
 	instance string
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
-	proxies  func() ([]kds.ProxyBehind, uint32)
+	proxies  func() ([]tracker.ProxyBehind, uint32)
 	known    *kds.KnownFiles
 	// fields decrypts the secrets in resources of the durable store. keeper holds the secrets that have names of their
 	// own.
@@ -68,9 +69,9 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
 	})
-	statuses := func() []kds.SyncStatus { return []kds.SyncStatus{link.Status("")} }
-	parts.registry.MustRegister(connectedGauge(link), cfg.Panics.Collector("metrics", kds.StatusCollector{Statuses: statuses}))
-	parts.detail.MustRegister(cfg.Panics.Collector("metrics", kds.LagCollector{Statuses: statuses}))
+	statuses := func() []tracker.SyncStatus { return []tracker.SyncStatus{link.Status("")} }
+	parts.registry.MustRegister(connectedGauge(link), cfg.Panics.Collector("metrics", tracker.StatusCollector{Statuses: statuses}))
+	parts.detail.MustRegister(cfg.Panics.Collector("metrics", tracker.LagCollector{Statuses: statuses}))
 	return link, nil
 }
 

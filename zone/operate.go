@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -17,7 +18,7 @@ type operator struct {
 
 // steered is the answer to an operator's decision: the types that it affects.
 type steered struct {
-	Types []kds.Accepted `json:"types"`
+	Types []tracker.Accepted `json:"types"`
 }
 
 func (o *operator) register(routes *api.Server) {
@@ -25,7 +26,7 @@ func (o *operator) register(routes *api.Server) {
 	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
 	routes.Handle(api.RouteZoneResync, o.resync)
 	if o.link != nil {
-		routes.AddConditions(func(r *resources.Resource) []resources.Condition { return kds.Conditions(o.link.Refused(r.Key)) })
+		routes.AddConditions(func(r *resources.Resource) []resources.Condition { return tracker.Conditions(o.link.Refused(r.Key)) })
 	}
 }
 
@@ -35,7 +36,7 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.link == nil {
-		return api.WriteJSON(w, http.StatusOK, kds.SyncStatus{Zone: o.zone, Types: []kds.TypeSync{}})
+		return api.WriteJSON(w, http.StatusOK, tracker.SyncStatus{Zone: o.zone, Types: []tracker.TypeSync{}})
 	}
 	return api.WriteJSON(w, http.StatusOK, o.link.Status(t))
 }
@@ -65,9 +66,9 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := steered{Types: []kds.Accepted{}}
+	answer := steered{Types: []tracker.Accepted{}}
 	if status := o.link.Status(t); o.link.Resync() {
-		answer.Types = kds.TypesOf(status)
+		answer.Types = tracker.TypesOf(status)
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -14,14 +15,14 @@ import (
 )
 
 // behindOf lists the proxies that are behind, and returns how many streams this takes into account.
-func behindOf(proxies *xds.Proxies) (list []kds.ProxyBehind, streams uint32) {
+func behindOf(proxies *xds.Proxies) (list []tracker.ProxyBehind, streams uint32) {
 	streams = proxies.Streams() // first, so that the standings include at least these
 	return behind(proxies.Standings()), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(standings []xds.Standing) []kds.ProxyBehind {
-	list := []kds.ProxyBehind{}
+func behind(standings []xds.Standing) []tracker.ProxyBehind {
+	list := []tracker.ProxyBehind{}
 	for _, one := range standings {
 		if one.Behind {
 			list = append(list, nameOf(one))
@@ -30,8 +31,8 @@ func behind(standings []xds.Standing) []kds.ProxyBehind {
 	return list
 }
 
-func nameOf(one xds.Standing) kds.ProxyBehind {
-	return kds.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name, Reason: one.Reason}
+func nameOf(one xds.Standing) tracker.ProxyBehind {
+	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name, Reason: one.Reason}
 }
 
 // rollout reports how far a resource of this zone has come: to the global, and to the zone's own proxies.
@@ -58,7 +59,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := kds.NewRollout(found)
+	answer := tracker.NewRollout(found)
 	if o.link != nil {
 		answer = o.link.Rollout(found)
 	}
@@ -72,7 +73,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 
 // proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
 // unknown.
-func (o *rollout) proxies(answer *kds.Rollout, selection *matching.Selection, snapshot store.Snapshot, reader *api.Reader) {
+func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot, reader *api.Reader) {
 	standings := map[resources.Key]xds.Standing{}
 	for _, one := range o.standings() {
 		standings[one.Dataplane] = one
@@ -111,8 +112,8 @@ func insightKey(dataplane *resources.Resource) resources.Key {
 }
 
 // away describes a Dataplane whose proxy is not connected, and since when, as far as this server knows.
-func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) kds.ProxyUnknown {
-	out := kds.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
+func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) tracker.ProxyUnknown {
+	out := tracker.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
 	if _, out.Since = matching.Connected(status.Get(insightKey(dataplane))); out.Since.IsZero() {
 		out.Since, out.Reason = o.started, "not seen"
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -173,7 +174,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
 	link, err := newLink(cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
-		proxies: func() ([]kds.ProxyBehind, uint32) { return behindOf(proxies) }})
+		proxies: func() ([]tracker.ProxyBehind, uint32) { return behindOf(proxies) }})
 	if err != nil {
 		return err
 	}

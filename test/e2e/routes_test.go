@@ -18,7 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
@@ -77,7 +77,7 @@ func TestDocumentHasAllFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]any{
-		"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}, "Rollout": kds.Rollout{}, "SyncStatus": kds.SyncStatus{},
+		"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}, "Rollout": tracker.Rollout{}, "SyncStatus": tracker.SyncStatus{},
 		"Suggestion": accesslog.Suggestion{}, "ShadowReport": accesslog.Report{}, "Answer": explain.Answer{}, "Query": explain.Query{},
 		"Index": api.Index{}, "WhoAmI": api.WhoAmI{}, "CanIQuestion": api.CanIQuestion{}, "CanIAnswer": api.CanIAnswer{},
 		"GlobalInsight": api.GlobalInsight{}, "Forecast": api.Forecast{}, "AuditPage": api.AuditPage{}, "AuditEntry": access.Entry{},

@@ -1,4 +1,4 @@
-package kds
+package tracker
 
 import (
 	"cmp"
@@ -9,9 +9,41 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"github.com/causeway-mesh/causeway/resources"
 )
+
+// Bounds of what is remembered of a peer beside its resources.
+const (
+	// MaxRefusals is how many refusals are kept by name, and MaxRefusalBytes how large they may be together; beyond it they are
+	// counted only. KeptRefusals stay when the peer goes.
+	MaxRefusals     = 10_000
+	MaxRefusalBytes = 4 << 20
+	KeptRefusals    = 1000
+	// maxReason is how much is kept of why, in bytes.
+	maxReason = 512
+	// MaxRefusedName is more than any name that can be stored, in bytes. Of a longer one nothing is remembered.
+	MaxRefusedName = 2*253 + 1
+	// MaxVersion bounds the version of a resource, which is a hash or a counter, in bytes.
+	MaxVersion = 256
+)
+
+// Refusal is one resource that one side did not take.
+type Refusal struct {
+	Direction exchange.Direction
+	Type      resources.Type
+	// Name is the name on the wire, `<name>.<mesh>`; empty when a peer's message names none.
+	Name string
+	// Version is the refused version, where known.
+	Version string
+	Reason  string
+	// Since is when it was refused first, in this version.
+	Since time.Time
+	// Key is the resource's here, zero for one of the peer's; KRI is its KRI, where known.
+	Key resources.Key
+	KRI resources.KRI
+	// ByPeer: the peer refused what we sent; otherwise we refused what it sent, or could not send it.
+	ByPeer bool
+}
 
 type refusalKey struct {
 	direction exchange.Direction
@@ -45,16 +77,16 @@ func (f *Refusals) List() []Refusal {
 	return out
 }
 
-// none reports whether nothing is refused.
-func (f *Refusals) none() bool {
+// None reports whether nothing is refused.
+func (f *Refusals) None() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.byKey) == 0
 }
 
-// settle records one message: names are all that it spoke of, refused what of it was refused. A refusal of the same version
+// Settle records one message: names are all that it spoke of, refused what of it was refused. A refusal of the same version
 // keeps its time. It returns how many there is no room for.
-func (f *Refusals) settle(scope Refusal, names []string, refused []Refusal) (unkept int) {
+func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unkept int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.byKey) == 0 && len(refused) == 0 {
@@ -88,7 +120,7 @@ func (f *Refusals) keepLocked(r *Refusal, since time.Time) bool {
 	one.Name, one.Version, one.Since = strings.Clone(r.Name), strings.Clone(r.Version), since
 	one.Reason = strings.Clone(strings.ToValidUTF8(r.Reason[:min(len(r.Reason), maxReason)], ""))
 	size := one.size()
-	if len(one.Name) > maxRefusedName || len(one.Version) > maxVersion || len(f.byKey) >= maxRefusals || f.bytes+size > maxRefusalBytes {
+	if len(one.Name) > MaxRefusedName || len(one.Version) > MaxVersion || len(f.byKey) >= MaxRefusals || f.bytes+size > MaxRefusalBytes {
 		return false
 	}
 	key := refusalKey{one.Direction, one.Type, one.Name, one.ByPeer}
@@ -112,16 +144,16 @@ func (f *Refusals) dropLocked(key refusalKey) {
 // size is about how much a refusal takes beside its place in the maps.
 func (r *Refusal) size() int { return len(r.Name) + len(r.Version) + len(r.Reason) }
 
-// rest gives back what is kept of a peer that is gone, but for some that can still be looked at, and returns how many it
+// Rest gives back what is kept of a peer that is gone, but for some that can still be looked at, and returns how many it
 // gave back.
-func (f *Refusals) rest() (dropped int) {
+func (f *Refusals) Rest() (dropped int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if dropped = len(f.byKey) - keptRefusals; dropped <= 0 {
+	if dropped = len(f.byKey) - KeptRefusals; dropped <= 0 {
 		return 0
 	}
 	for key := range f.byKey {
-		if len(f.byKey) == keptRefusals {
+		if len(f.byKey) == KeptRefusals {
 			break
 		}
 		f.dropLocked(key)
@@ -130,8 +162,8 @@ func (f *Refusals) rest() (dropped int) {
 	return dropped
 }
 
-// among returns which of names are refused.
-func (f *Refusals) among(scope Refusal, names []string) (refused []string) {
+// Among returns which of names are refused.
+func (f *Refusals) Among(scope Refusal, names []string) (refused []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
@@ -142,8 +174,8 @@ func (f *Refusals) among(scope Refusal, names []string) (refused []string) {
 	return refused
 }
 
-// prune drops the refusals of one direction, type and side that are not to be kept: a complete list tells what is there.
-func (f *Refusals) prune(scope Refusal, keep func(Refusal) bool) {
+// Prune drops the refusals of one direction, type and side that are not to be kept: a complete list tells what is there.
+func (f *Refusals) Prune(scope Refusal, keep func(Refusal) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, r := range f.byKey {
@@ -153,8 +185,8 @@ func (f *Refusals) prune(scope Refusal, keep func(Refusal) bool) {
 	}
 }
 
-// of returns the refusal of a resource of this side.
-func (f *Refusals) of(key resources.Key) (Refusal, bool) {
+// Of returns the refusal of a resource of this side.
+func (f *Refusals) Of(key resources.Key) (Refusal, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.ofKey) == 0 {
@@ -165,10 +197,10 @@ func (f *Refusals) of(key resources.Key) (Refusal, bool) {
 }
 
 // byLine lists what is refused, by direction and type, ordered by name.
-func (f *Refusals) byLine() map[lineKey][]RefusedResource {
-	out := map[lineKey][]RefusedResource{}
+func (f *Refusals) byLine() map[LineKey][]RefusedResource {
+	out := map[LineKey][]RefusedResource{}
 	for _, r := range f.List() {
-		key := lineKey{r.Direction, r.Type}
+		key := LineKey{r.Direction, r.Type}
 		one := RefusedResource{Name: r.Name, Reason: r.Reason, Since: r.Since, By: "self"}
 		if r.ByPeer {
 			one.By = "peer"
@@ -181,16 +213,26 @@ func (f *Refusals) byLine() map[lineKey][]RefusedResource {
 	return out
 }
 
-// get returns the refusal of one resource.
-func (f *Refusals) get(d exchange.Direction, t resources.Type, name string, byPeer bool) (Refusal, bool) {
+// Get returns the refusal of one resource.
+func (f *Refusals) Get(d exchange.Direction, t resources.Type, name string, byPeer bool) (Refusal, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.byKey[refusalKey{d, t, name, byPeer}]
 	return r, ok
 }
 
-// has reports whether this side refuses a resource of its peer.
-func (f *Refusals) has(d exchange.Direction, t resources.Type, name string) bool {
-	_, refused := f.get(d, t, name, false)
+// Has reports whether this side refuses a resource of its peer.
+func (f *Refusals) Has(d exchange.Direction, t resources.Type, name string) bool {
+	_, refused := f.Get(d, t, name, false)
 	return refused
+}
+
+// Replace takes a list for all that is remembered.
+func (f *Refusals) Replace(list []Refusal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byKey, f.ofKey, f.bytes = map[refusalKey]Refusal{}, map[resources.Key]refusalKey{}, 0
+	for i := range list {
+		f.keepLocked(&list[i], list[i].Since)
+	}
 }

@@ -1,4 +1,4 @@
-package kds
+package tracker
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -66,17 +65,18 @@ type RefusedResource struct {
 	By string `json:"by"`
 }
 
-// HeldDeletions are removals that the mass-deletion guard holds. Names are at most maxHeldNames of them.
+// HeldDeletions are removals that the mass-deletion guard holds. Names are at most MaxHeldNames of them.
 type HeldDeletions struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
 	Names []string  `json:"names"`
 }
 
-const maxHeldNames = 100
+// MaxHeldNames bounds the names in HeldDeletions and Replaced.
+const MaxHeldNames = 100
 
-// status reads a ledger, for one type or, when t is empty, for all.
-func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
+// Status reads a ledger, for one type or, when t is empty, for all.
+func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
 	l.mu.Lock()
 	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Types: []TypeSync{}}
 	lines := maps.Clone(l.lines)
@@ -84,17 +84,17 @@ func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s sto
 	refused := refusals.byLine()
 	for key := range refused {
 		if lines[key] == nil {
-			lines[key] = &line{}
+			lines[key] = &Line{}
 		}
 	}
 	latest, snapshot := newLatest(s), s.Snapshot()
 	for key, n := range lines {
-		if t != "" && key.typ != t {
+		if t != "" && key.Type != t {
 			continue
 		}
 		n.forgetGone(snapshot)
-		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.typ, since) })
-		one.Type, one.Direction = key.typ, key.direction.Label()
+		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.Type, since) })
+		one.Type, one.Direction = key.Type, key.Direction.Label()
 		one.Refused = append([]RefusedResource{}, refused[key]...)
 		out.Types = append(out.Types, one)
 	}
@@ -104,7 +104,7 @@ func (l *ledger) status(zone string, t resources.Type, refusals *Refusals, s sto
 	return out
 }
 
-func (n *line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
+func (n *Line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks, LagUnknown: !n.sending && (!connected || n.mute)}
@@ -127,7 +127,7 @@ func (n *line) status(connected bool, since time.Time, latest func(since uint64)
 			out.Held.Names = append(out.Held.Names, exchange.WireName(key.Name, key.Mesh))
 		}
 		slices.Sort(out.Held.Names)
-		out.Held.Names = out.Held.Names[:min(len(out.Held.Names), maxHeldNames)]
+		out.Held.Names = out.Held.Names[:min(len(out.Held.Names), MaxHeldNames)]
 	}
 	return out
 }

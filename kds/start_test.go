@@ -7,16 +7,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Changes that turn out not to concern the peer leave no lag behind.
-func TestNoLagWhenNothingIsMissing(t *testing.T) {
-	t.Parallel()
-	n := &line{behind: time.Now().Add(-time.Minute)}
-	n.upToDate(7)
-	if n.acknowledged != 7 || !n.behind.IsZero() {
-		t.Errorf("acknowledged %d, behind since %v: want 7 and no lag", n.acknowledged, n.behind)
-	}
-}
-
 // slowStart keeps the order of a session's events and takes its time when one begins, as a busy machine would.
 type slowStart struct{ events }
 

@@ -1,4 +1,4 @@
-package kds
+package tracker
 
 import (
 	"strconv"
@@ -17,27 +17,27 @@ func TestRolloutOfMoreThanIsRemembered(t *testing.T) {
 		rest    bool
 		unknown int
 	}{
-		"all are remembered":             {maxRefusals, false, 0},
-		"one more":                       {maxRefusals + 1, false, 1},
-		"gone, all remembered":           {keptRefusals, true, 0},
-		"gone, some are not remembered":  {keptRefusals + 1, true, 1},
+		"all are remembered":             {MaxRefusals, false, 0},
+		"one more":                       {MaxRefusals + 1, false, 1},
+		"gone, all remembered":           {KeptRefusals, true, 0},
+		"gone, some are not remembered":  {KeptRefusals + 1, true, 1},
 		"nothing is refused, it is gone": {0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, over, f := newLedger(), &overLimits{}, NewRefusals()
-			l.session(true, time.Now())
-			key := lineKey{exchange.GlobalToZone, "MeshTimeout"}
-			l.line(key.direction, key.typ, true).upToDate(7)
+			l, over, f := NewLedger(), &Over{}, NewRefusals()
+			l.Session(true, time.Now())
+			key := LineKey{Direction: exchange.GlobalToZone, Type: "MeshTimeout"}
+			l.Line(key.Direction, key.Type, true).UpToDate(7)
 			for i := range tt.refused {
-				r := Refusal{Direction: key.direction, Type: key.typ, ByPeer: true, Name: strconv.Itoa(i)}
-				over.meet(limitRefusals, "", maxRefusals, f.settle(r, []string{r.Name}, []Refusal{r}))
+				r := Refusal{Direction: key.Direction, Type: key.Type, ByPeer: true, Name: strconv.Itoa(i)}
+				over.Meet(LimitRefusals, "", MaxRefusals, f.Settle(r, []string{r.Name}, []Refusal{r}))
 			}
 			if tt.rest {
-				over.meet(limitRefusals, "", keptRefusals, f.rest())
+				over.Meet(LimitRefusals, "", KeptRefusals, f.Rest())
 			}
 			var z RolloutZones
-			z.add("zone-1", 7, l, nil, over, key, time.Now())
+			z.Add("zone-1", 7, l, nil, over, key, time.Now())
 			if len(z.Unknown) != tt.unknown || z.Acknowledged != 1-tt.unknown || z.Has("zone-1") == (tt.unknown == 1) {
 				t.Errorf("unknown %+v, acknowledged %d: want %d unknown", z.Unknown, z.Acknowledged, tt.unknown)
 			}

@@ -1,0 +1,107 @@
+package tracker
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// StatusCollector shows how the sync stands. Statuses lists the peers' status when metrics are asked for; Encoder may be
+// nil.
+type StatusCollector struct {
+	Statuses func() []SyncStatus
+	Encoder  interface{ Stats() (hits, misses uint64) }
+}
+
+var (
+	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session.", []string{"zone"}, nil)
+	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Since when the receiver misses something, of the type that is furthest behind; 0 while it misses nothing, none while the sender is away.", []string{"zone", "direction"}, nil)
+	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "How many revisions the receiver is behind, in the type that is furthest behind; none while the sender is away.", []string{"zone", "direction"}, nil)
+	descTypeLag   = prometheus.NewDesc("causeway_kds_type_lag_seconds", "Since when the receiver misses something of a type; none while it does not. With ?detail=types only.", []string{"zone", "type", "direction"}, nil)
+	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are refused now.", []string{"zone", "type", "direction"}, nil)
+	descOver      = prometheus.NewDesc("causeway_kds_over_limit", "How often the zone was over a bound since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
+	descHeld      = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.", []string{"zone", "type", "direction"}, nil)
+	descNewStore  = prometheus.NewDesc("causeway_kds_new_store", "1 while the global's store is not the one that the zone knew, and the zone deletes nothing for what it lacks.", []string{"zone"}, nil)
+	descEncoded   = prometheus.NewDesc("causeway_kds_encodings_total", "Resources that were encoded (miss) or found encoded (hit).", []string{"result"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descOver, descNewStore, descEncoded} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What is shown by type is there only where there is some: what all zones have is a series for
+// each zone and direction, however many types there are.
+func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, s := range c.Statuses() {
+		connected := 0.0
+		if s.Connected {
+			connected = 1
+		}
+		gauge(descConnected, connected, s.Zone)
+		for _, o := range s.Over {
+			gauge(descOver, float64(o.Count), s.Zone, o.Limit, string(o.Type))
+		}
+		if s.NewStore != nil {
+			gauge(descNewStore, 1, s.Zone)
+		}
+		for direction, lag := range Furthest(s.Types) {
+			gauge(descLag, lag.Seconds, s.Zone, direction)
+			gauge(descRevisions, float64(lag.Revisions), s.Zone, direction)
+		}
+		for _, t := range s.Types {
+			labels := []string{s.Zone, string(t.Type), t.Direction}
+			if len(t.Refused) > 0 {
+				gauge(descRefused, float64(len(t.Refused)), labels...)
+			}
+			if t.Held != nil {
+				gauge(descHeld, float64(t.Held.Count), labels...)
+			}
+		}
+	}
+	if c.Encoder != nil {
+		hits, misses := c.Encoder.Stats()
+		out <- prometheus.MustNewConstMetric(descEncoded, prometheus.CounterValue, float64(hits), "hit")
+		out <- prometheus.MustNewConstMetric(descEncoded, prometheus.CounterValue, float64(misses), "miss")
+	}
+}
+
+// Lag is how far behind a receiver is, in time and in revisions of the sender.
+type Lag struct {
+	Seconds   float64
+	Revisions uint64
+}
+
+// Furthest is the lag of the types that are furthest behind, by direction, where it is known.
+func Furthest(types []TypeSync) map[string]Lag {
+	out := map[string]Lag{}
+	for i := range types {
+		t := &types[i]
+		if t.LagUnknown {
+			continue
+		}
+		was := out[t.Direction]
+		out[t.Direction] = Lag{max(was.Seconds, t.LagSeconds), max(was.Revisions, t.LagRevisions)}
+	}
+	return out
+}
+
+// LagCollector shows which types are behind, for who asks for details: a series for each zone, type and direction that is.
+type LagCollector struct{ Statuses func() []SyncStatus }
+
+// Describe implements prometheus.Collector.
+func (LagCollector) Describe(out chan<- *prometheus.Desc) { out <- descTypeLag }
+
+// Collect implements prometheus.Collector.
+func (c LagCollector) Collect(out chan<- prometheus.Metric) {
+	for _, s := range c.Statuses() {
+		for i := range s.Types {
+			if t := &s.Types[i]; t.LagSeconds > 0 {
+				out <- prometheus.MustNewConstMetric(descTypeLag, prometheus.GaugeValue, t.LagSeconds, s.Zone, string(t.Type), t.Direction)
+			}
+		}
+	}
+}

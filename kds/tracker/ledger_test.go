@@ -1,0 +1,16 @@
+package tracker
+
+import (
+	"testing"
+	"time"
+)
+
+// Changes that turn out not to concern the peer leave no lag behind.
+func TestNoLagWhenNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	n := &Line{behind: time.Now().Add(-time.Minute)}
+	n.UpToDate(7)
+	if n.acknowledged != 7 || !n.behind.IsZero() {
+		t.Errorf("acknowledged %d, behind since %v: want 7 and no lag", n.acknowledged, n.behind)
+	}
+}

@@ -1,0 +1,89 @@
+package tracker
+
+import (
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// ZoneState is what a server knows of the sync with a zone, as it tells the replicas beside it, so that each of them can answer for
+// every zone.
+type ZoneState struct {
+	// Instance is the zone's server that has the session now, as it calls this run of itself; empty when there is none, or not yet.
+	Instance  string      `json:"instance,omitempty"`
+	Connected bool        `json:"connected,omitempty"`
+	Since     time.Time   `json:"since,omitzero"`
+	Lines     []LineState `json:"lines,omitempty"`
+	Refusals  []Refusal   `json:"refusals,omitempty"`
+	Over      []OverLimit `json:"over,omitempty"`
+	Report    *Report     `json:"report,omitempty"`
+	// Reported is when the server got the report.
+	Reported time.Time `json:"reported,omitzero"`
+}
+
+// LineState is one type in one direction. Names are short: there is one for each type, each way, of each zone.
+type LineState struct {
+	Direction    exchange.Direction `json:"d,omitempty"`
+	Type         resources.Type     `json:"t"`
+	Sending      bool               `json:"s,omitempty"`
+	Revision     uint64             `json:"r,omitempty"`
+	Acknowledged uint64             `json:"a,omitempty"`
+	Behind       time.Time          `json:"b,omitzero"`
+	Messages     uint64             `json:"m,omitempty"`
+	Acks         uint64             `json:"k,omitempty"`
+	Held         []HeldState        `json:"h,omitempty"`
+	HeldSince    time.Time          `json:"hs,omitzero"`
+}
+
+// HeldState is one removal that waits for an operator.
+type HeldState struct {
+	Key      resources.Key `json:"key"`
+	Revision uint64        `json:"revision"`
+}
+
+// Fill completes a state with what the ledger knows.
+func (l *Ledger) Fill(s *ZoneState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Connected, s.Since = l.connected, l.since
+	for key, n := range l.lines {
+		s.Lines = append(s.Lines, n.state(key))
+	}
+}
+
+func (n *Line) state(key LineKey) LineState {
+	waiting := n.holds()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := LineState{
+		Direction: key.Direction, Type: key.Type, Sending: n.sending, Revision: n.revision, Acknowledged: n.acknowledged,
+		Behind: n.behind, Messages: n.messages, Acks: n.acks, HeldSince: waiting.since,
+	}
+	for k, revision := range waiting.keys {
+		out.Held = append(out.Held, HeldState{Key: k, Revision: revision})
+	}
+	return out
+}
+
+func (s *LineState) line() *Line {
+	n := &Line{sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind, messages: s.Messages, acks: s.Acks}
+	if len(s.Held) > 0 {
+		n.held = held{since: s.HeldSince, keys: make(map[resources.Key]uint64, len(s.Held))}
+		for _, h := range s.Held {
+			n.held.keys[h.Key] = h.Revision
+		}
+	}
+	return n
+}
+
+// Replace takes another replica's state for all that is remembered.
+func (l *Ledger) Replace(s *ZoneState) {
+	lines := make(map[LineKey]*Line, len(s.Lines))
+	for i := range s.Lines {
+		lines[LineKey{s.Lines[i].Direction, s.Lines[i].Type}] = s.Lines[i].line()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connected, l.since, l.lines = s.Connected, s.Since, lines
+}
