@@ -82,8 +82,8 @@ type Encoder struct {
 // OpenFunc returns a resource with its secrets in the clear, or the resource itself where none is sealed.
 type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
-// NewEncoder returns an empty encoder. Without open, what is sealed travels as it is, and is of no use to the peer.
-func NewEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
+// newEncoder returns an empty encoder. Without open, what is sealed travels as it is, and is of no use to the peer.
+func newEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
 	return &Encoder{mapping: m, open: open, bundles: newBundles(), parcels: newParcels()}
 }
 

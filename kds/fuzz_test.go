@@ -22,7 +22,7 @@ func testReceiver(d exchange.Direction, s store.Store) *receiver {
 	session := newSession(context.Background(), 1, "zone-1", silent{})
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"}, SystemNamespace: resources.DefaultSystemNamespace},
-		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(), known: NewKnown(),
+		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(), known: newKnown(),
 		node: nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
 }
@@ -189,7 +189,7 @@ func FuzzRequest(f *testing.F) {
 		s := store.NewMemory()
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
-			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
+			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
 			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})

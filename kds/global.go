@@ -143,7 +143,7 @@ func NewGlobal(c GlobalConfig) *Global {
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(),
 		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]map[*heldStream]struct{}{},
 	}
-	g.encoder, g.pacer, g.turns = NewEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
+	g.encoder, g.pacer, g.turns = newEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
 	g.encoder.panics = c.Panics
 	g.ctx, g.drain = context.WithCancelCause(context.Background())
 	return g
@@ -259,8 +259,8 @@ func (g *Global) Forget(zone string) {
 	}
 }
 
-// GlobalToZoneSync implements SyncServer: the zone asks, the global sends.
-func (g *Global) GlobalToZoneSync(stream GlobalToZoneServer) error {
+// GlobalToZoneSync implements syncServer: the zone asks, the global sends.
+func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	s, data, err := g.join(stream.Context(), exchange.GlobalToZone)
 	if err != nil {
 		return ToStatus(err)
@@ -294,8 +294,8 @@ func (g *Global) serve(s *session, d exchange.Direction, read, run func() error)
 	return ToStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
 }
 
-// ZoneToGlobalSync implements SyncServer: the global asks, the zone sends.
-func (g *Global) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
+// ZoneToGlobalSync implements syncServer: the global asks, the zone sends.
+func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	s, data, err := g.join(stream.Context(), exchange.ZoneToGlobal)
 	if err != nil {
 		return ToStatus(err)
@@ -323,7 +323,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	})
 }
 
-// HealthCheck implements ControlServer. The header announces our features: a zone reads them before it opens streams.
+// HealthCheck implements controlServer. The header announces our features: a zone reads them before it opens streams.
 func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	zone, md, _, err := g.identify(ctx)
 	if err != nil {
@@ -360,7 +360,7 @@ func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) err
 	return nil
 }
 
-// HoldAdminStream implements ControlServer: zones of the ecosystem open these streams and expect them to stay.
+// HoldAdminStream implements controlServer: zones of the ecosystem open these streams and expect them to stay.
 func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
 	zone, _, pass, err := g.identify(stream.Context())
 	if err != nil {

@@ -31,8 +31,8 @@ type evilZone struct {
 	conn   *grpc.ClientConn
 	ctx    context.Context
 	cancel context.CancelFunc
-	down   GlobalToZoneClient
-	up     ZoneToGlobalClient
+	down   globalToZoneClient
+	up     zoneToGlobalClient
 	asked  *inbox[*discovery.DeltaDiscoveryRequest]
 	sent   *inbox[*discovery.DeltaDiscoveryResponse]
 	last   *discovery.DeltaDiscoveryResponse

@@ -32,8 +32,8 @@ type knownCopy struct {
 	refused bool
 }
 
-// NewKnown returns an empty memory.
-func NewKnown() *Known { return &Known{byType: map[resources.Type]map[string]knownCopy{}} }
+// newKnown returns an empty memory.
+func newKnown() *Known { return &Known{byType: map[resources.Type]map[string]knownCopy{}} }
 
 func (k *Known) get(t resources.Type, name string) (knownCopy, bool) {
 	k.mu.Lock()

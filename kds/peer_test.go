@@ -33,8 +33,8 @@ type peer struct {
 	name string
 	conn *grpc.ClientConn
 	ctx  context.Context
-	down GlobalToZoneClient
-	up   ZoneToGlobalClient
+	down globalToZoneClient
+	up   zoneToGlobalClient
 	self Peer
 }
 

@@ -58,7 +58,7 @@ func startPlainGlobal(t *testing.T) *plainGlobal {
 	return g
 }
 
-func (g *plainGlobal) GlobalToZoneSync(stream GlobalToZoneServer) error {
+func (g *plainGlobal) GlobalToZoneSync(stream globalToZoneServer) error {
 	g.busy.Lock()
 	defer g.busy.Unlock()
 	gone := make(chan error, 1)
@@ -84,7 +84,7 @@ func (g *plainGlobal) GlobalToZoneSync(stream GlobalToZoneServer) error {
 	}
 }
 
-func (g *plainGlobal) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
+func (g *plainGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	for _, d := range resources.Descriptors() {
 		if exchange.ZoneToGlobal.Carries(d) {
 			if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}), TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}); err != nil {

@@ -20,7 +20,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	t.Helper()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
-		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: NewEncoder(exchange.NewMapping(), nil),
+		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
 		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 		now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 	})

@@ -54,13 +54,13 @@ func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	if err := decode(in); err != nil {
 		return nil, err
 	}
-	return srv.(ReportServer).Reached(ctx, in)
+	return srv.(reportServer).Reached(ctx, in)
 }
 
 // maxQuestion bounds a question about a resource, in bytes.
-const maxQuestion = 64 << 10
+const maxQuestion = 32 << 10
 
-// Reached implements ReportServer. A zone is told only of what it wrote itself.
+// Reached implements reportServer. A zone is told only of what it wrote itself.
 func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {

@@ -47,16 +47,16 @@ func NewKnownFiles(dir string, log *slog.Logger, stores ...store.Reader) *KnownF
 // of returns what is known of a peer, from its file at first. Names of peers are DNS labels.
 func (f *KnownFiles) of(peer string) *Known {
 	if f == nil {
-		return NewKnown()
+		return newKnown()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := f.peers[peer]
 	if k == nil {
-		k = NewKnown()
+		k = newKnown()
 		if err := f.load(peer, k); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.Log.Warn("what a peer's copies were is not known any more: they are compared in full", "peer", peer, "error", err)
-			k = NewKnown()
+			k = newKnown()
 		}
 		k.changed = f.wake
 		f.peers[peer] = k

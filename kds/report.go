@@ -32,15 +32,15 @@ const (
 	methodReport      = "Report"
 )
 
-// ReportServer is what serves ReportService.
-type ReportServer interface {
+// reportServer is what serves ReportService.
+type reportServer interface {
 	Report(context.Context, *wrapperspb.BytesValue) (*emptypb.Empty, error)
 	// Reached answers a zone's question how far a resource of its own has come.
 	Reached(context.Context, *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error)
 }
 
 var reportServiceDesc = grpc.ServiceDesc{
-	ServiceName: reportServiceName, HandlerType: (*ReportServer)(nil),
+	ServiceName: reportServiceName, HandlerType: (*reportServer)(nil),
 	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport}, {MethodName: methodReached, Handler: handleReached}},
 }
 
@@ -54,10 +54,10 @@ func handleReport(srv any, ctx context.Context, decode func(any) error, _ grpc.U
 	if err := decode(in); err != nil {
 		return nil, err
 	}
-	return srv.(ReportServer).Report(ctx, in)
+	return srv.(reportServer).Report(ctx, in)
 }
 
-// Report implements ReportServer.
+// Report implements reportServer.
 func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptypb.Empty, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {

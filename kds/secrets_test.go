@@ -37,7 +37,7 @@ func TestSecretsOnTheWire(t *testing.T) {
 		{"a global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1", Features: exchange.OwnFeatures()}, false},
 		{"a foreign global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"}, true},
 	} {
-		c := NewEncoder(exchange.NewMapping(), open).encode(r, &row.to)
+		c := newEncoder(exchange.NewMapping(), open).encode(r, &row.to)
 		if c.err != nil {
 			t.Errorf("%s: %v", row.name, c.err)
 			continue
@@ -48,7 +48,7 @@ func TestSecretsOnTheWire(t *testing.T) {
 		if bytes.Contains(c.bytes(), []byte("causewaySealed")) {
 			t.Errorf("%s gets the sealed form", row.name)
 		}
-		ofValue := NewEncoder(exchange.NewMapping(), nil).encode(plain, &row.to)
+		ofValue := newEncoder(exchange.NewMapping(), nil).encode(plain, &row.to)
 		if c.version == ofValue.version {
 			t.Errorf("%s: the version is that of the value", row.name)
 		}

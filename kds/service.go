@@ -20,45 +20,45 @@ const (
 	methodHealthCheck  = "HealthCheck"
 )
 
-// GlobalToZoneServer is the global's end of GlobalToZoneSync.
-type GlobalToZoneServer = grpc.BidiStreamingServer[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
+// globalToZoneServer is the global's end of GlobalToZoneSync.
+type globalToZoneServer = grpc.BidiStreamingServer[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
 
-// ZoneToGlobalServer is the global's end of ZoneToGlobalSync: the zone sends responses, the global requests.
-type ZoneToGlobalServer = grpc.BidiStreamingServer[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]
+// zoneToGlobalServer is the global's end of ZoneToGlobalSync: the zone sends responses, the global requests.
+type zoneToGlobalServer = grpc.BidiStreamingServer[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]
 
-// GlobalToZoneClient is the zone's end of GlobalToZoneSync.
-type GlobalToZoneClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
+// globalToZoneClient is the zone's end of GlobalToZoneSync.
+type globalToZoneClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
 
-// ZoneToGlobalClient is the zone's end of ZoneToGlobalSync.
-type ZoneToGlobalClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]
+// zoneToGlobalClient is the zone's end of ZoneToGlobalSync.
+type zoneToGlobalClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]
 
-// SyncServer is what serves KDSSyncService.
-type SyncServer interface {
-	GlobalToZoneSync(GlobalToZoneServer) error
-	ZoneToGlobalSync(ZoneToGlobalServer) error
+// syncServer is what serves KDSSyncService.
+type syncServer interface {
+	GlobalToZoneSync(globalToZoneServer) error
+	ZoneToGlobalSync(zoneToGlobalServer) error
 }
 
-// ControlServer is what serves GlobalKDSService. The three streams are reverse calls: the global asks over them for what
+// controlServer is what serves GlobalKDSService. The three streams are reverse calls: the global asks over them for what
 // a zone's proxies say. HoldAdminStream keeps one open without asking.
-type ControlServer interface {
+type controlServer interface {
 	HealthCheck(context.Context, *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error)
 	HoldAdminStream(grpc.ServerStream) error
 }
 
 var syncServiceDesc = grpc.ServiceDesc{
 	ServiceName: syncServiceName,
-	HandlerType: (*SyncServer)(nil),
+	HandlerType: (*syncServer)(nil),
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName: methodGlobalToZone, ServerStreams: true, ClientStreams: true,
 			Handler: func(srv any, stream grpc.ServerStream) error {
-				return srv.(SyncServer).GlobalToZoneSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ServerStream: stream})
+				return srv.(syncServer).GlobalToZoneSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ServerStream: stream})
 			},
 		},
 		{
 			StreamName: methodZoneToGlobal, ServerStreams: true, ClientStreams: true,
 			Handler: func(srv any, stream grpc.ServerStream) error {
-				return srv.(SyncServer).ZoneToGlobalSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]{ServerStream: stream})
+				return srv.(syncServer).ZoneToGlobalSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]{ServerStream: stream})
 			},
 		},
 	},
@@ -66,7 +66,7 @@ var syncServiceDesc = grpc.ServiceDesc{
 
 var globalServiceDesc = grpc.ServiceDesc{
 	ServiceName: globalServiceName,
-	HandlerType: (*ControlServer)(nil),
+	HandlerType: (*controlServer)(nil),
 	Methods:     []grpc.MethodDesc{{MethodName: methodHealthCheck, Handler: handleHealthCheck}},
 	Streams: []grpc.StreamDesc{
 		{StreamName: "StreamXDSConfigs", Handler: handleAdminStream, ServerStreams: true, ClientStreams: true},
@@ -86,7 +86,7 @@ func handleHealthCheck(srv any, ctx context.Context, decode func(any) error, int
 		return nil, err
 	}
 	call := func(ctx context.Context, req any) (any, error) {
-		return srv.(ControlServer).HealthCheck(ctx, req.(*meshpb.ZoneHealthCheckRequest))
+		return srv.(controlServer).HealthCheck(ctx, req.(*meshpb.ZoneHealthCheckRequest))
 	}
 	if interceptor == nil {
 		return call(ctx, in)
@@ -96,13 +96,13 @@ func handleHealthCheck(srv any, ctx context.Context, decode func(any) error, int
 }
 
 func handleAdminStream(srv any, stream grpc.ServerStream) error {
-	return srv.(ControlServer).HoldAdminStream(stream)
+	return srv.(controlServer).HoldAdminStream(stream)
 }
 
 func fullMethod(service, method string) string { return "/" + service + "/" + method }
 
 // openGlobalToZone opens the stream on which the zone asks and the global sends.
-func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (GlobalToZoneClient, error) {
+func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (globalToZoneClient, error) {
 	stream, err := conn.NewStream(ctx, &syncServiceDesc.Streams[0], fullMethod(syncServiceName, methodGlobalToZone))
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (Globa
 }
 
 // openZoneToGlobal opens the stream on which the global asks and the zone sends.
-func openZoneToGlobal(ctx context.Context, conn grpc.ClientConnInterface) (ZoneToGlobalClient, error) {
+func openZoneToGlobal(ctx context.Context, conn grpc.ClientConnInterface) (zoneToGlobalClient, error) {
 	stream, err := conn.NewStream(ctx, &syncServiceDesc.Streams[1], fullMethod(syncServiceName, methodZoneToGlobal))
 	if err != nil {
 		return nil, err

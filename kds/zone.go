@@ -136,7 +136,7 @@ func NewZone(c ZoneConfig) *Zone {
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
 	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(), over: &tracker.Over{}, ledger: tracker.NewLedger()}
-	z.encoder = NewEncoder(z.mapping, c.Open)
+	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log}
 	return z
@@ -204,7 +204,7 @@ func (z *Zone) leave() {
 }
 
 // serve runs the parts of a session; the first that ends, ends all.
-func (z *Zone) serve(s *session, conn *grpc.ClientConn, down GlobalToZoneClient, up ZoneToGlobalClient, interval time.Duration) error {
+func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient, up zoneToGlobalClient, interval time.Duration) error {
 	var group errgroup.Group
 	part := func(run func() error) {
 		group.Go(func() error {

@@ -29,8 +29,8 @@ type evilGlobal struct {
 	mu       sync.Mutex
 	features exchange.Features // guarded by mu
 	interval time.Duration
-	down     *saidStream[GlobalToZoneServer, *discovery.DeltaDiscoveryRequest]  // guarded by mu: the last that came
-	up       *saidStream[ZoneToGlobalServer, *discovery.DeltaDiscoveryResponse] // guarded by mu
+	down     *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest]  // guarded by mu: the last that came
+	up       *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse] // guarded by mu
 	asked    *discovery.DeltaDiscoveryResponse
 }
 
@@ -55,25 +55,25 @@ func hold[S grpc.ServerStream, M any](stream S, receive func() (M, error), keep 
 	}
 }
 
-// GlobalToZoneSync implements SyncServer.
-func (g *evilGlobal) GlobalToZoneSync(stream GlobalToZoneServer) error {
-	return hold(stream, stream.Recv, func(s *saidStream[GlobalToZoneServer, *discovery.DeltaDiscoveryRequest]) {
+// GlobalToZoneSync implements syncServer.
+func (g *evilGlobal) GlobalToZoneSync(stream globalToZoneServer) error {
+	return hold(stream, stream.Recv, func(s *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest]) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.down = s
 	})
 }
 
-// ZoneToGlobalSync implements SyncServer.
-func (g *evilGlobal) ZoneToGlobalSync(stream ZoneToGlobalServer) error {
-	return hold(stream, stream.Recv, func(s *saidStream[ZoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
+// ZoneToGlobalSync implements syncServer.
+func (g *evilGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
+	return hold(stream, stream.Recv, func(s *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.up = s
 	})
 }
 
-// HealthCheck implements ControlServer.
+// HealthCheck implements controlServer.
 func (g *evilGlobal) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	g.mu.Lock()
 	header := metadata.MD{metadataFeatures: g.features.Names(), metadataIncarnation: []string{strings.Repeat("i", int(g.features)%200)}}
@@ -82,11 +82,11 @@ func (g *evilGlobal) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckR
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(interval)}, grpc.SetHeader(ctx, header)
 }
 
-// HoldAdminStream implements ControlServer.
+// HoldAdminStream implements controlServer.
 func (g *evilGlobal) HoldAdminStream(grpc.ServerStream) error { return nil }
 
 // streams are those of the session that there is now, waited for a little.
-func (g *evilGlobal) streams() (down *saidStream[GlobalToZoneServer, *discovery.DeltaDiscoveryRequest], up *saidStream[ZoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
+func (g *evilGlobal) streams() (down *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest], up *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
 	for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		g.mu.Lock()
 		down, up = g.down, g.up
