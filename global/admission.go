@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/tokens"
@@ -33,7 +34,7 @@ const (
 // are allowed, and without proof only where a flag says so, and only as a zone that never had a credential.
 type admission struct {
 	store     store.Reader
-	members   *members
+	members   *enrolment.Registry
 	authority *zoneAuthority
 	tokens    *tokens.Issuer
 	adoptions *adoptions
@@ -121,7 +122,7 @@ func (p bothPasses) Err() error {
 }
 
 // known refuses zones that are not, or no longer, among those of the global. A credential does not bring one back.
-func (a *admission) known(m *member, zone string) error {
+func (a *admission) known(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
 		return fmt.Errorf("%w: this global has let in no such zone", kds.ErrUnauthenticated)
@@ -165,7 +166,7 @@ func (p *certificatePass) Err() error {
 	if err != nil {
 		return err
 	}
-	m, _, err := a.members.get(ctx, held.Zone)
+	m, _, err := a.members.Get(ctx, held.Zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
@@ -174,7 +175,7 @@ func (p *certificatePass) Err() error {
 		return expired(held.expires, a.now())
 	case !a.authority.accepts(ctx, held.authority):
 		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
-	case m.lacks(held):
+	case lacks(m, held):
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, errUnrecorded)
 	}
 	if err := a.known(m, held.Zone); err != nil {
@@ -183,7 +184,7 @@ func (p *certificatePass) Err() error {
 	switch {
 	case m.ID != held.ID:
 		return fmt.Errorf("%w: another server has joined as this zone since", kds.ErrUnauthenticated)
-	case m.certificate(held.serial) == nil:
+	case m.Certificate(held.serial) == nil:
 		return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
 	}
 	return nil
@@ -264,14 +265,14 @@ func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
 // listed asks whether the zone still has this token. One of another issuer, whose key was imported, is not in the list, and good
 // unless it is older than the last revocation.
 func (p *tokenPass) listed(ctx context.Context) error {
-	m, _, err := p.admission.members.get(ctx, p.zone)
+	m, _, err := p.admission.members.Get(ctx, p.zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
 	if err := p.admission.known(m, p.zone); err != nil {
 		return err
 	}
-	own := slices.ContainsFunc(m.Tokens, func(t issuedToken) bool { return t.ID == p.id })
+	own := slices.ContainsFunc(m.Tokens, func(t enrolment.IssuedToken) bool { return t.ID == p.id })
 	if !own && !p.issued.After(m.RevokedAt) {
 		return fmt.Errorf("%w: the token was revoked", kds.ErrUnauthenticated)
 	}
@@ -308,7 +309,7 @@ type anonymousPass struct {
 func (p *anonymousPass) Err() error { return p.errNow(context.Background()) }
 
 func (p *anonymousPass) errNow(ctx context.Context) error {
-	m, _, err := p.admission.members.get(ctx, p.zone)
+	m, _, err := p.admission.members.Get(ctx, p.zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -40,7 +41,7 @@ func watched(t *testing.T) (*admission, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	return &admission{
-		store: s, members: newMembers(keeper, time.Now), tokens: issuer, allowTokens: true, now: time.Now,
+		store: s, members: enrolment.NewRegistry(keeper, time.Now), tokens: issuer, allowTokens: true, now: time.Now,
 		audit: auditor{log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.NewTextHandler(log, nil)),
 	}, log
 }
@@ -103,8 +104,8 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = a.members.update(t.Context(), "zone-1", func(m *member) error {
-					m.Tokens = append(m.Tokens, issuedToken{ID: claims.ID, Issued: claims.IssuedAt, Expires: claims.Expires})
+				err = a.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+					m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Issued: claims.IssuedAt, Expires: claims.Expires})
 					return nil
 				})
 				if err != nil {
@@ -136,8 +137,8 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 
 // withdrawn is what a revocation of the zone does.
 func (a *admission) withdrawn(zone string) error {
-	return a.members.update(context.Background(), zone, func(m *member) error {
-		m.withdraw(a.now())
+	return a.members.Update(context.Background(), zone, func(m *enrolment.Record) error {
+		m.Withdraw(a.now())
 		return nil
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -40,23 +41,15 @@ type candidate struct {
 	held heldCertificate
 }
 
-// withdrawn is when the zone's credentials were last taken back; zero for never.
-func (m *member) withdrawn() time.Time {
-	if m.DeletedAt.After(m.RevokedAt) {
-		return m.DeletedAt
-	}
-	return m.RevokedAt
-}
-
 // lacks reports whether a good certificate is newer than all that the store knows of the zone. m may be nil.
-func (m *member) lacks(held heldCertificate) bool {
+func lacks(m *enrolment.Record, held heldCertificate) bool {
 	if m == nil {
 		return true
 	}
-	if m.certificate(held.serial) != nil || !m.withdrawn().IsZero() && !held.issued.After(m.withdrawn()) {
+	if m.Certificate(held.serial) != nil || !m.Withdrawn().IsZero() && !held.issued.After(m.Withdrawn()) {
 		return false
 	}
-	return !slices.ContainsFunc(m.Certificates, func(c issuedCertificate) bool {
+	return !slices.ContainsFunc(m.Certificates, func(c enrolment.IssuedCertificate) bool {
 		return m.ID != held.ID && !held.issued.After(c.Issued)
 	})
 }
@@ -183,24 +176,24 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 	refused := func(why string) error {
 		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))
 	}
-	err := s.members.update(ctx, c.Zone, func(m *member) error {
-		withdrawn := m.withdrawn()
+	err := s.members.Update(ctx, c.Zone, func(m *enrolment.Record) error {
+		withdrawn := m.Withdrawn()
 		switch {
 		case m.Draining:
 			return refused("it is being deleted")
 		case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
 			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) + ": make a join string for it")
-		case m.joined() && m.ID != c.ID && !named:
+		case m.Joined() && m.ID != c.ID && !named:
 			return refused("another server, " + m.ID + ", has joined as this zone: name the one that shall take its place with id: " + c.ID)
 		}
 		if m.ID != c.ID {
 			m.Certificates = nil
 		}
 		m.ID, m.DeletedAt = c.ID, time.Time{}
-		m.Certificates = append(m.Certificates, issuedCertificate{
+		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
 			Serial: c.Serial, Authority: c.held.authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
 		})
-		m.tidy(s.members.forget())
+		m.Tidy(s.members.Forget())
 		return nil
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	audit := auditor{guard.Audit(), c.Log}
-	members := newMembers(keeper, c.Now)
+	members := enrolment.NewRegistry(keeper, c.Now)
 	rotations, err := newRotations(ctx, authority, members, audit, c.Log)
 	if err != nil {
 		return nil, err

@@ -93,8 +93,8 @@ func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *
 		return nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s", kds.ErrNotAllowed, claims.Zone, who.Zone)
 	}
 	key := sha256.Sum256(request.RawSubjectPublicKeyInfo)
-	credential, _, err := s.issue(ctx, event, who, request, func(m *member) error {
-		return m.admit(claims.ID, who.ID, hex.EncodeToString(key[:]))
+	credential, _, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
+		return admit(m, claims.ID, who.ID, hex.EncodeToString(key[:]))
 	})
 	return credential, err
 }
@@ -114,14 +114,14 @@ func (s *membership) besideJoin(ctx context.Context, zone string) error {
 
 // admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
 // same key, until another has taken its place. Who takes a place was meant to by one token: what was made before is good for no other.
-func (m *member) admit(token, id, key string) error {
-	at := slices.IndexFunc(m.Joins, func(j issuedJoin) bool { return j.ID == token })
+func admit(m *enrolment.Record, token, id, key string) error {
+	at := slices.IndexFunc(m.Joins, func(j enrolment.IssuedJoin) bool { return j.ID == token })
 	switch {
 	case m.Draining || !m.DeletedAt.IsZero() || at < 0:
 		return fmt.Errorf("%w: the join string was withdrawn: make a new one", kds.ErrUnauthenticated)
 	case m.Joins[at].UsedBy != "" && (m.Joins[at].UsedBy != key || m.ID != id):
 		return &refusedToken{what: refusedJoin, why: tokens.ErrUsed}
-	case m.joined() && m.ID != id && !m.Joins[at].Rejoin:
+	case m.Joined() && m.ID != id && !m.Joins[at].Rejoin:
 		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin", kds.ErrNotAllowed, m.Zone)
 	}
 	if m.ID != id {
@@ -135,7 +135,7 @@ func (m *member) admit(token, id, key string) error {
 }
 
 // issue signs a certificate, which is the zone's once allowed has agreed and the member is stored. The audit log knows of it before that.
-func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*member) error) (*enrolment.Credential, heldCertificate, error) {
+func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential, heldCertificate, error) {
 	der, held, err := s.authority.sign(ctx, who, request)
 	if err != nil {
 		return nil, held, err
@@ -143,14 +143,14 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 	if err := s.audit.begin(ctx, event); err != nil {
 		return nil, held, unaudited(err)
 	}
-	err = s.members.update(ctx, who.Zone, func(m *member) error {
+	err = s.members.Update(ctx, who.Zone, func(m *enrolment.Record) error {
 		if err := allowed(m); err != nil {
 			return err
 		}
-		m.Certificates = append(m.Certificates, issuedCertificate{
+		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
 			Serial: held.serial, Authority: held.authority, Issued: s.now().UTC(), Expires: held.expires.UTC(),
 		})
-		m.tidy(s.members.forget())
+		m.Tidy(s.members.Forget())
 		return nil
 	})
 	if err != nil {
@@ -199,8 +199,8 @@ func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event
 	if who != held.Member {
 		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
 	}
-	credential, next, err := s.issue(ctx, event, who, request, func(m *member) error {
-		if m.ID != held.ID || m.certificate(held.serial) == nil {
+	credential, next, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
+		if m.ID != held.ID || m.Certificate(held.serial) == nil {
 			return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
 		}
 		return nil
@@ -218,13 +218,13 @@ func (s *membership) Confirm(ctx context.Context, r *enrolment.ConfirmRequest) e
 	if err != nil {
 		return err
 	}
-	err = s.members.update(ctx, held.Zone, func(m *member) error {
-		c := m.certificate(r.Serial)
+	err = s.members.Update(ctx, held.Zone, func(m *enrolment.Record) error {
+		c := m.Certificate(r.Serial)
 		if c == nil {
 			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)
 		}
 		if c.Stored {
-			return errNothing
+			return enrolment.ErrNothing
 		}
 		c.Stored = true
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -17,7 +18,7 @@ const retireInterval = 2 * time.Second
 // rotations follows which authority signs for zones, tells those who wait, and retires the others once no zone depends on them.
 type rotations struct {
 	authority *zoneAuthority
-	members   *members
+	members   *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
 	// leads reports whether this replica is the one that retires.
@@ -30,7 +31,7 @@ type rotations struct {
 	changed chan struct{} // guarded by mu; closed when signing changes
 }
 
-func newRotations(ctx context.Context, authority *zoneAuthority, members *members, audit auditor, log *slog.Logger) (*rotations, error) {
+func newRotations(ctx context.Context, authority *zoneAuthority, members *enrolment.Registry, audit auditor, log *slog.Logger) (*rotations, error) {
 	signing, err := authority.signing(ctx)
 	return &rotations{
 		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing, changed: make(chan struct{}),
@@ -87,34 +88,19 @@ func (r *rotations) run(ctx context.Context) error {
 // uses counts, by authority, the zones that could not connect without it: those whose newest certificate it signed.
 func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
 	uses := map[string]int{}
-	for _, zone := range r.members.zones() {
-		m, _, err := r.members.get(ctx, zone)
+	for _, zone := range r.members.Zones() {
+		m, _, err := r.members.Get(ctx, zone)
 		if err != nil {
 			return nil, err
 		}
 		if m == nil {
 			continue
 		}
-		for authority := range m.dependsOn(r.members.forget()) {
+		for authority := range m.DependsOn(r.members.Forget()) {
 			uses[authority]++
 		}
 	}
 	return uses, nil
-}
-
-// dependsOn are the authorities of the certificate that the zone keeps, or of all that it may keep as long as it has not said.
-func (m *member) dependsOn(now time.Time) map[string]bool {
-	out := map[string]bool{}
-	if kept := m.newest(); kept != nil && now.Before(kept.Expires) {
-		out[kept.Authority] = true
-		return out
-	}
-	for _, c := range m.Certificates {
-		if now.Before(c.Expires) {
-			out[c.Authority] = true
-		}
-	}
-	return out
 }
 
 func (r *rotations) retireUnused(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -55,7 +56,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 			if _, err := s.remove(t.Context(), "zone-1"); err != nil {
 				t.Fatal(err)
 			}
-			m, _, err := s.members.get(t.Context(), "zone-1")
+			m, _, err := s.members.Get(t.Context(), "zone-1")
 			if err != nil || (m != nil) != row.left {
 				t.Errorf("of the zone is left %+v, %v; want something: %v", m, err, row.left)
 			}
@@ -89,8 +90,8 @@ func newStanding(t *testing.T) *standing {
 // has gives the zone a credential.
 func (s *standing) has(t *testing.T) {
 	t.Helper()
-	err := s.members.update(t.Context(), "zone-1", func(m *member) error {
-		m.ID, m.Certificates = "an-id", []issuedCertificate{{Serial: "1", Issued: time.Now(), Expires: time.Now().Add(time.Hour), Stored: true}}
+	err := s.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+		m.ID, m.Certificates = "an-id", []enrolment.IssuedCertificate{{Serial: "1", Issued: time.Now(), Expires: time.Now().Add(time.Hour), Stored: true}}
 		return nil
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *standing) letsIn(t *testing.T, joined bool) error {
 		_, err := s.anonymous(t.Context(), "zone-1")
 		return err
 	}
-	m, _, err := s.members.get(t.Context(), "zone-1")
+	m, _, err := s.members.Get(t.Context(), "zone-1")
 	if err != nil {
 		return err
 	}

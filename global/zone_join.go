@@ -89,14 +89,14 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 	if err != nil {
 		return nil, err
 	}
-	err = i.members.update(ctx, zone, func(m *member) error {
-		if m.joined() && m.DeletedAt.IsZero() && !rejoin {
+	err = i.members.Update(ctx, zone, func(m *enrolment.Record) error {
+		if m.Joined() && m.DeletedAt.IsZero() && !rejoin {
 			return api.NewError(http.StatusConflict, "Conflict",
 				"a server has joined as zone "+zone+" already; when it is lost, ask again with rejoin (causewayctl zone create --rejoin): the next server then takes its place")
 		}
 		m.DeletedAt, m.Draining = time.Time{}, false
-		m.Joins = append(m.Joins, issuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
-		m.tidy(i.members.forget())
+		m.Joins = append(m.Joins, enrolment.IssuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
+		m.Tidy(i.members.Forget())
 		return nil
 	})
 	if err != nil {
@@ -207,12 +207,12 @@ func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, t
 	if err != nil {
 		return nil, err
 	}
-	err = i.members.update(ctx, zone, func(m *member) error {
-		if len(m.Tokens) >= maxZoneTokens {
+	err = i.members.Update(ctx, zone, func(m *enrolment.Record) error {
+		if len(m.Tokens) >= enrolment.MaxZoneTokens {
 			return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))
 		}
 		m.DeletedAt, m.Draining = time.Time{}, false
-		m.Tokens = append(m.Tokens, issuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC()})
+		m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC()})
 		return nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -57,12 +58,12 @@ func (s *standing) exists(r *http.Request) (zone string, err error) {
 
 // shownCredentials is what is known of a zone's credentials; nothing of it is secret.
 type shownCredentials struct {
-	Zone         string              `json:"zone"`
-	ID           string              `json:"id,omitempty"`
-	Certificates []issuedCertificate `json:"certificates"`
-	Tokens       []issuedToken       `json:"tokens"`
-	Joins        []shownJoin         `json:"joins"`
-	Revoked      *time.Time          `json:"revocationTime,omitempty"`
+	Zone         string                        `json:"zone"`
+	ID           string                        `json:"id,omitempty"`
+	Certificates []enrolment.IssuedCertificate `json:"certificates"`
+	Tokens       []enrolment.IssuedToken       `json:"tokens"`
+	Joins        []shownJoin                   `json:"joins"`
+	Revoked      *time.Time                    `json:"revocationTime,omitempty"`
 }
 
 // shownJoin is a join string without its token.
@@ -77,13 +78,13 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, _, err := s.members.get(r.Context(), zone)
+	m, _, err := s.members.Get(r.Context(), zone)
 	if err != nil {
 		return err
 	}
-	m = m.clone(zone)
-	m.tidy(s.now())
-	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []issuedCertificate{}, Tokens: []issuedToken{}, Joins: []shownJoin{}}
+	m = m.Clone(zone)
+	m.Tidy(s.now())
+	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []enrolment.IssuedCertificate{}, Tokens: []enrolment.IssuedToken{}, Joins: []shownJoin{}}
 	out.Certificates, out.Tokens = append(out.Certificates, m.Certificates...), append(out.Tokens, m.Tokens...)
 	for _, j := range m.Joins {
 		out.Joins = append(out.Joins, shownJoin{ID: j.ID, Expires: j.Expires, Used: j.UsedBy != ""})
@@ -109,8 +110,8 @@ func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := revoked{Zone: zone}
-	err = s.members.update(r.Context(), zone, func(m *member) error {
-		out.Certificates, out.Tokens, out.Joins = m.withdraw(s.now())
+	err = s.members.Update(r.Context(), zone, func(m *enrolment.Record) error {
+		out.Certificates, out.Tokens, out.Joins = m.Withdraw(s.now())
 		return nil
 	})
 	if err != nil {
@@ -188,12 +189,12 @@ func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 // remove lets the zone finish what it is writing and leave, buries its credentials, and then withdraws what it wrote: in this
 // order, so that nothing of it comes back. Of a zone that had none, where none is asked for, nothing is left.
 func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err error) {
-	before, _, err := s.members.get(ctx, zone)
+	before, _, err := s.members.Get(ctx, zone)
 	if err != nil {
 		return 0, err
 	}
 	unproven := before == nil && s.allowAnonymous && !s.allowTokens // a token that was issued elsewhere ends with what is buried
-	err = s.members.update(ctx, zone, func(m *member) error {
+	err = s.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Draining = true
 		return nil
 	})
@@ -215,15 +216,15 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 	if err := s.zones.withdraw(ctx, zone); err != nil || !unproven {
 		return withdrawn, err
 	}
-	return withdrawn, s.members.drop(ctx, zone)
+	return withdrawn, s.members.Drop(ctx, zone)
 }
 
 // stay lets a zone in again that was to be deleted, and was not. unknown: nothing was kept of it before.
 func (s *standing) stay(ctx context.Context, zone string, unknown bool) error {
 	if unknown {
-		return s.members.drop(context.WithoutCancel(ctx), zone)
+		return s.members.Drop(context.WithoutCancel(ctx), zone)
 	}
-	return s.members.update(context.WithoutCancel(ctx), zone, func(m *member) error {
+	return s.members.Update(context.WithoutCancel(ctx), zone, func(m *enrolment.Record) error {
 		m.Draining = false
 		return nil
 	})
@@ -251,8 +252,8 @@ func (s *standing) drain(ctx context.Context, zone string) error {
 // buryKnown is bury for a zone that was removed in another way; one that never had a credential has nothing to bury, also while remove
 // is at it.
 func (s *standing) buryKnown(ctx context.Context, zone string) error {
-	m, _, err := s.members.get(ctx, zone)
-	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.blank() {
+	m, _, err := s.members.Get(ctx, zone)
+	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.Blank() {
 		return err
 	}
 	return s.bury(ctx, zone)
@@ -260,8 +261,8 @@ func (s *standing) buryKnown(ctx context.Context, zone string) error {
 
 // bury leaves a tombstone: a member without credentials.
 func (s *standing) bury(ctx context.Context, zone string) error {
-	err := s.members.update(ctx, zone, func(m *member) error {
-		m.withdraw(s.now())
+	err := s.members.Update(ctx, zone, func(m *enrolment.Record) error {
+		m.Withdraw(s.now())
 		m.ID, m.Draining, m.DeletedAt = "", false, s.now().UTC()
 		return nil
 	})
