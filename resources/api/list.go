@@ -130,6 +130,9 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	if total == 0 && l.query.Mesh != "" && v.get(meshKey(l.query.Mesh)) == nil {
 		return NewError(http.StatusNotFound, "Failed to retrieve Mesh", "Not found: there is no mesh "+l.query.Mesh)
 	}
+	if total == 0 && !s.knows(l.query.Type) {
+		return elsewhere(r.Method+" "+r.URL.Path, OnGlobal)
+	}
 	raw := append([]byte(`{"total":`), strconv.Itoa(total)...)
 	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
 	raw = append(raw, nextPage(r, l, total)...)

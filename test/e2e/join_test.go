@@ -139,9 +139,15 @@ func TestPages(t *testing.T) {
 		if index.Product != "Causeway" || index.Version == "" || index.InstanceID == "" || len(index.ClusterID) != 36 {
 			t.Errorf("%s: GET / is %+v", s.Name(), index)
 		}
+		for _, path := range []string{"/zones", "/zones/_overview"} {
+			err := s.API.Get(t.Context(), path, new(map[string]any))
+			if known := s == m.global; known != (err == nil) || err != nil && !strings.Contains(err.Error(), "/std-errors/elsewhere") {
+				t.Errorf("%s: GET %s: %v", s.Name(), path, err)
+			}
+		}
 		for _, path := range []string{
 			"/meshes", "/meshes/default", "/meshes/default/meshtrafficpermissions", "/meshes/default/dataplanes", "/_resources",
-			"/policies", "/who-am-i", "/global-insight", "/zones", "/zones/_overview", "/_kri/kri_m____default_",
+			"/policies", "/who-am-i", "/global-insight", "/_kri/kri_m____default_",
 		} {
 			var page map[string]any
 			if err := s.API.Get(t.Context(), path, &page); err != nil || len(page) == 0 {
