@@ -16,13 +16,20 @@ const (
 	DefaultZoneBytes     int64 = 256 << 20
 )
 
-// maxZoneTrusts is how many MeshTrusts a zone may have here: each goes to every proxy of its mesh, in all zones.
-const maxZoneTrusts = 500
+// Bounds of types that other zones' proxies are told of without asking. Each MeshTrust goes to every proxy of its mesh, in all zones, and each
+// ZoneIngress to all that send to a service of the zone, or to a MeshMultiZoneService that it is behind.
+const (
+	maxZoneTrusts    = 500
+	maxZoneIngresses = 100
+)
 
 // most is how many resources of a type a zone may have.
 func (l Limits) most(t resources.Type) int {
-	if t == resources.TypeMeshTrust {
+	switch t {
+	case resources.TypeMeshTrust:
 		return min(l.Resources, maxZoneTrusts)
+	case resources.TypeZoneIngress:
+		return min(l.Resources, maxZoneIngresses)
 	}
 	return l.Resources
 }

@@ -338,20 +338,28 @@ func TestQuotaIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestTrustOfOneZoneIsBounded: what goes to every proxy of a mesh has bounds of its own, and what is there can change.
-func TestTrustOfOneZoneIsBounded(t *testing.T) {
-	q := &quota{limits: Limits{}.filled(), counted: time.Now(), usage: usage{resources: map[resources.Type]int{resources.TypeMeshTrust: maxZoneTrusts, resources.TypeMeshService: maxZoneTrusts}}}
-	trust := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "one-more"}, `{}`)
-	read := func() usage { return q.usage }
-	if err := q.admit(&plan{}, nil, trust, read); !errors.Is(err, errOverLimit) {
-		t.Errorf("one more MeshTrust: %v", err)
-	}
-	if err := q.admit(&plan{}, trust, trust, read); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
-	service := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
-	if err := q.admit(&plan{}, nil, service, read); err != nil {
-		t.Errorf("a service: %v", err)
+// TestWhatGoesToOthersProxiesIsBounded: what proxies of other zones are told of has bounds of its own, and what is there can change.
+func TestWhatGoesToOthersProxiesIsBounded(t *testing.T) {
+	for _, row := range []struct {
+		key     resources.Key
+		has     int
+		refused bool
+	}{
+		{resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "one-more"}, maxZoneTrusts, true},
+		{resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "the-last"}, maxZoneTrusts - 1, false},
+		{resources.Key{Type: resources.TypeZoneIngress, Name: "one-more"}, maxZoneIngresses, true},
+		{resources.Key{Type: resources.TypeZoneIngress, Name: "the-last"}, maxZoneIngresses - 1, false},
+		{resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, maxZoneTrusts, false},
+	} {
+		q := &quota{limits: Limits{}.filled(), counted: time.Now(), usage: usage{resources: map[resources.Type]int{row.key.Type: row.has}}}
+		read := func() usage { return q.usage }
+		one := written(t, zoneHome("zone-1"), row.key, `{}`)
+		if err := q.admit(&plan{}, nil, one, read); errors.Is(err, errOverLimit) != row.refused {
+			t.Errorf("%s beside %d: %v", row.key, row.has, err)
+		}
+		if err := q.admit(&plan{}, one, one, read); err != nil {
+			t.Errorf("%s, which is there: %v", row.key, err)
+		}
 	}
 }
 

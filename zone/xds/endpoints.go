@@ -135,13 +135,15 @@ func (n *network) ingresses(zone string) []behind {
 // are not there are unhealthy; where nobody else is left, none is: it is better to try.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
 	var here, elsewhere []behind
+	zones := map[string]bool{} // a zone may have any number of services behind a port
 	for _, s := range port.services {
 		section, ok := port.memberPort(s)
 		switch {
 		case !ok:
 		case s.Zone() == n.home.Zone:
 			here = append(here, n.local(s, section)...)
-		default:
+		case !zones[s.Zone()]:
+			zones[s.Zone()] = true
 			elsewhere = append(elsewhere, n.ingresses(s.Zone())...)
 		}
 	}

@@ -19,17 +19,27 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	exact, prefixes := map[string]bool{}, map[string]bool{}
 	snap, mesh := n.store.Snapshot(), port.mesh()
 	who, given := n.assignments(mesh), identity.GrantsIn(snap, mesh)
+	// A zone may have any number of services behind a port: its trust domains are looked up once. Those of whole are all in prefixes.
+	ofZone, whole := map[string]map[string]bool{}, map[string]bool{}
 	for _, s := range port.services {
 		if s.Zone() == n.home.Zone {
 			n.addIdentities(s, who, exact)
 			continue
 		}
-		domains := given.DomainsOf(snap, s.Zone())
-		domains[resources.ZoneTrustDomain(mesh, s.Zone())] = true
+		domains := ofZone[s.Zone()]
+		if domains == nil {
+			domains = given.DomainsOf(snap, s.Zone())
+			domains[resources.ZoneTrustDomain(mesh, s.Zone())] = true
+			ofZone[s.Zone()] = domains
+		}
 		if names(s) {
 			addForeign(s, domains, exact)
 			continue
 		}
+		if whole[s.Zone()] {
+			continue
+		}
+		whole[s.Zone()] = true
 		for domain := range domains {
 			prefixes["spiffe://"+domain+"/"] = true
 		}
