@@ -35,7 +35,7 @@ const (
 type admission struct {
 	store     store.Reader
 	members   *enrolment.Registry
-	authority *zoneAuthority
+	authority *enrolment.Authority
 	tokens    *tokens.Issuer
 	adoptions *adoptions
 	// allowTokens and allowAnonymous are the operator's flags.
@@ -133,8 +133,8 @@ func (a *admission) known(m *enrolment.Record, zone string) error {
 }
 
 // judgeShown judges the certificates that a client showed in its handshake.
-func (a *admission) judgeShown(shown []*x509.Certificate) (heldCertificate, error) {
-	return a.authority.verify(context.Background(), shown)
+func (a *admission) judgeShown(shown []*x509.Certificate) (enrolment.Certificate, error) {
+	return a.authority.Verify(context.Background(), shown)
 }
 
 func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.Pass, error) {
@@ -171,9 +171,9 @@ func (p *certificatePass) Err() error {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
 	switch {
-	case a.now().After(held.expires):
-		return expired(held.expires, a.now())
-	case !a.authority.accepts(ctx, held.authority):
+	case a.now().After(held.Expires):
+		return enrolment.Expired(held.Expires, a.now())
+	case !a.authority.Accepts(ctx, held.Authority):
 		return fmt.Errorf("%w: the authority of the zone's certificate was retired", kds.ErrUnauthenticated)
 	case lacks(m, held):
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, errUnrecorded)
@@ -184,7 +184,7 @@ func (p *certificatePass) Err() error {
 	switch {
 	case m.ID != held.ID:
 		return fmt.Errorf("%w: another server has joined as this zone since", kds.ErrUnauthenticated)
-	case m.Certificate(held.serial) == nil:
+	case m.Certificate(held.Serial) == nil:
 		return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
 	}
 	return nil

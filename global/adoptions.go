@@ -38,19 +38,19 @@ type candidate struct {
 	Seen    time.Time `json:"seen"`
 	Reason  string    `json:"reason"`
 
-	held heldCertificate
+	held enrolment.Certificate
 }
 
 // lacks reports whether a good certificate is newer than all that the store knows of the zone. m may be nil.
-func lacks(m *enrolment.Record, held heldCertificate) bool {
+func lacks(m *enrolment.Record, held enrolment.Certificate) bool {
 	if m == nil {
 		return true
 	}
-	if m.Certificate(held.serial) != nil || !m.Withdrawn().IsZero() && !held.issued.After(m.Withdrawn()) {
+	if m.Certificate(held.Serial) != nil || !m.Withdrawn().IsZero() && !held.Issued.After(m.Withdrawn()) {
 		return false
 	}
 	return !slices.ContainsFunc(m.Certificates, func(c enrolment.IssuedCertificate) bool {
-		return m.ID != held.ID && !held.issued.After(c.Issued)
+		return m.ID != held.ID && !held.Issued.After(c.Issued)
 	})
 }
 
@@ -67,16 +67,16 @@ func newAdoptions(now func() time.Time) *adoptions {
 }
 
 // note remembers a server that was turned away.
-func (a *adoptions) note(held heldCertificate, why error) {
+func (a *adoptions) note(held enrolment.Certificate, why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	of := a.tidyLocked(held.Zone)
-	of = slices.DeleteFunc(of, func(c candidate) bool { return c.Serial == held.serial })
+	of = slices.DeleteFunc(of, func(c candidate) bool { return c.Serial == held.Serial })
 	if len(of) >= maxCandidatesOfZone || len(of) == 0 && len(a.zones) >= maxCandidateZones {
 		return
 	}
 	a.zones[held.Zone] = append(of, candidate{
-		Zone: held.Zone, ID: held.ID, Serial: held.serial, Issued: held.issued.UTC(), Expires: held.expires.UTC(), Seen: a.now().UTC(), Reason: why.Error(), held: held,
+		Zone: held.Zone, ID: held.ID, Serial: held.Serial, Issued: held.Issued.UTC(), Expires: held.Expires.UTC(), Seen: a.now().UTC(), Reason: why.Error(), held: held,
 	})
 }
 
@@ -191,7 +191,7 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 		}
 		m.ID, m.DeletedAt = c.ID, time.Time{}
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
-			Serial: c.Serial, Authority: c.held.authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
+			Serial: c.Serial, Authority: c.held.Authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
 		})
 		m.Tidy(s.members.Forget())
 		return nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/tokens"
@@ -80,7 +81,7 @@ func (e *auditEvent) entry(from string) access.Entry {
 	}
 	switch e.Verb {
 	case doRetire:
-		entry.Event, entry.Type, entry.Name = access.EventRotate, resources.AccessKey, zoneCASecret
+		entry.Event, entry.Type, entry.Name = access.EventRotate, resources.AccessKey, enrolment.AuthoritySecret
 	case tryConnect:
 		entry.Event = access.EventLogin
 	}

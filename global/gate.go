@@ -35,7 +35,9 @@ type gate struct {
 // openGate opens the secrets of the store and makes those that are missing.
 func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box, guard *access.Guard) (*gate, error) {
 	keeper := secrets.NewKeeper(durable, box)
-	authority, err := openZoneAuthority(ctx, keeper, c, box)
+	authority, err := enrolment.OpenAuthority(ctx, keeper, enrolment.AuthorityConfig{
+		Lifetime: c.ZoneCredentialLifetime, Now: c.Now, Folder: c.certificateDir(), Log: c.Log,
+	}, box)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
 	zones.bury = standing.buryKnown
 	standing.register(routes, i)
-	keyrings{zoneCASecret: g.rotations, tokenPurpose: tokenKeys{g.issuer}}.register(routes)
+	keyrings{enrolment.AuthoritySecret: g.rotations, tokenPurpose: tokenKeys{g.issuer}}.register(routes)
 	routes.AddConditions(g.clones.conditions)
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -23,7 +24,7 @@ type keyring interface {
 	keys(ctx context.Context) ([]api.SigningKey, error)
 	// rotate makes a new key, which signs from now on, and returns its id.
 	rotate(ctx context.Context) (id string, err error)
-	// retire stops accepting a key: errNoKey, errKeyring.
+	// retire stops accepting a key: enrolment.ErrNoKey, enrolment.ErrKeyring.
 	retire(ctx context.Context, id string, force bool) error
 }
 
@@ -108,9 +109,9 @@ func (k keyrings) retire(w http.ResponseWriter, r *http.Request) error {
 
 func keyError(err error) error {
 	switch {
-	case errors.Is(err, errNoKey):
+	case errors.Is(err, enrolment.ErrNoKey):
 		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
-	case errors.Is(err, errKeyring):
+	case errors.Is(err, enrolment.ErrKeyring):
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())
 	}
 	return err
@@ -149,9 +150,9 @@ func (t tokenKeys) retire(ctx context.Context, id string, _ bool) error {
 	at := slices.IndexFunc(t.issuer.Keys(), func(k tokens.Key) bool { return k.ID == id })
 	switch {
 	case at < 0:
-		return fmt.Errorf("%w: there is no key %s for tokens", errNoKey, id)
+		return fmt.Errorf("%w: there is no key %s for tokens", enrolment.ErrNoKey, id)
 	case t.issuer.Keys()[at].Signing:
-		return fmt.Errorf("%w: key %s is the one that signs: rotate first", errKeyring, id)
+		return fmt.Errorf("%w: key %s is the one that signs: rotate first", enrolment.ErrKeyring, id)
 	}
 	return t.issuer.Retire(ctx, id)
 }

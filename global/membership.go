@@ -135,8 +135,8 @@ func admit(m *enrolment.Record, token, id, key string) error {
 }
 
 // issue signs a certificate, which is the zone's once allowed has agreed and the member is stored. The audit log knows of it before that.
-func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential, heldCertificate, error) {
-	der, held, err := s.authority.sign(ctx, who, request)
+func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential, enrolment.Certificate, error) {
+	der, held, err := s.authority.Sign(ctx, who, request)
 	if err != nil {
 		return nil, held, err
 	}
@@ -148,7 +148,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 			return err
 		}
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
-			Serial: held.serial, Authority: held.authority, Issued: s.now().UTC(), Expires: held.expires.UTC(),
+			Serial: held.Serial, Authority: held.Authority, Issued: s.now().UTC(), Expires: held.Expires.UTC(),
 		})
 		m.Tidy(s.members.Forget())
 		return nil
@@ -157,22 +157,22 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		return nil, held, err
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &enrolment.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.expires}, held, nil
+	return &enrolment.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.Expires}, held, nil
 }
 
 // caller is the member that a call was made by, over its own connection.
-func (s *membership) caller(ctx context.Context) (*zoneConnection, heldCertificate, error) {
+func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Certificate, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	zone, err := kds.ClientID(md)
 	if err != nil {
-		return nil, heldCertificate{}, err
+		return nil, enrolment.Certificate{}, err
 	}
 	connection := connectionOf(ctx)
 	if connection == nil {
-		return nil, heldCertificate{}, fmt.Errorf("zone %s: %w: this connection showed no certificate", zone, kds.ErrUnauthenticated)
+		return nil, enrolment.Certificate{}, fmt.Errorf("zone %s: %w: this connection showed no certificate", zone, kds.ErrUnauthenticated)
 	}
 	if _, err := s.byCertificate(connection, zone); err != nil {
-		return nil, heldCertificate{}, err
+		return nil, enrolment.Certificate{}, err
 	}
 	held, err := connection.now()
 	return connection, held, err
@@ -200,7 +200,7 @@ func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event
 		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
 	}
 	credential, next, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
-		if m.ID != held.ID || m.Certificate(held.serial) == nil {
+		if m.ID != held.ID || m.Certificate(held.Serial) == nil {
 			return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
 		}
 		return nil
@@ -245,7 +245,7 @@ func (s *membership) Follow(ctx context.Context, send func(*enrolment.Advice) er
 		if err != nil {
 			return err
 		}
-		if held.authority != signing && advised != signing {
+		if held.Authority != signing && advised != signing {
 			advised = signing
 			if err := send(&enrolment.Advice{Renew: true}); err != nil {
 				return err

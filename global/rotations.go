@@ -17,7 +17,7 @@ const retireInterval = 2 * time.Second
 
 // rotations follows which authority signs for zones, tells those who wait, and retires the others once no zone depends on them.
 type rotations struct {
-	authority *zoneAuthority
+	authority *enrolment.Authority
 	members   *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
@@ -31,8 +31,8 @@ type rotations struct {
 	changed chan struct{} // guarded by mu; closed when signing changes
 }
 
-func newRotations(ctx context.Context, authority *zoneAuthority, members *enrolment.Registry, audit auditor, log *slog.Logger) (*rotations, error) {
-	signing, err := authority.signing(ctx)
+func newRotations(ctx context.Context, authority *enrolment.Authority, members *enrolment.Registry, audit auditor, log *slog.Logger) (*rotations, error) {
+	signing, err := authority.Signing(ctx)
 	return &rotations{
 		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing, changed: make(chan struct{}),
 	}, err
@@ -47,7 +47,7 @@ func (r *rotations) now() (signing string, changed <-chan struct{}) {
 
 // look notices a rotation, also one by another global of the same store.
 func (r *rotations) look(ctx context.Context) {
-	signing, err := r.authority.signing(ctx)
+	signing, err := r.authority.Signing(ctx)
 	if err != nil {
 		r.log.Error("the zone CA cannot be read", "error", err)
 		return
@@ -104,7 +104,7 @@ func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
 }
 
 func (r *rotations) retireUnused(ctx context.Context) error {
-	ring, _, err := r.authority.current(ctx)
+	ring, _, err := r.authority.Current(ctx)
 	if err != nil || len(ring) < 2 {
 		return err
 	}
@@ -113,10 +113,10 @@ func (r *rotations) retireUnused(ctx context.Context) error {
 		return err
 	}
 	for _, ca := range ring[:len(ring)-1] {
-		if uses[ca.id] > 0 {
+		if uses[ca.ID] > 0 {
 			continue
 		}
-		if err := r.retire(ctx, ca.id, false); err != nil {
+		if err := r.retire(ctx, ca.ID, false); err != nil {
 			return err
 		}
 	}
@@ -130,20 +130,20 @@ func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	if n := uses[id]; n > 0 && !force {
-		return fmt.Errorf("%w: %d zones would be locked out, since they have not renewed their certificates yet; wait for them, or give force", errKeyring, n)
+		return fmt.Errorf("%w: %d zones would be locked out, since they have not renewed their certificates yet; wait for them, or give force", enrolment.ErrKeyring, n)
 	}
 	event := auditEvent{Verb: doRetire, Details: map[string]string{"key": id}}
 	if err := r.audit.begin(ctx, &event); err != nil {
 		return err
 	}
-	event.Err = r.authority.retire(ctx, id)
+	event.Err = r.authority.Retire(ctx, id)
 	_ = r.audit.tell(ctx, event) // what was done is done, and its line comes when it can
 	return event.Err
 }
 
 // rotate makes a new authority. Connected zones renew at once; the old authority is retired when the last has.
 func (r *rotations) rotate(ctx context.Context) (id string, err error) {
-	id, err = r.authority.rotate(ctx)
+	id, err = r.authority.Rotate(ctx)
 	if err == nil {
 		r.look(ctx)
 	}
@@ -152,7 +152,7 @@ func (r *rotations) rotate(ctx context.Context) (id string, err error) {
 
 // keys lists the authorities, the one that signs first.
 func (r *rotations) keys(ctx context.Context) ([]api.SigningKey, error) {
-	ring, _, err := r.authority.current(ctx)
+	ring, _, err := r.authority.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -166,9 +166,9 @@ func (r *rotations) keys(ctx context.Context) ([]api.SigningKey, error) {
 		if i == len(ring)-1 {
 			state = keySigning
 		}
-		n, expires := uses[ca.id], ca.cert.NotAfter.UTC()
+		n, expires := uses[ca.ID], ca.Cert.NotAfter.UTC()
 		out = append(out, api.SigningKey{
-			Purpose: zoneCASecret, ID: ca.id, State: state, Algorithm: "ECDSA P-256", Created: ca.created.UTC(), Expires: &expires, Uses: &n,
+			Purpose: enrolment.AuthoritySecret, ID: ca.ID, State: state, Algorithm: "ECDSA P-256", Created: ca.Created.UTC(), Expires: &expires, Uses: &n,
 		})
 	}
 	return out, nil

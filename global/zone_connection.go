@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -18,11 +19,11 @@ import (
 // to join has none, and judged here rather than in the handshake, so that a zone hears what is wrong with its own.
 type zoneCredentials struct {
 	credentials.TransportCredentials
-	judge func(shown []*x509.Certificate) (heldCertificate, error)
+	judge func(shown []*x509.Certificate) (enrolment.Certificate, error)
 }
 
 // newZoneCredentials serves certificate and has judge decide about those of clients.
-func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (heldCertificate, error)) *zoneCredentials {
+func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (enrolment.Certificate, error)) *zoneCredentials {
 	config := certificate.TLSConfig()
 	config.ClientAuth = tls.RequestClientCert
 	config.SessionTicketsDisabled = true // each connection shows its certificate
@@ -60,18 +61,18 @@ type zoneConnection struct {
 	err   error
 
 	mu   sync.Mutex
-	held heldCertificate // guarded by mu: the one shown, or the last that followed it on this connection
+	held enrolment.Certificate // guarded by mu: the one shown, or the last that followed it on this connection
 }
 
 // now is the certificate that the connection lives by.
-func (c *zoneConnection) now() (heldCertificate, error) {
+func (c *zoneConnection) now() (enrolment.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held, c.err
 }
 
 // renewed lets the connection live by a certificate that was made over it.
-func (c *zoneConnection) renewed(held heldCertificate) {
+func (c *zoneConnection) renewed(held enrolment.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = held

@@ -1,4 +1,4 @@
-package global
+package enrolment
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type zoneCACopy struct {
 	log  *slog.Logger
 }
 
-func newZoneCACopy(c *Config, box *secrets.Box) *zoneCACopy {
-	return &zoneCACopy{path: filepath.Join(c.certificateDir(), zoneCAFile), box: box, log: c.Log}
+func newZoneCACopy(c *AuthorityConfig, box *secrets.Box) *zoneCACopy {
+	return &zoneCACopy{path: filepath.Join(c.Folder, zoneCAFile), box: box, log: c.Log}
 }
 
 // read returns what the file holds, nil when there is none. Errors: those of Box.Open, with the file's name.
@@ -38,7 +38,7 @@ func (f *zoneCACopy) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := f.box.Open(sealed, zoneCASecret)
+	plain, err := f.box.Open(sealed, AuthoritySecret)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: give the key that it was sealed with, or move the file away to let all zones join anew", f.path, err)
 	}
@@ -50,7 +50,7 @@ func (f *zoneCACopy) write(plain []byte) {
 	if now, err := f.read(); err == nil && string(now) == string(plain) {
 		return
 	}
-	sealed, err := f.box.Seal(plain, zoneCASecret)
+	sealed, err := f.box.Seal(plain, AuthoritySecret)
 	if err == nil {
 		// Not MkdirAll: a data folder that was moved away is not made anew.
 		if err = os.Mkdir(filepath.Dir(f.path), 0o700); errors.Is(err, fs.ErrExist) { //nolint:gosec // the data folder
@@ -66,7 +66,7 @@ func (f *zoneCACopy) write(plain []byte) {
 }
 
 // recover takes the authorities from the file into a store that has none, and reports whether there were some.
-func (a *zoneAuthority) recover(ctx context.Context) (bool, error) {
+func (a *Authority) recover(ctx context.Context) (bool, error) {
 	plain, err := a.copy.read()
 	if err != nil || plain == nil {
 		return false, err
@@ -74,7 +74,7 @@ func (a *zoneAuthority) recover(ctx context.Context) (bool, error) {
 	if _, err := parseZoneCAs(plain); err != nil {
 		return false, fmt.Errorf("%s: %w", a.copy.path, err)
 	}
-	_, err = a.keeper.Put(ctx, zoneCASecret, plain, 0)
+	_, err = a.keeper.Put(ctx, AuthoritySecret, plain, 0)
 	if errors.Is(err, secrets.ErrChanged) {
 		return true, nil // another global of this store was first
 	}

@@ -1,0 +1,110 @@
+package enrolment
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds"
+)
+
+func newSerial() (*big.Int, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
+	if err != nil {
+		return nil, err
+	}
+	return serial.Add(serial, big.NewInt(1)), nil
+}
+
+// Certificate is what is known of a certificate that was verified, or signed just now.
+type Certificate struct {
+	Member
+	Serial, Authority string
+	Issued, Expires   time.Time
+}
+
+// Sign makes the certificate of a member for the key of its request.
+func (a *Authority) Sign(ctx context.Context, m Member, request *x509.CertificateRequest) (der []byte, held Certificate, err error) {
+	if err := checkZoneKey(request.PublicKey); err != nil {
+		return nil, held, err
+	}
+	ring, _, err := a.Current(ctx)
+	if err != nil {
+		return nil, held, err
+	}
+	ca, now := ring[len(ring)-1], a.now()
+	serial, err := newSerial()
+	if err != nil {
+		return nil, held, err
+	}
+	expires := now.Add(a.lifetime).Truncate(time.Second)
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: m.Zone}, URIs: []*url.URL{m.URI()},
+		NotBefore: now.Add(-DatedBack), NotAfter: expires,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err = x509.CreateCertificate(rand.Reader, template, ca.Cert, request.PublicKey, ca.key)
+	return der, Certificate{Member: m, Serial: serial.Text(16), Authority: ca.ID, Issued: now, Expires: expires}, err
+}
+
+// checkZoneKey takes the kinds of keys that zones of ours make.
+func checkZoneKey(key any) error {
+	switch k := key.(type) {
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P256() || k.Curve == elliptic.P384() {
+			return nil
+		}
+	case ed25519.PublicKey:
+		return nil
+	}
+	return fmt.Errorf("%w: the key of the signing request is neither ECDSA P-256, P-384 nor Ed25519", kds.ErrRequest)
+}
+
+// Expired refuses a certificate whose time is over, unless the clock is wrong, which is easily seen then.
+func Expired(end, now time.Time) error {
+	return fmt.Errorf("%w: the zone's certificate has expired at %s: make a new join string for it, unless the global's clock is wrong, which says %s",
+		kds.ErrUnauthenticated, end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+}
+
+// Verify judges the certificates that a zone showed. Errors wrap kds.ErrUnauthenticated.
+func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held Certificate, err error) {
+	ring, _, err := a.Current(ctx)
+	if err != nil {
+		return held, err
+	}
+	roots := x509.NewCertPool()
+	for _, ca := range ring {
+		roots.AddCert(ca.Cert)
+	}
+	leaf, now := shown[0], a.now()
+	if now.After(leaf.NotAfter) {
+		return held, Expired(leaf.NotAfter, now)
+	}
+	if now.Before(leaf.NotBefore) {
+		now = leaf.NotBefore // of ours it was signed here, and our clock has gone back since: it is as good as it was
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
+	}
+	if held.Member, err = ParseMember(leaf.URIs); err != nil {
+		return held, fmt.Errorf("%w: the certificate names no zone", kds.ErrUnauthenticated)
+	}
+	issuer := slices.IndexFunc(ring, func(ca CA) bool { return bytes.Equal(ca.Cert.Raw, chains[0][len(chains[0])-1].Raw) })
+	if issuer < 0 {
+		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
+	}
+	held.Serial, held.Authority = leaf.SerialNumber.Text(16), ring[issuer].ID
+	held.Issued, held.Expires = leaf.NotBefore.Add(DatedBack), leaf.NotAfter
+	return held, nil
+}
