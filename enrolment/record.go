@@ -23,9 +23,18 @@ type Record struct {
 	Joins        []IssuedJoin        `json:"joins,omitempty"`
 	// RevokedAt is when all credentials were withdrawn last; tokens that others issued before are not good.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
-	// Draining: the zone is about to be deleted. DeletedAt: it was.
-	Draining  bool      `json:"draining,omitempty"`
-	DeletedAt time.Time `json:"deletedAt,omitzero"`
+	// Draining: the zone is about to be deleted, since DrainingAt, which older servers leave out. DeletedAt: it was.
+	Draining   bool      `json:"draining,omitempty"`
+	DrainingAt time.Time `json:"drainingAt,omitzero"`
+	DeletedAt  time.Time `json:"deletedAt,omitzero"`
+}
+
+// deletionTime is how long a deletion keeps a zone out. One that takes longer has ended with the server that was at it.
+const deletionTime = time.Minute
+
+// Leaving reports whether the zone is being deleted: whoever began it is still at it, as far as that can be known.
+func (m *Record) Leaving(now time.Time) bool {
+	return m.Draining && (m.DrainingAt.IsZero() || now.Sub(m.DrainingAt).Abs() < deletionTime)
 }
 
 // IssuedCertificate is a certificate that the zone may connect with.

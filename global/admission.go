@@ -126,7 +126,7 @@ func (a *admission) known(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
 		return fmt.Errorf("%w: this global has let in no such zone", kds.ErrUnauthenticated)
-	case m.Draining, !m.DeletedAt.IsZero(), a.store.Snapshot().Get(kds.ZoneKey(zone)) == nil:
+	case m.Leaving(a.now()), !m.DeletedAt.IsZero(), a.store.Snapshot().Get(kds.ZoneKey(zone)) == nil:
 		return fmt.Errorf("%w: the zone was deleted", kds.ErrUnauthenticated)
 	}
 	return nil
@@ -316,7 +316,9 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 	switch {
 	case m == nil:
 		return nil
-	case m.Draining, !m.DeletedAt.IsZero():
+	case m.Blank() && !m.Leaving(p.admission.now()): // the server that was deleting the zone has ended
+		return nil
+	case m.Leaving(p.admission.now()), !m.DeletedAt.IsZero():
 		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string", kds.ErrUnauthenticated, p.zone)
 	}
 	return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)

@@ -179,7 +179,7 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 	err := s.members.Update(ctx, c.Zone, func(m *enrolment.Record) error {
 		withdrawn := m.Withdrawn()
 		switch {
-		case m.Draining:
+		case m.Leaving(s.now()):
 			return refused("it is being deleted")
 		case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
 			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) + ": make a join string for it")

@@ -94,6 +94,9 @@ func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *
 	}
 	key := sha256.Sum256(request.RawSubjectPublicKeyInfo)
 	credential, _, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
+		if m.Leaving(s.now()) {
+			return fmt.Errorf("%w: the zone is being deleted: make a new join string afterwards", kds.ErrUnauthenticated)
+		}
 		return admit(m, claims.ID, who.ID, hex.EncodeToString(key[:]))
 	})
 	return credential, err
@@ -117,7 +120,7 @@ func (s *membership) besideJoin(ctx context.Context, zone string) error {
 func admit(m *enrolment.Record, token, id, key string) error {
 	at := slices.IndexFunc(m.Joins, func(j enrolment.IssuedJoin) bool { return j.ID == token })
 	switch {
-	case m.Draining || !m.DeletedAt.IsZero() || at < 0:
+	case !m.DeletedAt.IsZero() || at < 0:
 		return fmt.Errorf("%w: the join string was withdrawn: make a new one", kds.ErrUnauthenticated)
 	case m.Joins[at].UsedBy != "" && (m.Joins[at].UsedBy != key || m.ID != id):
 		return &refusedToken{what: refusedJoin, why: tokens.ErrUsed}

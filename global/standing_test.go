@@ -37,6 +37,37 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	}
 }
 
+// TestDeletionThatWasCutOff: a server that ends in the middle of a deletion leaves the zone as it was, after a minute.
+func TestDeletionThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStanding(t)
+			if joined {
+				s.has(t)
+			}
+			begun := func(at time.Time) {
+				err := s.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+					m.Draining, m.DrainingAt = true, at
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			begun(s.now())
+			if err := s.letsIn(t, joined); err == nil || !strings.Contains(err.Error(), "deleted") {
+				t.Errorf("in the middle of its deletion it is told %v", err)
+			}
+			begun(s.now().Add(-2 * time.Minute))
+			if err := s.letsIn(t, joined); err != nil {
+				t.Errorf("the zone is not let in: %v", err)
+			}
+		})
+	}
+}
+
 // TestDeletedZoneLeavesWhatItMust: credentials stay buried; of a zone that had none, where none is asked for, nothing is left, so that its
 // name can be used again.
 func TestDeletedZoneLeavesWhatItMust(t *testing.T) {

@@ -94,7 +94,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 			return api.NewError(http.StatusConflict, "Conflict",
 				"a server has joined as zone "+zone+" already; when it is lost, ask again with rejoin (causewayctl zone create --rejoin): the next server then takes its place")
 		}
-		m.DeletedAt, m.Draining = time.Time{}, false
+		m.DeletedAt, m.Draining, m.DrainingAt = time.Time{}, false, time.Time{}
 		m.Joins = append(m.Joins, enrolment.IssuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
 		m.Tidy(i.members.Forget())
 		return nil
@@ -211,7 +211,7 @@ func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, t
 		if len(m.Tokens) >= enrolment.MaxZoneTokens {
 			return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))
 		}
-		m.DeletedAt, m.Draining = time.Time{}, false
+		m.DeletedAt, m.Draining, m.DrainingAt = time.Time{}, false, time.Time{}
 		m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC()})
 		return nil
 	})

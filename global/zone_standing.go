@@ -195,7 +195,7 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 	}
 	unproven := before == nil && s.allowAnonymous && !s.allowTokens // a token that was issued elsewhere ends with what is buried
 	err = s.members.Update(ctx, zone, func(m *enrolment.Record) error {
-		m.Draining = true
+		m.Draining, m.DrainingAt = true, s.now().UTC()
 		return nil
 	})
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *standing) stay(ctx context.Context, zone string, unknown bool) error {
 		return s.members.Drop(context.WithoutCancel(ctx), zone)
 	}
 	return s.members.Update(context.WithoutCancel(ctx), zone, func(m *enrolment.Record) error {
-		m.Draining = false
+		m.Draining, m.DrainingAt = false, time.Time{}
 		return nil
 	})
 }
@@ -263,7 +263,7 @@ func (s *standing) buryKnown(ctx context.Context, zone string) error {
 func (s *standing) bury(ctx context.Context, zone string) error {
 	err := s.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Withdraw(s.now())
-		m.ID, m.Draining, m.DeletedAt = "", false, s.now().UTC()
+		m.ID, m.Draining, m.DrainingAt, m.DeletedAt = "", false, time.Time{}, s.now().UTC()
 		return nil
 	})
 	return err
