@@ -39,6 +39,9 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	if len(n.GetInbound()) == 0 && n.GetGateway() == nil && len(n.GetListeners()) == 0 && !v.peer {
 		v.fail(at.field("inbound"), "is empty: give at least one, or a gateway")
 	}
+	if !v.few(len(n.GetInbound()), MaxInbounds, at.field("inbound")) || !v.few(len(n.GetOutbound()), MaxOutbounds, at.field("outbound")) {
+		return
+	}
 	v.inbounds(n, at.field("inbound"))
 	for i, out := range n.GetOutbound() {
 		inside := at.field("outbound").item(i)
@@ -51,6 +54,14 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	if admin := n.GetAdmin(); admin != nil && admin.GetPort() > maxPort {
 		v.port(admin.GetPort(), at.field("admin").field("port"))
 	}
+}
+
+// few reports whether a list has as many items as it may have.
+func (v *validation) few(n, most int, at *fieldPath) bool {
+	if n > most {
+		v.fail(at, "has %d items, want at most %d", n, most)
+	}
+	return n <= most
 }
 
 // inbounds checks that each inbound has a unique port on its address, and a unique name if it has one.

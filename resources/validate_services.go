@@ -47,6 +47,9 @@ func (v *validation) meshService(s *MeshService) {
 	if ref := s.Selector.DataplaneRef; ref != nil && ref.Name == "" {
 		v.fail(at.field("selector").field("dataplaneRef").field("name"), "is required")
 	}
+	if !v.few(len(s.Ports), MaxServicePorts, at.field("ports")) {
+		return
+	}
 	taken := map[string]*fieldPath{}
 	for i := range s.Ports {
 		inside := at.field("ports").item(i)
@@ -121,6 +124,9 @@ func (v *validation) multiZoneService(s *MeshMultiZoneService) {
 	v.multiZoneZones(s, at.field("selector").field("meshService"))
 	if len(s.Ports) == 0 {
 		v.fail(at.field("ports"), "is empty: give at least one")
+	}
+	if !v.few(len(s.Ports), MaxServicePorts, at.field("ports")) {
+		return
 	}
 	taken := map[string]*fieldPath{}
 	for i := range s.Ports {
