@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -105,7 +106,7 @@ func HasJoined(dataDir string) bool {
 	if dataDir == "" {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(dataDir, membershipDir, heldFile))
+	_, err := os.Stat(filepath.Join(dataDir, enrolment.HeldPath))
 	return err == nil
 }
 

@@ -3,6 +3,7 @@ package zone
 import (
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
@@ -10,9 +11,9 @@ import (
 
 // expiries returns when the zone's credential expires (member), and when the signing authority of each mesh does
 // (mesh/NAME).
-func expiries(memberships *memberships, authorities *identity.Authorities, durable store.Reader) map[string]time.Time {
+func expiries(memberships *enrolment.Holder, authorities *identity.Authorities, durable store.Reader) map[string]time.Time {
 	all := map[string]time.Time{}
-	if m := memberships.current.Load(); m != nil {
+	if m := memberships.Current(); m != nil {
 		all["member"] = m.Expires
 	}
 	for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {

@@ -2,11 +2,8 @@ package zone
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -17,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
@@ -39,7 +37,7 @@ type linkParts struct {
 	fields *secrets.Fields
 	keeper *secrets.Keeper
 	// memberships holds the zone's credential, if it has joined.
-	memberships *memberships
+	memberships *enrolment.Holder
 }
 
 // newLink returns the zone's side of KDS, or nil for a zone that runs alone.
@@ -60,8 +58,8 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 		others = append(others, u.Host)
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
-	if parts.memberships.current.Load() != nil {
-		beside = (&renewal{memberships: parts.memberships, zone: cfg.Zone, now: time.Now, panics: cfg.Panics, log: cfg.Log}).run
+	if parts.memberships.Current() != nil {
+		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics, Log: cfg.Log}).Run
 	}
 	link := kds.NewZone(kds.ZoneConfig{
 		Others: others, Beside: beside,
@@ -89,12 +87,12 @@ func connectedGauge(link *kds.Zone) prometheus.Collector {
 
 // globalCredentials returns credentials that verify each replica of the global by its own name, or nil for plaintext.
 // cfg must be valid.
-func globalCredentials(cfg *Config, urls []*url.URL, m *memberships) (credentials.TransportCredentials, error) {
+func globalCredentials(cfg *Config, urls []*url.URL, m *enrolment.Holder) (credentials.TransportCredentials, error) {
 	if urls[0].Scheme == "grpc" {
 		return nil, nil
 	}
-	if m != nil && m.current.Load() != nil {
-		return credentials.NewTLS(m.tlsConfig()), nil
+	if m != nil && m.Current() != nil {
+		return credentials.NewTLS(m.TLSConfig()), nil
 	}
 	byHost := &hostCredentials{TransportCredentials: credentials.NewTLS(nil), byHost: map[string]*tls.Config{}}
 	for _, u := range urls {
@@ -139,7 +137,7 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 			return nil, err
 		}
 		config.InsecureSkipVerify = true //nolint:gosec // the pin is checked instead
-		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyPinned(state, pin, host) }
+		config.VerifyConnection = func(state tls.ConnectionState) error { return enrolment.VerifyPinned(state, pin, host) }
 	default:
 		pool, err := credential.Pool("--global-ca", cfg.GlobalCA)
 		if err != nil {
@@ -148,30 +146,4 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 		config.RootCAs = pool
 	}
 	return config, nil
-}
-
-// verifyPinned accepts a chain that contains the pinned certificate: either as the CA that signed the leaf for this
-// host, or as the leaf itself.
-func verifyPinned(state tls.ConnectionState, pin []byte, host string) error {
-	chain := state.PeerCertificates
-	for i, cert := range chain {
-		if sum := sha256.Sum256(cert.Raw); string(sum[:]) != string(pin) {
-			continue
-		}
-		if i == 0 {
-			if now := time.Now(); now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
-				return fmt.Errorf("the global's pinned certificate is valid from %s until %s, and this machine's clock says %s",
-					cert.NotBefore.UTC().Format(time.RFC3339), cert.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-			}
-			return nil
-		}
-		options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), DNSName: host}
-		options.Roots.AddCert(cert)
-		for _, other := range chain[1:] {
-			options.Intermediates.AddCert(other)
-		}
-		_, err := chain[0].Verify(options)
-		return err
-	}
-	return errors.New("the global presents no certificate with the pinned SHA-256: compare with what the global printed at its start")
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/place"
@@ -57,12 +58,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer cfg.folder.Close()
-	memberships, err := openMemberships(cfg.DataDir, box)
+	memberships, err := enrolment.OpenHolder(cfg.DataDir, box)
 	if err != nil {
 		return err
 	}
-	memberships.held = cfg.folder.Check
-	if err := memberships.settle(ctx, &cfg); err != nil {
+	memberships.InPlace = cfg.folder.Check
+	if err := settle(ctx, memberships, &cfg); err != nil {
 		return err
 	}
 	diagnostics := server.NewDiagnostics()
@@ -135,7 +136,7 @@ func (c *Config) hold() (err error) {
 }
 
 // serve wires the parts in order of dependency and runs them.
-func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *memberships, diagnostics *server.Diagnostics) error {
+func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *enrolment.Holder, diagnostics *server.Diagnostics) error {
 	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
@@ -144,7 +145,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 
-	keeper, fields := secrets.NewKeeper(durable, memberships.box), secrets.NewFields(memberships.box)
+	keeper, fields := secrets.NewKeeper(durable, memberships.Box()), secrets.NewFields(memberships.Box())
 	sinks, err := cfg.sinks()
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err := publishAll(ctx, publisher, durable); err != nil {
 		return err
 	}
-	held := openHoldings(cfg, memberships.box, diagnostics)
+	held := openHoldings(cfg, memberships.Box(), diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
 	var ports *ports // before a proxy is served
@@ -180,7 +181,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: time.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
-	if ports, err = listen(ctx, cfg, memberships.box, guard); err != nil {
+	if ports, err = listen(ctx, cfg, memberships.Box(), guard); err != nil {
 		return err
 	}
 	diagnostics.AddListeners(cfg.Log, ports.bare...)
@@ -202,7 +203,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 
 // watchFolder watches the data folder and the files in it that a restart needs.
 func watchFolder(ctx context.Context, cfg *Config) error {
-	cfg.folder.Need(append(server.CertificateFiles(tlsDir), filepath.Join(membershipDir, heldFile), backend.File)...)
+	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
 	return cfg.folder.Run(ctx, cfg.Log)
 }
 

@@ -1,4 +1,4 @@
-package zone
+package enrolment
 
 import (
 	"context"
@@ -26,7 +26,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
@@ -68,20 +67,20 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 }
 
 // sign answers a request. A lost answer was signed too.
-func (g *signingGlobal) sign(csr []byte) (*enrolment.Credential, error) {
+func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	if g.away(now) {
 		return nil, status.Error(codes.Unavailable, "the global is away")
 	}
-	who, request, err := enrolment.ParseMemberRequest(csr)
+	who, request, err := ParseMemberRequest(csr)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	g.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-enrolment.DatedBack), NotAfter: now.Add(lifeOfCredential),
+		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-DatedBack), NotAfter: now.Add(lifeOfCredential),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, g.ca, request.PublicKey, g.key)
@@ -96,14 +95,14 @@ func (g *signingGlobal) sign(csr []byte) (*enrolment.Credential, error) {
 	pemOf := func(der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	}
-	return &enrolment.Credential{Certificate: pemOf(der), CA: pemOf(g.ca.Raw), Expires: template.NotAfter}, nil
+	return &Credential{Certificate: pemOf(der), CA: pemOf(g.ca.Raw), Expires: template.NotAfter}, nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ ...grpc.CallOption) error {
 	raw := in.(*wrapperspb.BytesValue).GetValue()
 	if path.Base(method) == "Confirm" {
-		var r enrolment.ConfirmRequest
+		var r ConfirmRequest
 		err := json.Unmarshal(raw, &r)
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -111,7 +110,7 @@ func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ 
 		out.(*wrapperspb.BytesValue).Value = []byte("{}")
 		return err
 	}
-	var r enrolment.RenewRequest
+	var r RenewRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
@@ -138,14 +137,14 @@ func (silentStream) SendMsg(any) error            { return nil }
 func (s silentStream) RecvMsg(any) error          { <-s.ctx.Done(); return io.EOF }
 
 // renewingZone returns the memberships of a zone that has joined its global.
-func renewingZone(t *testing.T, name string, g *signingGlobal) *memberships {
+func renewingZone(t *testing.T, name string, g *signingGlobal) *Holder {
 	t.Helper()
 	dir := t.TempDir()
 	box, err := secrets.OpenBox(secrets.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openMemberships(dir, box)
+	s, err := OpenHolder(dir, box)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func TestRenewalAtHalfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
-		globals, zones := make([]*signingGlobal, renewingZones), make([]*memberships, renewingZones)
+		globals, zones := make([]*signingGlobal, renewingZones), make([]*Holder, renewingZones)
 		var running sync.WaitGroup
 		for i := range zones {
 			name := fmt.Sprintf("zone-%d", i)
@@ -184,9 +183,9 @@ func TestRenewalAtHalfLife(t *testing.T) {
 			case 2:
 				globals[i].lose = 3
 			}
-			r := &renewal{memberships: zones[i], zone: name, now: time.Now, log: slog.New(slog.DiscardHandler)}
+			r := &Renewal{Holder: zones[i], Zone: name, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 			running.Go(func() {
-				if err := r.run(ctx, globals[i]); !errors.Is(err, context.Canceled) {
+				if err := r.Run(ctx, globals[i]); !errors.Is(err, context.Canceled) {
 					t.Errorf("%s: %v", name, err)
 				}
 			})
@@ -208,7 +207,7 @@ func TestRenewalAtHalfLife(t *testing.T) {
 	})
 }
 
-func checkRenewals(t *testing.T, i int, g *signingGlobal, z *memberships) {
+func checkRenewals(t *testing.T, i int, g *signingGlobal, z *Holder) {
 	t.Helper()
 	kept := g.issued
 	if i%4 == 2 { // three answers were lost: signed again within seconds, for the same key

@@ -1,12 +1,10 @@
-package zone
+package enrolment
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"testing"
 	"time"
-
-	"github.com/causeway-mesh/causeway/enrolment"
 )
 
 // TestDueByAWrongClock: a zone whose clock differs from the global's renews its credential at half of the life that the
@@ -15,9 +13,9 @@ func TestDueByAWrongClock(t *testing.T) {
 	t.Parallel()
 	const life = 30 * 24 * time.Hour
 	signed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	got := func(zonesClock time.Duration) *membership {
-		leaf := &x509.Certificate{NotBefore: signed.Add(-enrolment.DatedBack), NotAfter: signed.Add(life)}
-		return &membership{Received: signed.Add(zonesClock), Expires: leaf.NotAfter, pair: tls.Certificate{Leaf: leaf}}
+	got := func(zonesClock time.Duration) *HeldCredential {
+		leaf := &x509.Certificate{NotBefore: signed.Add(-DatedBack), NotAfter: signed.Add(life)}
+		return &HeldCredential{Received: signed.Add(zonesClock), Expires: leaf.NotAfter, pair: tls.Certificate{Leaf: leaf}}
 	}
 	for _, ahead := range []time.Duration{0, time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour, -time.Hour, -48 * time.Hour} {
 		m := got(ahead)

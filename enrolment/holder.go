@@ -1,4 +1,4 @@
-package zone
+package enrolment
 
 import (
 	"crypto/ecdsa"
@@ -20,7 +20,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/causeway-mesh/causeway/credential"
-	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -28,21 +27,23 @@ import (
 // clockSlack is how far a clock may go back before it counts as reset.
 const clockSlack = time.Minute
 
-// The files of a membership, in a folder of the data directory. They are replaced atomically, so a file that exists is
+// The files of a Holder, in a folder of the data directory. They are replaced atomically, so a file that exists is
 // complete.
 const (
 	membershipDir = "membership"
 	// heldFile is the credential with everything that belongs to it, sealed. nextFile is the key of a request for a
 	// credential, so that the zone can repeat the request if the answer is lost.
 	heldFile = "credential.sealed"
+	// HeldPath is the path of heldFile, from the data directory.
+	HeldPath = membershipDir + "/" + heldFile
 	nextFile = "next.sealed"
 
 	heldPurpose = "zone-membership"
 	nextPurpose = "zone-membership-next"
 )
 
-// membership is what a zone has received from its global since it joined. It is immutable.
-type membership struct {
+// HeldCredential is what a zone has received from its global since it joined, with its private key. It is immutable.
+type HeldCredential struct {
 	Zone string `json:"zone"`
 	// ID is generated at the first join and kept for the life of the zone.
 	ID        string   `json:"id"`
@@ -64,13 +65,13 @@ type membership struct {
 }
 
 // member returns the zone's name and ID as the certificate states them.
-func (m *membership) member() enrolment.Member { return enrolment.Member{Zone: m.Zone, ID: m.ID} }
+func (m *HeldCredential) member() Member { return Member{Zone: m.Zone, ID: m.ID} }
 
 // due returns how long to wait until the credential should be renewed, at half of its life. The result is not positive
 // if that is now. The global sets the life, and this zone's clock measures the age, so a difference between the two
 // clocks does not matter. A clock that is earlier than when the credential arrived has been set back, and cannot
 // measure its age.
-func (m *membership) due(now time.Time) time.Duration {
+func (m *HeldCredential) due(now time.Time) time.Duration {
 	age := now.Round(0).Sub(m.Received)
 	if age < -clockSlack {
 		return 0
@@ -79,20 +80,23 @@ func (m *membership) due(now time.Time) time.Duration {
 }
 
 // life returns how long the credential is valid, from when it was signed.
-func (m *membership) life() time.Duration {
-	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(enrolment.DatedBack))
+func (m *HeldCredential) life() time.Duration {
+	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(DatedBack))
 }
 
 // serial returns the certificate's serial number in the global's format.
-func (m *membership) serial() string { return m.pair.Leaf.SerialNumber.Text(16) }
+func (m *HeldCredential) serial() string { return m.pair.Leaf.SerialNumber.Text(16) }
+
+// JoinedBy reports whether the zone exchanged this join string for its first credential.
+func (m *HeldCredential) JoinedBy(offer *JoinString) bool { return m.Joined == tokenSum(offer) }
 
 // load parses the certificates and the key, and checks that they belong together.
-func (m *membership) load() error {
+func (m *HeldCredential) load() error {
 	var err error
 	if m.pair, err = tls.X509KeyPair([]byte(m.Certificate), []byte(m.Key)); err != nil {
 		return fmt.Errorf("the zone's certificate and key: %w", err)
 	}
-	if who, err := enrolment.ParseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
+	if who, err := ParseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
 		return errors.New("the zone's certificate names another zone")
 	}
 	m.roots = x509.NewCertPool()
@@ -108,21 +112,21 @@ func (m *membership) load() error {
 	return nil
 }
 
-// memberships holds the membership of a data directory.
-type memberships struct {
+// Holder holds the credential of a data directory. Safe for concurrent use once InPlace is set.
+type Holder struct {
 	dir string
 	box *secrets.Box
-	// held, if set, returns an error if the data folder is not in its place. A write elsewhere would be lost.
-	held func() error
-	// current is the newest membership, nil before the zone has joined.
-	current atomic.Pointer[membership]
+	// InPlace, if set, returns an error if the data folder is not in its place. A write elsewhere would be lost.
+	InPlace func() error
+	// current is the newest credential, nil before the zone has joined.
+	current atomic.Pointer[HeldCredential]
 }
 
-// openMemberships reads the membership that an earlier run has written. An unreadable membership is an error and is not
+// OpenHolder reads the credential that an earlier run has written. An unreadable one is an error and is not
 // replaced.
-func openMemberships(dataDir string, box *secrets.Box) (*memberships, error) {
-	s := &memberships{dir: filepath.Join(dataDir, membershipDir), box: box}
-	m := &membership{}
+func OpenHolder(dataDir string, box *secrets.Box) (*Holder, error) {
+	s := &Holder{dir: filepath.Join(dataDir, membershipDir), box: box}
+	m := &HeldCredential{}
 	found, err := s.read(heldFile, heldPurpose, m)
 	if err != nil || !found {
 		return s, err
@@ -134,7 +138,13 @@ func openMemberships(dataDir string, box *secrets.Box) (*memberships, error) {
 	return s, nil
 }
 
-func (s *memberships) read(name, purpose string, into any) (found bool, err error) {
+// Current returns the newest credential, nil before the zone has joined.
+func (s *Holder) Current() *HeldCredential { return s.current.Load() }
+
+// Box returns the box that seals the credential, and all other secrets of the zone.
+func (s *Holder) Box() *secrets.Box { return s.box }
+
+func (s *Holder) read(name, purpose string, into any) (found bool, err error) {
 	path := filepath.Join(s.dir, name)
 	sealed, err := credential.Sealed(name, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +163,7 @@ func (s *memberships) read(name, purpose string, into any) (found bool, err erro
 	return true, nil
 }
 
-func (s *memberships) write(name, purpose string, v any) error {
+func (s *Holder) write(name, purpose string, v any) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -162,8 +172,8 @@ func (s *memberships) write(name, purpose string, v any) error {
 	if err != nil {
 		return err
 	}
-	if s.held != nil {
-		if err := s.held(); err != nil {
+	if s.InPlace != nil {
+		if err := s.InPlace(); err != nil {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}
@@ -183,7 +193,7 @@ type nextKey struct {
 
 // request returns a key and a signing request for it. It reuses the key of an earlier request that had no answer.
 // Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one.
-func (s *memberships) request(zone string) (nextKey, []byte, error) {
+func (s *Holder) request(zone string) (nextKey, []byte, error) {
 	var next nextKey
 	found, err := s.read(nextFile, nextPurpose, &next)
 	if err != nil {
@@ -206,12 +216,12 @@ func (s *memberships) request(zone string) (nextKey, []byte, error) {
 	if err != nil {
 		return next, nil, fmt.Errorf("%s: %w", nextFile, secrets.ErrDamaged)
 	}
-	who := enrolment.Member{Zone: next.Zone, ID: next.ID}
+	who := Member{Zone: next.Zone, ID: next.ID}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{who.URI()}}, key)
 	return next, csr, err
 }
 
-func newNextKey(zone string, current *membership) (nextKey, error) {
+func newNextKey(zone string, current *HeldCredential) (nextKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nextKey{}, err
@@ -233,9 +243,9 @@ type origin struct {
 	token     string
 }
 
-// keep stores the answer to a request and makes it the current membership.
-func (s *memberships) keep(next nextKey, from origin, c *enrolment.Credential, now time.Time) (*membership, error) {
-	m := &membership{
+// keep stores the answer to a request and makes it the current credential.
+func (s *Holder) keep(next nextKey, from origin, c *Credential, now time.Time) (*HeldCredential, error) {
+	m := &HeldCredential{
 		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.CA, Certificate: c.Certificate, Key: next.Key,
 		Received: now.Round(0).UTC(), Expires: c.Expires.UTC(), Joined: from.token,
 	}
@@ -252,10 +262,10 @@ func (s *memberships) keep(next nextKey, from origin, c *enrolment.Credential, n
 	return m, nil
 }
 
-// tlsConfig presents the current certificate to the global and verifies the global's certificate by the pinned
+// TLSConfig presents the current certificate to the global and verifies the global's certificate by the pinned
 // authority. If the clock is earlier than the start of their validity, it has been set back, and that start counts as
 // the current time.
-func (s *memberships) tlsConfig() *tls.Config {
+func (s *Holder) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: s.current.Load().roots,
 		Time: func() time.Time {

@@ -1,4 +1,4 @@
-package zone
+package enrolment
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/panics"
 )
 
@@ -23,28 +22,30 @@ const (
 	longestLook = 10 * time.Minute
 )
 
-// renewal renews a zone's credential over its sessions with the global: at half of its life, or when the global advises
+// Renewal renews a zone's credential over its sessions with the global: at half of its life, or when the global advises
 // it. The session continues.
-type renewal struct {
-	memberships *memberships
-	zone        string
-	now         func() time.Time
-	panics      *panics.Guard
-	log         *slog.Logger
+type Renewal struct {
+	// Holder keeps the credential of Zone.
+	Holder *Holder
+	Zone   string
+	Now    func() time.Time
+	// Panics catches what would end the process; nil lets it.
+	Panics *panics.Guard
+	Log    *slog.Logger
 }
 
-// run implements kds.ZoneConfig.Beside.
-func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error {
-	service := enrolment.Membership{Conn: conn}
+// Run implements kds.ZoneConfig.Beside.
+func (r *Renewal) Run(ctx context.Context, conn grpc.ClientConnInterface) error {
+	service := Membership{Conn: conn}
 	if err := r.confirm(ctx, service); err != nil {
 		return r.without(ctx, err)
 	}
-	advice := make(chan enrolment.Advice, 1)
+	advice := make(chan Advice, 1)
 	followed := make(chan error, 1)
 	follow, stop := context.WithCancel(ctx)
 	go func() {
-		followed <- r.panics.Do("membership", func() error {
-			return service.Follow(follow, func(a enrolment.Advice) {
+		followed <- r.Panics.Do("membership", func() error {
+			return service.Follow(follow, func(a Advice) {
 				select {
 				case advice <- a:
 				default:
@@ -56,14 +57,14 @@ func (r *renewal) run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	stop()
 	if err == nil {
 		ended := <-followed
-		r.log.Debug("the global is no longer followed", "zone", r.zone, "error", ended)
+		r.Log.Debug("the global is no longer followed", "zone", r.Zone, "error", ended)
 	}
 	return r.without(ctx, err)
 }
 
 // without waits for the end of the session if the global lacks the service. It returns other errors, which end the
 // session.
-func (r *renewal) without(ctx context.Context, err error) error {
+func (r *Renewal) without(ctx context.Context, err error) error {
 	if err != nil && status.Code(err) != codes.Unimplemented {
 		return err
 	}
@@ -73,7 +74,7 @@ func (r *renewal) without(ctx context.Context, err error) error {
 
 // keep renews the credential whenever it is due. It returns nil when ctx ends, and otherwise the reason why the stream
 // of advice ended.
-func (r *renewal) keep(ctx context.Context, service enrolment.Membership, advice <-chan enrolment.Advice, followed <-chan error) error {
+func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan Advice, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -87,10 +88,10 @@ func (r *renewal) keep(ctx context.Context, service enrolment.Membership, advice
 		case <-ctx.Done():
 			return nil
 		}
-		wait := min(r.memberships.current.Load().due(r.now()), longestLook)
+		wait := min(r.Holder.current.Load().due(r.Now()), longestLook)
 		if due || wait <= 0 {
 			if err := r.renew(ctx, service); err != nil {
-				r.log.Warn("the zone's credential was not renewed: trying again", "zone", r.zone, "error", err)
+				r.Log.Warn("the zone's credential was not renewed: trying again", "zone", r.Zone, "error", err)
 				due, wait, pause = true, pause, min(2*pause, longestRenewPause)
 			} else {
 				due, wait, pause = false, 0, renewPause
@@ -100,29 +101,29 @@ func (r *renewal) keep(ctx context.Context, service enrolment.Membership, advice
 	}
 }
 
-func (r *renewal) renew(ctx context.Context, service enrolment.Membership) error {
+func (r *Renewal) renew(ctx context.Context, service Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	next, csr, err := r.memberships.request(r.zone)
+	next, csr, err := r.Holder.request(r.Zone)
 	if err != nil {
 		return err
 	}
-	credential, err := service.Renew(ctx, &enrolment.RenewRequest{CSR: csr})
+	credential, err := service.Renew(ctx, &RenewRequest{CSR: csr})
 	if err != nil {
 		return err
 	}
-	before := r.memberships.current.Load()
-	m, err := r.memberships.keep(next, origin{before.Addresses, before.Joined}, credential, r.now())
+	before := r.Holder.current.Load()
+	m, err := r.Holder.keep(next, origin{before.Addresses, before.Joined}, credential, r.Now())
 	if err != nil {
 		return err
 	}
-	r.log.Info("the zone's credential was renewed", "zone", r.zone, "expires", m.Expires)
+	r.Log.Info("the zone's credential was renewed", "zone", r.Zone, "expires", m.Expires)
 	return r.confirm(ctx, service)
 }
 
 // confirm reports to the global which certificate is on this zone's disk.
-func (r *renewal) confirm(ctx context.Context, service enrolment.Membership) error {
+func (r *Renewal) confirm(ctx context.Context, service Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	return service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: r.memberships.current.Load().serial()})
+	return service.Confirm(ctx, &ConfirmRequest{Serial: r.Holder.current.Load().serial()})
 }
