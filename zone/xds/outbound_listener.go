@@ -74,7 +74,9 @@ func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
 	var clusters []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
 	for _, w := range d.tcpRoutes {
 		if w.weight > 0 {
-			clusters = append(clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: w.name, Weight: w.weight})
+			clusters = append(clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{
+				Name: w.name, Weight: max(w.weight>>tooHeavy(d.tcpRoutes), 1),
+			})
 		}
 	}
 	switch {

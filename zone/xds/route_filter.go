@@ -2,7 +2,9 @@ package xds
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -72,10 +74,12 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 		switch f.Type {
 		case "RequestHeaderModifier":
 			conf := filterConf[headerFilter](s, r, f.RequestHeaderModifier)
+			s.usable(&conf, route.Name)
 			route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, conf.options()...)
 			route.RequestHeadersToRemove = append(route.RequestHeadersToRemove, conf.Remove...)
 		case "ResponseHeaderModifier":
 			conf := filterConf[headerFilter](s, r, f.ResponseHeaderModifier)
+			s.usable(&conf, route.Name)
 			route.ResponseHeadersToAdd = append(route.ResponseHeadersToAdd, conf.options()...)
 			route.ResponseHeadersToRemove = append(route.ResponseHeadersToRemove, conf.Remove...)
 		case "RequestRedirect":
@@ -91,6 +95,19 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 			}
 		}
 	}
+}
+
+// usable leaves out headers that Envoy does not let routes change, and refuses all routes for.
+func (s *sender) usable(f *headerFilter, origin string) {
+	refused := func(name string) bool {
+		own := name == "" || strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
+		if own {
+			s.problem(origin, fmt.Sprintf("the header %.64q is not one that a route can change, and is left as it is", name))
+		}
+		return own
+	}
+	ofValue := func(v headerValue) bool { return refused(v.Name) }
+	f.Set, f.Add, f.Remove = slices.DeleteFunc(f.Set, ofValue), slices.DeleteFunc(f.Add, ofValue), slices.DeleteFunc(f.Remove, refused)
 }
 
 func filterConf[T any](s *sender, r *httpRoute, raw json.RawMessage) (conf T) {

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"encoding/json"
+	"math/bits"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -74,6 +75,10 @@ func (s *sender) routes(d *destined) (*resource, error) {
 			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
 		}
 		s.filters(route, action, r)
+		if err := route.Validate(); err != nil { // one rule is not to keep the proxy from all the rest
+			s.problem(route.Name, "a rule is none that a proxy takes, and is left out: "+err.Error())
+			continue
+		}
 		host.Routes = append(host.Routes, route)
 	}
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
@@ -90,11 +95,16 @@ func (s *sender) routes(d *destined) (*resource, error) {
 	})
 }
 
-func total(shares []weighted) (sum uint32) {
+func total(shares []weighted) (sum uint64) {
 	for _, w := range shares {
-		sum += w.weight
+		sum += uint64(w.weight)
 	}
 	return sum
+}
+
+// tooHeavy is by how many bits each share is to be smaller for Envoy to take their sum.
+func tooHeavy(shares []weighted) int {
+	return bits.Len64((total(shares) + uint64(len(shares))) >> 32)
 }
 
 // action sends requests to the shares, or to the service where there are none.
@@ -106,7 +116,8 @@ func action(shares []weighted, service string, limits *timeouts) *routev3.RouteA
 	clusters := &routev3.WeightedCluster{}
 	for _, w := range shares {
 		if w.weight > 0 {
-			clusters.Clusters = append(clusters.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(w.weight)})
+			weight := max(w.weight>>tooHeavy(shares), 1)
+			clusters.Clusters = append(clusters.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(weight)})
 		}
 	}
 	switch len(clusters.Clusters) {
