@@ -229,7 +229,7 @@ func newZoneCA(now time.Time) (CA, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "Causeway zone CA"},
-		NotBefore: now.Add(-DatedBack), NotAfter: now.Add(zoneCALifetime),
+		NotBefore: now.Add(-datedBack), NotAfter: now.Add(zoneCALifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

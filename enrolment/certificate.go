@@ -50,7 +50,7 @@ func (a *Authority) Sign(ctx context.Context, m Member, request *x509.Certificat
 	expires := now.Add(a.lifetime).Truncate(time.Second)
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: m.Zone}, URIs: []*url.URL{m.URI()},
-		NotBefore: now.Add(-DatedBack), NotAfter: expires,
+		NotBefore: now.Add(-datedBack), NotAfter: expires,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err = x509.CreateCertificate(rand.Reader, template, ca.Cert, request.PublicKey, ca.key)
@@ -97,7 +97,7 @@ func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held
 	if err != nil {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
-	if held.Member, err = ParseMember(leaf.URIs); err != nil {
+	if held.Member, err = parseMember(leaf.URIs); err != nil {
 		return held, fmt.Errorf("%w: the certificate names no zone", kds.ErrUnauthenticated)
 	}
 	issuer := slices.IndexFunc(ring, func(ca CA) bool { return bytes.Equal(ca.Cert.Raw, chains[0][len(chains[0])-1].Raw) })
@@ -105,6 +105,6 @@ func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
 	held.Serial, held.Authority = leaf.SerialNumber.Text(16), ring[issuer].ID
-	held.Issued, held.Expires = leaf.NotBefore.Add(DatedBack), leaf.NotAfter
+	held.Issued, held.Expires = leaf.NotBefore.Add(datedBack), leaf.NotAfter
 	return held, nil
 }

@@ -81,7 +81,7 @@ func (m *HeldCredential) due(now time.Time) time.Duration {
 
 // life returns how long the credential is valid, from when it was signed.
 func (m *HeldCredential) life() time.Duration {
-	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(DatedBack))
+	return m.Expires.Sub(m.pair.Leaf.NotBefore.Add(datedBack))
 }
 
 // serial returns the certificate's serial number in the global's format.
@@ -96,7 +96,7 @@ func (m *HeldCredential) load() error {
 	if m.pair, err = tls.X509KeyPair([]byte(m.Certificate), []byte(m.Key)); err != nil {
 		return fmt.Errorf("the zone's certificate and key: %w", err)
 	}
-	if who, err := ParseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
+	if who, err := parseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
 		return errors.New("the zone's certificate names another zone")
 	}
 	m.roots = x509.NewCertPool()

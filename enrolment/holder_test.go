@@ -14,7 +14,7 @@ func TestDueByAWrongClock(t *testing.T) {
 	const life = 30 * 24 * time.Hour
 	signed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	got := func(zonesClock time.Duration) *HeldCredential {
-		leaf := &x509.Certificate{NotBefore: signed.Add(-DatedBack), NotAfter: signed.Add(life)}
+		leaf := &x509.Certificate{NotBefore: signed.Add(-datedBack), NotAfter: signed.Add(life)}
 		return &HeldCredential{Received: signed.Add(zonesClock), Expires: leaf.NotAfter, pair: tls.Certificate{Leaf: leaf}}
 	}
 	for _, ahead := range []time.Duration{0, time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour, -time.Hour, -48 * time.Hour} {

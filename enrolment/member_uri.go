@@ -31,8 +31,8 @@ func (m Member) URI() *url.URL {
 	return &url.URL{Scheme: memberScheme, Host: memberHost, Path: "/" + m.Zone + "/" + m.ID}
 }
 
-// ParseMember reads the one URI of a certificate or of a signing request. Nothing but the form that URI writes is taken.
-func ParseMember(uris []*url.URL) (Member, error) {
+// parseMember reads the one URI of a certificate or of a signing request. Nothing but the form that URI writes is taken.
+func parseMember(uris []*url.URL) (Member, error) {
 	if len(uris) != 1 {
 		return Member{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", kds.ErrRequest, len(uris))
 	}
@@ -44,11 +44,11 @@ func ParseMember(uris []*url.URL) (Member, error) {
 	return m, nil
 }
 
-// ParseMemberRequest reads a zone's signing request, DER of at most MaxMembershipMessage bytes, and verifies that whoever made it
+// ParseMemberRequest reads a zone's signing request, DER of at most maxMembershipMessage bytes, and verifies that whoever made it
 // holds the key, which is one of ECDSA and P-256. Nothing else that it asks for is heard.
 func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
-	if len(der) > MaxMembershipMessage {
-		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest, len(der), MaxMembershipMessage)
+	if len(der) > maxMembershipMessage {
+		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest, len(der), maxMembershipMessage)
 	}
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
@@ -60,6 +60,6 @@ func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	if err := request.CheckSignature(); err != nil {
 		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", kds.ErrRequest)
 	}
-	m, err := ParseMember(request.URIs)
+	m, err := parseMember(request.URIs)
 	return m, request, err
 }

@@ -71,7 +71,7 @@ func FuzzMemberRequest(f *testing.F) {
 		if kds.CheckZoneName(m.Zone) != nil || !memberID.MatchString(m.ID) || request.CheckSignature() != nil {
 			t.Fatalf("taken: %+v", m)
 		}
-		if back, err := ParseMember([]*url.URL{m.URI()}); err != nil || back != m {
+		if back, err := parseMember([]*url.URL{m.URI()}); err != nil || back != m {
 			t.Fatalf("%+v came back as %+v, %v", m, back, err)
 		}
 	})

@@ -80,7 +80,7 @@ func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
 	}
 	g.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-DatedBack), NotAfter: now.Add(lifeOfCredential),
+		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-datedBack), NotAfter: now.Add(lifeOfCredential),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, g.ca, request.PublicKey, g.key)

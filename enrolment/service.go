@@ -26,11 +26,11 @@ const (
 	MethodRenew = "Renew"
 )
 
-// DatedBack is how long before it is signed a zone's certificate begins to be valid, for verifiers whose clock is behind.
-const DatedBack = 5 * time.Minute
+// datedBack is how long before it is signed a zone's certificate begins to be valid, for verifiers whose clock is behind.
+const datedBack = 5 * time.Minute
 
-// MaxMembershipMessage bounds a request of the service, in bytes: a token and a signing request fit many times.
-const MaxMembershipMessage = 32 << 10
+// maxMembershipMessage bounds a request of the service, in bytes: a token and a signing request fit many times.
+const maxMembershipMessage = 32 << 10
 
 // JoinRequest trades a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's own key, whose
 // one URI names the zone and its persistent id (Member.URI).
@@ -138,8 +138,8 @@ func pack(v any) (*wrapperspb.BytesValue, error) {
 }
 
 func unpack(m *wrapperspb.BytesValue, v any) error {
-	if len(m.GetValue()) > MaxMembershipMessage {
-		return fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, MaxMembershipMessage)
+	if len(m.GetValue()) > maxMembershipMessage {
+		return fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, maxMembershipMessage)
 	}
 	if err := json.Unmarshal(m.GetValue(), v); err != nil {
 		return fmt.Errorf("%w: not the JSON that was expected", kds.ErrRequest)
