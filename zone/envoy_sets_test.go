@@ -133,6 +133,21 @@ func specs(t *testing.T) map[resources.Type][]map[string]any {
 	return out
 }
 
+// destinations are specs of what the caller sends to, of which variants are written too.
+var destinations = map[string][]string{
+	"meshexternalservices/outside": {
+		`{match: {type: HostnameGenerator, port: 80, protocol: http}, endpoints: [{address: 192.0.2.7, port: 80}]}`,
+		`{match: {port: 443, protocol: http2}, endpoints: [{address: bank.example, port: 443}, {address: "2001:db8::1", port: 8443, priority: 5}], tls: {enabled: true, allowRenegotiation: true,
+		  version: {min: TLS12, max: TLS13}, verification: {mode: SkipCA, serverName: bank.example, subjectAltNames: [{type: Exact, value: bank.example}, {type: Prefix, value: bank}]}}}`,
+		`{match: {port: 443, protocol: grpc}, endpoints: [{address: bank.example, port: 443}], tls: {enabled: true, verification: {mode: SkipAll}}}`,
+		`{match: {port: 9, protocol: tcp}, endpoints: [{address: 192.0.2.7, port: 9, priority: 1}], tls: {enabled: true, version: {min: TLS13}}}`,
+	},
+	"meshservices/backend": {
+		`{selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [{name: http, port: 80, targetPort: main, appProtocol: http}]}`,
+		`{selector: {dataplaneTags: {app: backend}}, ports: [{port: 80, targetPort: 9, appProtocol: http2}], identities: [{type: ServiceTag, value: backend}, {type: SpiffeID, value: "spiffe://default/backend"}]}`,
+	},
+}
+
 const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend"}, "networking": {"address": "127.0.0.1", "inbound": [
   {"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}, {"name": "grpc", "port": %d, "servicePort": 9, "protocol": "grpc"}, {"name": "h2", "port": %d, "servicePort": 9, "protocol": "http2"},
   {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp"}, {"name": "mail", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}]}}
@@ -191,6 +206,20 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 				refused++
 			default:
 				t.Fatalf("%d %s for %s", code, answer, document)
+			}
+		}
+		for _, path := range slices.Sorted(maps.Keys(destinations)) {
+			if random.IntN(3) > 0 {
+				continue
+			}
+			var spec any
+			must(t, yaml.Unmarshal([]byte(destinations[path][random.IntN(len(destinations[path]))]), &spec))
+			folder, name, _ := strings.Cut(path, "/")
+			d, _ := resources.LookupPath(folder)
+			document, err := json.Marshal(map[string]any{"type": d.Type, "mesh": "default", "name": name, "spec": variant(spec, random)})
+			must(t, err)
+			if code, _ := z.call(http.MethodPut, "/meshes/default/"+path, string(document)); code/100 == 2 {
+				written = append(written, string(document))
 			}
 		}
 		if problem := z.settle(round); problem != "" {
