@@ -54,7 +54,7 @@ func placesIn(at any, name string, places []func(*rand.Rand)) []func(*rand.Rand)
 	switch v := at.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) { // in one order, so that a seed says it all
-			if key == "timeout" || key == "initialJitter" || key == "targetRef" || name == "file" && key == "path" {
+			if key == "port" && name != "backendRef" || key == "address" || key == "timeout" || key == "initialJitter" || key == "targetRef" || name == "file" && key == "path" {
 				continue
 			}
 			places = append(places, func(random *rand.Rand) {
@@ -148,6 +148,12 @@ var destinations = map[string][]string{
 	},
 }
 
+// oddProxy is the networking of a Dataplane of which variants are written; ports and addresses stay, so that they can be listened on.
+const oddProxy = `{"address": "127.0.0.1", "advertisedAddress": "192.0.2.8", "inbound": [
+  {"name": "main", "port": %d, "servicePort": 9, "serviceAddress": "127.0.0.1", "protocol": "http", "tags": {"app": "odd", "version": "v1"}, "state": "Ready"},
+  {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}],
+  "outbound": [{"port": %d, "backendRef": {"kind": "MeshService", "name": "backend", "port": 80}}, {"port": %d, "address": "127.0.0.1", "backendRef": {"kind": "MeshService", "labels": {"app": "backend"}}}]}`
+
 const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend"}, "networking": {"address": "127.0.0.1", "inbound": [
   {"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}, {"name": "grpc", "port": %d, "servicePort": 9, "protocol": "grpc"}, {"name": "h2", "port": %d, "servicePort": 9, "protocol": "http2"},
   {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp"}, {"name": "mail", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}]}}
@@ -182,6 +188,10 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 	w := &world{t: t, address: z.addresses["xds"]}
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "caller"})
+
+	oddPorts := []any{freePort(t), freePort(t), freePort(t), freePort(t)}
+	z.apply("dataplanes/odd", fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": `+oddProxy+`}`, oddPorts...))
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: "odd"})
 
 	seed, rounds := setting(t, "CAUSEWAY_SEED", 1), setting(t, "CAUSEWAY_SETS", sets)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
@@ -222,6 +232,15 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 				written = append(written, string(document))
 			}
 		}
+		if random.IntN(3) == 0 {
+			var networking any
+			must(t, json.Unmarshal(fmt.Appendf(nil, oddProxy, oddPorts...), &networking))
+			document, err := json.Marshal(map[string]any{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": variant(networking, random)})
+			must(t, err)
+			if code, _ := z.call(http.MethodPut, "/meshes/default/dataplanes/odd", string(document)); code/100 == 2 {
+				written = append(written, string(document))
+			}
+		}
 		if problem := z.settle(round); problem != "" {
 			t.Fatalf("seed %d, set %d: %s\nafter\n%s", seed, round, problem, strings.Join(written, "\n"))
 		}
@@ -258,7 +277,7 @@ func (z *runningZone) settle(round int) (refused string) {
 		}
 		_, answer = z.call(http.MethodGet, "/_rollout/MeshTrafficPermission/default/marker", "")
 		must(z.t, json.Unmarshal([]byte(answer), &rollout))
-		waiting := 2 - rollout.Proxies.Enforced
+		waiting := 3 - rollout.Proxies.Enforced
 		for _, p := range rollout.Proxies.Behind {
 			if p.Reason != "" {
 				waiting--
