@@ -70,6 +70,7 @@ func (v *validation) httpRoute(rule *HTTPRouteRule, at *fieldPath) {
 		if !slices.Contains(filterTypes, f.Type) {
 			v.fail(inside.field("type"), "unknown filter %q, want one of %s", shorten(f.Type), strings.Join(filterTypes, ", "))
 		}
+		v.routeFilter(f, inside)
 	}
 	v.backendRefs(rule.Default.BackendRefs, at.field("default").field("backendRefs"))
 }
