@@ -21,6 +21,8 @@ const (
 	EventBackUp = "back-up"
 	// EventReveal is a look at the secrets of a resource.
 	EventReveal = "reveal"
+	// EventDamaged stands for a line that cannot be read any more.
+	EventDamaged = "damaged"
 )
 
 // How it went.

@@ -110,7 +110,7 @@ func (l *Log) recover() error {
 		}
 		e := *line.Entry
 		e.Outcome, e.Intent = Unknown, line.ID
-		e.Reason = "the server ended before it wrote what became of this: it was done or it was not"
+		e.Reason = cmp.Or(e.Reason, "the server ended before it wrote what became of this: it was done or it was not")
 		_ = l.Record(context.Background(), e) // what cannot be written now is late
 	}
 	return nil

@@ -67,27 +67,34 @@ func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
 	return in, left, nil
 }
 
-// read reads the file. A last line that a crash has cut off is cut away.
+// read reads the file. A last line that a crash has cut off is cut away. One that cannot be read otherwise may have been of something
+// that was begun, and is told of as that.
 func (in *intents) read(f *os.File) ([]intentLine, error) {
 	begun := map[string]intentLine{}
 	var order []string
+	after := uint64(0)
 	lines := bufio.NewReader(f)
 	for {
 		raw, err := lines.ReadBytes('\n')
-		var line intentLine
-		if errors.Is(err, io.EOF) || err == nil && json.Unmarshal(raw, &line) != nil {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
 		in.size += int64(len(raw))
+		var line intentLine
+		if json.Unmarshal(raw, &line) != nil {
+			line = damagedIntent(in.size, after)
+			raw = nil // it is told of once
+		}
 		if line.Over != "" {
 			delete(begun, line.Over)
 			delete(in.open, line.Over)
 			continue
 		}
 		if line.Entry != nil {
+			after = line.After
 			begun[line.ID], in.open[line.ID] = line, raw
 			order = append(order, line.ID)
 		}
@@ -99,6 +106,13 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 		}
 	}
 	return left, f.Truncate(in.size)
+}
+
+// damagedIntent stands for a line that cannot be read, which ends at a place in the file and comes behind one that began after a seq.
+func damagedIntent(end int64, after uint64) intentLine {
+	return intentLine{ID: fmt.Sprintf("damaged-%d", end), After: after, Entry: &Entry{
+		Event: EventDamaged, Reason: "a line of audit/" + intentsFile + " cannot be read: the file was damaged; something may have been begun of which nothing else tells",
+	}}
 }
 
 // begin writes down what is about to be done. Nothing may be done when it fails.

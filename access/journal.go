@@ -1,9 +1,6 @@
 package access
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,9 +60,6 @@ func (j *journal) open() (last uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("audit log %s: %w", path, err)
 	}
-	if last == 0 {
-		last = firstSeq(path) - 1
-	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
@@ -97,30 +91,6 @@ func (j *journal) inPlace() error {
 		return here.Check()
 	}
 	return j.folder.Check()
-}
-
-// lastLine returns the seq of the last whole line and where it ends.
-func lastLine(path string) (last uint64, end int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return last, end, nil
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		var e struct{ Seq uint64 }
-		if json.Unmarshal(line, &e) != nil {
-			return last, end, nil
-		}
-		last, end = e.Seq, end+int64(len(line))
-	}
 }
 
 // files lists the journal's files, oldest first.
@@ -239,49 +209,4 @@ func closeFile(f **os.File) error {
 	err := (*f).Close()
 	*f = nil
 	return err
-}
-
-// lines yields the whole lines of all files with a seq above after, oldest first, until yield returns false.
-func (j *journal) lines(after uint64, yield func(Entry) bool) error {
-	names, err := j.files()
-	if err != nil {
-		return err
-	}
-	for i, path := range names {
-		if i+1 < len(names) && firstSeq(names[i+1]) <= after+1 {
-			continue
-		}
-		if more, err := readFile(path, after, yield); err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil // it went while we were reading
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 64<<10)
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		var e Entry
-		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil || e.Seq <= after {
-			continue
-		}
-		if !yield(e) {
-			return false, nil
-		}
-	}
 }

@@ -179,6 +179,9 @@ type LogQuery struct {
 }
 
 func (q *LogQuery) matches(e *Entry) bool {
+	if e.Event == EventDamaged {
+		return true // it may have been what is asked for
+	}
 	if e.Time.Before(q.Since) || q.User != "" && e.User != q.User || q.Event != "" && e.Event != q.Event || q.Outcome != "" && e.Outcome != q.Outcome {
 		return false
 	}

@@ -116,6 +116,88 @@ func TestLogGoesOnAfterACrashInTheMiddleOfALine(t *testing.T) {
 	}
 }
 
+// TestDamagedLinesCostNoOthers damages a line of each file of the newest of what was done and of intents. All other lines stay, in the
+// files too, numbers go on behind them, and whoever reads learns of the damage.
+func TestDamagedLinesCostNoOthers(t *testing.T) {
+	for _, which := range []struct {
+		file string
+		line int
+		want string
+		kept int
+	}{
+		{"done-*.jsonl", 0, "line 1 of audit/done-00000000000000000001.jsonl", 5},
+		{"done-*.jsonl", 3, "line 4 of audit/done-00000000000000000001.jsonl", 5},
+		{"done-*.jsonl", 5, "line 6 of audit/done-00000000000000000001.jsonl", 5},
+		{"intents.jsonl", 0, "audit/intents.jsonl", 6},
+	} {
+		dir := t.TempDir()
+		first := openLog(t, access.LogConfig{Dir: dir})
+		for i := range 6 {
+			recordDone(t, first, fmt.Sprint("n", i))
+		}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		damageLine(t, dir, which.file, which.line)
+		for range 2 { // the second start finds what the first one left
+			again := openLog(t, access.LogConfig{Dir: dir})
+			recordDone(t, again, "since")
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var kept, told, since int
+		last := uint64(0)
+		for _, e := range entriesOf(t, openLog(t, access.LogConfig{Dir: dir}), access.LogQuery{Outcome: access.Done}) {
+			if e.Seq <= last {
+				t.Errorf("%v: seq %d after %d", which, e.Seq, last)
+			}
+			last = e.Seq
+			switch {
+			case e.Event == access.EventDamaged && strings.Contains(e.Reason, which.want):
+				told++
+			case e.Name == "since":
+				since++
+			default:
+				kept++
+			}
+		}
+		if kept != which.kept || told != 1 || since != 2 {
+			t.Errorf("%v: %d lines are kept, want %d; the damage is told of %d times; %d of 2 lines were written since", which, kept, which.kept, told, since)
+		}
+	}
+}
+
+// recordDone writes what is about to be done, and then that it was.
+func recordDone(t *testing.T, l *access.Log, name string) {
+	t.Helper()
+	intent, err := l.Begin(access.Entry{Event: access.EventWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: name}
+	e.Mark(intent)
+	if err := l.Record(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damageLine has a line of the newest file of a pattern hold something else, of the same length.
+func damageLine(t *testing.T, dir, pattern string, line int) {
+	t.Helper()
+	names, _ := filepath.Glob(filepath.Join(dir, pattern))
+	path := names[len(names)-1]
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(raw, []byte("\n"))
+	lines[line][0] ^= 1
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLogIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, access.LogConfig{Dir: dir, MaxFileBytes: 2000, MaxFiles: 3})

@@ -101,7 +101,7 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 	case name == "holdings.sealed":
 		r.lines(name, content, validHolding, "--repair removes it: proxies are given other identities when they come back", func() error { return os.Remove(path) })
 	case folder == "audit":
-		r.lines(name, content, validJSON, "keep a copy for whoever audits; the server goes on behind it", nil)
+		r.lines(name, content, validJSON, "keep a copy for whoever audits; the server keeps all other lines, shows these as damaged, and goes on behind them", nil)
 	case strings.HasSuffix(name, ".crt"):
 		r.certificates(name, content)
 	case len(content) == 0 && (strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".sealed")):

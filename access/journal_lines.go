@@ -1,0 +1,94 @@
+package access
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// lastLine returns the seq of the last line and where the last whole line ends. A line that cannot be read is whole where it has an
+// end: something damaged it, and what stands behind it is good.
+func lastLine(path string) (last uint64, end int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	in, last := bufio.NewReaderSize(f, 64<<10), firstSeq(path)-1
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return last, end, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		end += int64(len(line))
+		var e struct{ Seq uint64 }
+		if json.Unmarshal(line, &e) != nil {
+			e.Seq = last + 1
+		}
+		last = max(last, e.Seq)
+	}
+}
+
+// lines yields the whole lines of all files with a seq above after, oldest first, until yield returns false.
+func (j *journal) lines(after uint64, yield func(Entry) bool) error {
+	names, err := j.files()
+	if err != nil {
+		return err
+	}
+	for i, path := range names {
+		if i+1 < len(names) && firstSeq(names[i+1]) <= after+1 {
+			continue
+		}
+		if more, err := readFile(path, after, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil // it went while we were reading
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 64<<10)
+	before := Entry{Seq: firstSeq(path) - 1}
+	for number := 1; ; number++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		var e Entry
+		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil || e.Seq == 0 {
+			e = unreadable(filepath.Base(path), number, before.Seq+1, before.Time)
+		}
+		before.Seq, before.Time = e.Seq, e.Time
+		if e.Seq > after && !yield(e) {
+			return false, nil
+		}
+	}
+}
+
+// unreadable stands for a line that something has damaged: whoever reads learns that there was one. Its time is that of the line before.
+func unreadable(file string, number int, seq uint64, at time.Time) Entry {
+	return Entry{
+		Seq: seq, Time: at, Event: EventDamaged, Outcome: Unknown,
+		Reason: fmt.Sprintf("line %d of audit/%s cannot be read: the file was damaged; what the line told of is not known", number, file),
+	}
+}
