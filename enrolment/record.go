@@ -21,6 +21,8 @@ type Record struct {
 	Certificates []IssuedCertificate `json:"certificates,omitempty"`
 	Tokens       []IssuedToken       `json:"tokens,omitempty"`
 	Joins        []IssuedJoin        `json:"joins,omitempty"`
+	// Store names the zone's store with which the global has come to terms last; empty for none.
+	Store string `json:"store,omitempty"`
 	// RevokedAt is when all credentials were withdrawn last; tokens that others issued before are not good.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
 	// Draining: the zone is about to be deleted, since DrainingAt, which older servers leave out. DeletedAt: it was.

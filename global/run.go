@@ -94,7 +94,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, Compare: gate.lineage.compare,
+		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, StoreOf: gate.storeOf, Compare: gate.lineage.compare,
 		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics, Open: o.fields.Open,
 	})
 	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas

@@ -263,7 +263,7 @@ func (s *standing) buryKnown(ctx context.Context, zone string) error {
 func (s *standing) bury(ctx context.Context, zone string) error {
 	err := s.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Withdraw(s.now())
-		m.ID, m.Draining, m.DrainingAt, m.DeletedAt = "", false, time.Time{}, s.now().UTC()
+		m.ID, m.Store, m.Draining, m.DrainingAt, m.DeletedAt = "", "", false, time.Time{}, s.now().UTC()
 		return nil
 	})
 	return err

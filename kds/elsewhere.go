@@ -1,6 +1,9 @@
 package kds
 
-import "github.com/causeway-mesh/causeway/kds/tracker"
+import (
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
+)
 
 // State is what this server knows of a zone; nil when it knows nothing.
 func (g *Global) State(zone string) *tracker.ZoneState {
@@ -53,6 +56,10 @@ func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
 		data = &zoneData{zone: zone, ledger: tracker.NewLedger(), known: g.config.Known.of(zone), refusals: tracker.NewRefusals(), over: &tracker.Over{}}
+		data.met = &acquaintance{ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
+		if g.config.StoreOf != nil {
+			data.met.kept = g.config.StoreOf(zone)
+		}
 		g.zones[zone] = data
 	}
 	return data

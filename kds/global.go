@@ -59,6 +59,9 @@ type GlobalConfig struct {
 	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
 	// one does not have it. Empty is not announced.
 	Incarnation string
+	// StoreOf keeps which incarnation of a zone's store the global has come to terms with: what another one lacks is held, not removed.
+	// Nil asks nothing of zones.
+	StoreOf func(zone string) Incarnations
 	// Compare says where the store is, and whether it is the one of which a zone has seen that much; nil compares nothing.
 	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
 	// Replica is this server's instance among those that share Store: which of them has a zone is then noted there. Empty for a
@@ -111,6 +114,8 @@ type zoneData struct {
 	ledger   *tracker.Ledger
 	over     *tracker.Over
 	report   atomic.Pointer[tracker.Report]
+	// met is what is known of the zone's store.
+	met *acquaintance
 }
 
 // NewGlobal returns the global's side; Register puts it on a server and Drain ends it.
@@ -316,7 +321,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.ZoneToGlobal, Zone: s.zone}, SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store:   g.config.Store, status: g.config.Status, mapping: g.mapping,
-		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals, ledger: data.ledger, known: data.known,
+		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals, ledger: data.ledger, known: data.known, met: data.met,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
 		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
 		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.ZoneToGlobal),

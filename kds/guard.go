@@ -22,7 +22,7 @@ func (g *Global) Status(zone string, t resources.Type) (status tracker.SyncStatu
 		return tracker.SyncStatus{Zone: zone, Started: g.started, Types: []tracker.TypeSync{}}, false
 	}
 	status = data.ledger.Status(zone, t, data.refusals, g.config.Store)
-	status.Over, status.Started = data.over.List(), g.started
+	status.Over, status.Started, status.NewZoneStore = data.over.List(), g.started, data.met.status()
 	if report := data.report.Load(); report != nil {
 		status.Reported = report.Received
 		status.HeldByZone, status.NewStore, status.Replaced = report.Held, report.NewStore, report.Replaced
@@ -59,7 +59,11 @@ func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Typ
 	if data == nil {
 		return []tracker.Accepted{}, nil
 	}
-	return data.ledger.Accept(ctx, g.config.Store, t)
+	accepted, err := data.ledger.Accept(ctx, g.config.Store, t)
+	if err == nil {
+		err = data.met.review(ctx)
+	}
+	return accepted, err
 }
 
 // Resync ends a zone's session, on whatever replica it is; the next one compares everything, both ways. It reports whether there was

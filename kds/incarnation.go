@@ -16,18 +16,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// IncarnationSecret is the secret in a global's store that holds the name of the store's incarnation. Whoever restores a
+// IncarnationSecret is the secret in a server's store that holds the name of the store's incarnation. Whoever restores a
 // backup leaves it out, so that the server makes a new one at its next start; a store that is copied whole keeps it.
 const IncarnationSecret = "store-incarnation" //nolint:gosec // the name of a secret
 
-// metadataIncarnation is the header of HealthCheck's answer in which a global names the incarnation of its store. Peers that do
-// not know it skip it.
+// metadataIncarnation is the header of HealthCheck's answer in which a global names the incarnation of its store, and that of all
+// calls in which a zone names its own. Peers that do not know it skip it.
 const metadataIncarnation = "causeway-store-incarnation"
 
 // maxIncarnation bounds what is kept of a peer's word, in bytes.
 const maxIncarnation = 128
 
-// Incarnations keeps, durably, which incarnation of the global's store a zone has last come to terms with.
+// Incarnations keeps, durably, which incarnation of the peer's store a server has last come to terms with.
 type Incarnations interface {
 	// Accepted returns it; empty before the first meeting.
 	Accepted(ctx context.Context) (string, error)
@@ -43,13 +43,16 @@ func validStore(n *tracker.NewStore) bool {
 	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
 }
 
-// acquaintance is what a zone knows of the store behind the global. It is with a strange one until every type was compared and
+// acquaintance is what a server knows of the store behind its peer. It is with a strange one until every type was compared and
 // no removal is held: then the store has caught up, or an operator has accepted what it lacks. Safe for concurrent use.
 type acquaintance struct {
-	kept   Incarnations
+	kept Incarnations
+	// known is where a zone notes how much it has seen of the global's store; nil on the global.
 	known  *Known
 	ledger *tracker.Ledger
 	log    *slog.Logger
+	// from is the direction in which the peer sends.
+	from exchange.Direction
 
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
@@ -63,7 +66,22 @@ type acquaintance struct {
 	compared map[resources.Type]bool
 }
 
-// meet begins a session with a global that said what its store is.
+// peer and here are what the two ends are.
+func (a *acquaintance) peer() string {
+	if a.from == exchange.ZoneToGlobal {
+		return "zone"
+	}
+	return "global"
+}
+
+func (a *acquaintance) here() string {
+	if a.from == exchange.ZoneToGlobal {
+		return "global"
+	}
+	return "zone"
+}
+
+// meet begins a session with a peer that said what its store is.
 func (a *acquaintance) meet(ctx context.Context, h health) error {
 	a.mu.Lock()
 	a.announced, a.point = h.incarnation, h.point
@@ -84,7 +102,7 @@ func (a *acquaintance) meet(ctx context.Context, h health) error {
 		a.settle(nil)
 	case known != h.incarnation:
 		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
-		a.log.Warn("the store of the global is not the one that this zone knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
+		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
 			"known", known, "announced", h.incarnation)
 	case h.forgotten:
 		a.settle(rolledBack(known, a.known.seenOf(), h.point))
@@ -170,7 +188,7 @@ func (a *acquaintance) replaces(t resources.Type, names []string) {
 	}
 	a.replaced.Count += len(names)
 	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), tracker.MaxHeldNames-len(a.replaced.Names))]...)
-	a.log.Warn("the store of the global is not the one that this zone knew, and has other content of what the zone had: it was replaced by that, which may be older",
+	a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew, and has other content of what was here: it was replaced by that, which may be older",
 		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
@@ -204,11 +222,11 @@ func (a *acquaintance) hasWhole(t resources.Type) bool {
 func (a *acquaintance) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.strange == nil || a.ledger.Holding(exchange.GlobalToZone) {
+	if a.strange == nil || a.ledger.Holding(a.from) {
 		return nil
 	}
 	for _, d := range resources.Descriptors() {
-		if exchange.GlobalToZone.Carries(d) && !a.compared[d.Type] {
+		if a.from.Carries(d) && !a.compared[d.Type] {
 			return nil
 		}
 	}
@@ -218,7 +236,7 @@ func (a *acquaintance) review(ctx context.Context) error {
 	if a.point.Word != "" {
 		a.known.see(a.point)
 	}
-	a.log.Info("came to terms with the store of the global: nothing that this zone has of it is missing there", "incarnation", a.announced)
+	a.log.Info("came to terms with the store of the "+a.peer()+": nothing that this "+a.here()+" has of it is missing there", "incarnation", a.announced)
 	a.strange = nil
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -104,7 +105,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	}
 	g.last++
 	// Before the session's other stream can find it: what is told of a session begins with its start.
-	current.claim = g.claims(current, data)
+	current.claim = g.begins(g.claims(current, data), current, data, incarnationOf(md))
 	data.ledger.Session(true, time.Now())
 	g.sessions[zone] = current
 	if replaced != nil {
@@ -123,6 +124,19 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 		return nil, nil, false, err
 	}
 	return current, data, true, nil
+}
+
+// begins is what both streams of a session wait for: the zone is this replica's, and it is known whether its store is.
+func (g *Global) begins(claim func() error, s *session, data *zoneData, store string) func() error {
+	return sync.OnceValue(func() error {
+		if err := claim(); err != nil {
+			return err
+		}
+		if err := data.met.meet(s.ctx, health{incarnation: store}); err != nil {
+			return fmt.Errorf("zone %s: what is known of its store: %w", s.zone, err)
+		}
+		return nil
+	})
 }
 
 // leave takes a stream out of its session, which ends with it.

@@ -32,7 +32,7 @@ type plan struct {
 	held   map[resources.Key]uint64
 	reason string
 	total  int
-	// replaced are the names of copies whose content is replaced by that of a store of the global that was not known here.
+	// replaced are the names of copies whose content is replaced by that of a store of the peer that was not known here.
 	replaced []string
 	// here are the names in the message of which a copy is here, or will be.
 	here []string
@@ -160,7 +160,7 @@ func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 		p.total++
 	}
 	if p.reason = "too much"; strange {
-		p.reason = "what another store of the global had"
+		p.reason = "what another store of the " + v.met.peer() + " had"
 	} else if gone*2 <= p.total {
 		return false
 	}

@@ -64,6 +64,8 @@ type ZoneConfig struct {
 	// Proxies lists those that have not acknowledged all that follows from the store, and counts the streams that proxies had opened
 	// before; nil when nobody knows, and then the global is told nothing of them.
 	Proxies func() (behind []tracker.ProxyBehind, streams uint32)
+	// Incarnation names the zone's own store, as long as it is the same one; empty is not announced.
+	Incarnation string
 	// Incarnations keeps which incarnation of the global's store the zone has come to terms with; nil asks nothing of a global
 	// whose store is another than before.
 	Incarnations Incarnations
@@ -138,7 +140,7 @@ func NewZone(c ZoneConfig) *Zone {
 	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(), over: &tracker.Over{}, ledger: tracker.NewLedger()}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log}
+	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
 	return z
 }
 
@@ -256,6 +258,9 @@ func (z *Zone) outgoing(ctx context.Context) context.Context {
 	pairs := []string{
 		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,
 		metadataFeatures, exchange.FeaturePingHealth, metadataSystemNamespace, z.config.SystemNamespace,
+	}
+	if z.config.Incarnation != "" {
+		pairs = append(pairs, metadataIncarnation, z.config.Incarnation)
 	}
 	for _, name := range z.config.Self.Features.Names() {
 		pairs = append(pairs, metadataFeatures, name)

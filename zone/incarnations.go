@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/google/uuid"
+
+	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
@@ -30,6 +33,21 @@ func (i incarnations) Accept(ctx context.Context, incarnation string) error {
 		_, err := i.keeper.Put(ctx, metSecret, []byte(incarnation), i.keeper.Version(metSecret))
 		if !errors.Is(err, secrets.ErrChanged) {
 			return err
+		}
+	}
+}
+
+// ownIncarnation returns the name of the zone's own store, and makes it where there is none: in a store that was begun anew, or
+// restored.
+func ownIncarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
+	for {
+		name, _, err := keeper.Get(ctx, kds.IncarnationSecret)
+		if !errors.Is(err, secrets.ErrNotFound) {
+			return string(name), err
+		}
+		_, err = keeper.Put(ctx, kds.IncarnationSecret, []byte(uuid.NewString()), 0)
+		if err != nil && !errors.Is(err, secrets.ErrChanged) {
+			return "", err
 		}
 	}
 }

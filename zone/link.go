@@ -41,7 +41,7 @@ type linkParts struct {
 }
 
 // newLink returns the zone's side of KDS, or nil for a zone that runs alone.
-func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
+func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, error) {
 	if cfg.Global == "" {
 		return nil, nil
 	}
@@ -61,8 +61,13 @@ func newLink(cfg *Config, parts linkParts) (*kds.Zone, error) {
 	if parts.memberships.Current() != nil {
 		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics, Log: cfg.Log}).Run
 	}
+	incarnation, err := ownIncarnation(ctx, parts.keeper)
+	if err != nil {
+		return nil, fmt.Errorf("the name of the store: %w", err)
+	}
 	link := kds.NewZone(kds.ZoneConfig{
-		Others: others, Beside: beside,
+		Incarnation: incarnation,
+		Others:      others, Beside: beside,
 		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
 		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,

@@ -174,7 +174,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
-	link, err := newLink(cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
+	link, err := newLink(ctx, cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
 		proxies: func() ([]tracker.ProxyBehind, uint32) { return behindOf(proxies) }})
 	if err != nil {
 		return err

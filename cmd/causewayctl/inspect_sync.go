@@ -82,9 +82,10 @@ type syncSession struct {
 	Started  time.Time  `json:"started,omitzero"`
 	Reported time.Time  `json:"reported,omitzero"`
 	Types    []syncType `json:"types"`
-	// NewStore, Replaced and HeldByZone are the fields of kds.SyncStatus.
-	NewStore *newStore        `json:"newStore,omitempty"`
-	Replaced *replacedContent `json:"replaced,omitempty"`
+	// NewStore, NewZoneStore, Replaced and HeldByZone are the fields of kds.SyncStatus.
+	NewStore     *newStore        `json:"newStore,omitempty"`
+	NewZoneStore *newStore        `json:"newZoneStore,omitempty"`
+	Replaced     *replacedContent `json:"replaced,omitempty"`
 	// Over are the limits that the zone has reached.
 	Over       []overLimit            `json:"over,omitempty"`
 	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`

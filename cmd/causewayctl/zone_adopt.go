@@ -90,17 +90,22 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 	})
 }
 
-// newStore reports that a zone meets a store of the global that differs from the one it knew.
+// newStore reports that a server meets a store of its peer that differs from the one it knew.
 type newStore struct {
 	Known     string    `json:"known"`
 	Announced string    `json:"announced"`
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// newStoreLines describe what a zone that met another store holds.
+// newStoreLines describe what a zone that met another store of the global holds, and what the global holds that met another of a zone.
 func (s *syncSession) newStoreLines() []string {
+	var lines []string
+	if s.NewZoneStore != nil {
+		lines = append(lines, fmt.Sprintf("%s: the global removes nothing for what the zone's store lacks, because that is not the one it knew (restored or begun anew: %s, and was %s); "+
+			"apply to the zone again what is missing, as causewayctl get shows it here, or let it go: causewayctl zone accept-deletes %s", s.Zone, s.NewZoneStore.Announced, s.NewZoneStore.Known, s.Zone))
+	}
 	if s.NewStore == nil && len(s.HeldByZone) == 0 {
-		return nil
+		return lines
 	}
 	held := s.heldByZone()
 	for i := range s.Types {
@@ -112,8 +117,8 @@ func (s *syncSession) newStoreLines() []string {
 	if s.NewStore != nil {
 		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, rolled back or begun anew: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
 	}
-	return []string{fmt.Sprintf("%s: the zone holds removals (%d)%s; give the global back what is missing, or ask the zone: causewayctl zone accept-deletes %s --address ZONE",
-		s.Zone, held, why, s.Zone)}
+	return append(lines, fmt.Sprintf("%s: the zone holds removals (%d)%s; give the global back what is missing, or ask the zone: causewayctl zone accept-deletes %s --address ZONE",
+		s.Zone, held, why, s.Zone))
 }
 
 // heldByZone returns the sum of the held deletions that the zone reported to the global.

@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// NewStore says that the store behind the global is not the one that the zone knew: it was restored from a backup, begun anew, or
-// put back to what it was, which the two names end in. Until the zone has come to terms with it, nothing is deleted because a list does not name it.
+// NewStore says that the store behind a peer is not the one that was known here: it was restored from a backup, begun anew, or
+// put back to what it was, which the two names end in. Until it is come to terms with, nothing is deleted because a list does not name it.
 type NewStore struct {
-	// Known is the incarnation that the zone knew, Announced the one that it meets.
+	// Known is the incarnation that was known, Announced the one that was met.
 	Known     string    `json:"known"`
 	Announced string    `json:"announced"`
 	Since     time.Time `json:"since"`

@@ -27,6 +27,8 @@ type SyncStatus struct {
 	Over []OverLimit `json:"over,omitempty"`
 	// NewStore, in a zone and in what it last told the global, is there while the global's store is not the one it knew.
 	NewStore *NewStore `json:"newStore,omitempty"`
+	// NewZoneStore, on the global, is there while the zone's store is not the one it knew: nothing is removed for what that lacks.
+	NewZoneStore *NewStore `json:"newZoneStore,omitempty"`
 	// Replaced, in a zone and in what it last told the global, is what a store that was not known to the zone replaced in the last days.
 	Replaced *Replaced `json:"replaced,omitempty"`
 	// HeldByZone, on the global, counts the removals that the zone holds, by type, as it last told.

@@ -163,3 +163,53 @@ func (r *restoring) signer(id *cluster.Identity) string {
 	r.must(err)
 	return hex.EncodeToString(leaf.AuthorityKeyId)
 }
+
+// TestRestoredZoneTakesNothingAway restores a zone from a backup that is older than a policy and a service of its own, which another
+// zone has by way of the global. The global keeps both, for it has the last copies, and says so. With them given back, all is well.
+func TestRestoredZoneTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	m := newMesh(t, "zone-1", "zone-2")
+	zone, other := m.zones["zone-1"], m.zones["zone-2"]
+	backup := filepath.Join(t.TempDir(), "zone-1.backup")
+	_, err := m.CTL(t.Context(), zone, nil, "backup", "create", backup)
+	m.must(err)
+	m.apply(zone, zonesTimeout+"\n---\n"+otherService)
+	m.arrives(m.global, "of-the-zone")
+	hasShop := func(ctx context.Context) error {
+		all, err := byDisplayName(ctx, other, "/meshes/default/meshservices")
+		if _, ok := all["shop"]; err == nil && !ok {
+			err = fmt.Errorf("%s has %d services, and not shop", other.Name(), len(all))
+		}
+		return err
+	}
+	m.eventually("the service in zone-2", hasShop)
+	m.must(zone.Stop(t.Context()))
+	_, err = m.Output(t.Context(), nil, "causewayctl", "restore", backup, "--data-dir", zone.DataDir, "--overwrite")
+	m.must(err)
+	m.must(zone.Start(t.Context()))
+
+	m.eventually("the global to say what it holds", func(ctx context.Context) error {
+		out, err := m.CTL(ctx, m.global, nil, "inspect", "sync", "--zone", "zone-1")
+		for _, want := range []string{"the zone's store lacks", "the removal of 1 MeshTimeout", "the removal of 1 MeshService"} {
+			if err == nil && !strings.Contains(string(out), want) {
+				err = fmt.Errorf("it lacks %q: %s", want, out)
+			}
+		}
+		return err
+	})
+	m.arrives(m.global, "of-the-zone")
+	m.must(hasShop(t.Context()))
+	if out, err := m.CTL(t.Context(), m.global, nil, "doctor"); exitStatus(err) != 1 || !strings.Contains(string(out), "the zone's store is not the one that the global knew") {
+		t.Errorf("doctor says %s (%v)", out, err)
+	}
+
+	m.apply(zone, zonesTimeout+"\n---\n"+otherService)
+	m.eventually("the global to know the store", func(ctx context.Context) error {
+		var status struct{ NewZoneStore *struct{} }
+		err := m.global.API.Get(ctx, "/zones/zone-1/_sync", &status)
+		if err == nil && status.NewZoneStore != nil {
+			err = errNotYet
+		}
+		return err
+	})
+}

@@ -1,0 +1,87 @@
+package kds
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// TestAnotherStoreOfAZoneDeletesNothing: a zone that comes back with another store than the global knew, restored or begun anew, has the
+// global remove nothing for what that lacks, however little it is. What somebody deletes there then is deleted, and once nothing is held any
+// more, the store is one like any other.
+func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		incarnation         string
+		lacking, left, held int
+	}{
+		"another, one":  {otherStore, 1, 10, 1},
+		"another, all":  {otherStore, 10, 10, 10},
+		"another, none": {otherStore, 0, 10, 0},
+		"the same":      {firstStore, 3, 7, 0},
+		"not announced": {"", 3, 7, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept := &notedIncarnation{}
+			above := store.NewMemory()
+			var all []*resources.Resource
+			for i := range 10 {
+				key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: fmt.Sprintf("s%d", i)}
+				all = append(all, written(t, zoneHome("zone-1"), key, `{"ports":[{"port":80}]}`))
+			}
+			g := startGlobal(t, above, func(c *GlobalConfig) { c.StoreOf = func(string) Incarnations { return kept } })
+			begin := func(incarnation string, rs []*resources.Resource) (store.Store, *testZone) {
+				own := store.NewMemory()
+				put(t, own, rs...)
+				return own, startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Incarnation = incarnation })
+			}
+			_, z := begin(firstStore, all)
+			eventually(t, "ten services", func() bool { return count(above, all[0].Type) == 10 && kept.now() == firstStore })
+			z.stop()
+			seen := g.events.count(Received, "")
+			own, _ := begin(tt.incarnation, all[tt.lacking:])
+			eventually(t, "every type compared", func() bool { return g.events.count(Received, "") >= seen+typesOf(exchange.ZoneToGlobal) })
+			wantHeld := func(left, held int, strange bool) {
+				t.Helper()
+				status, _ := g.Status("zone-1", "")
+				now := 0
+				if h := typeOf(status, all[0].Type, "toGlobal").Held; h != nil {
+					now = h.Count
+				}
+				if got := count(above, all[0].Type); got != left || now != held || (status.NewZoneStore != nil) != strange {
+					t.Errorf("the global has %d, want %d; holds %d, want %d; the store is strange: %+v, want %v", got, left, now, held, status.NewZoneStore, strange)
+				}
+			}
+			wantHeld(tt.left, tt.held, tt.held > 0)
+			if tt.held == 0 {
+				return
+			}
+			if tt.lacking < 10 {
+				remove(t, own, all[9].Key)
+				eventually(t, "a removal by a person", func() bool { return count(above, all[0].Type) == tt.left-1 })
+			}
+			if _, err := g.AcceptDeletes(t.Context(), "zone-1", ""); err != nil {
+				t.Fatal(err)
+			}
+			wantHeld(count(own, all[0].Type), 0, false)
+			if kept.now() != otherStore {
+				t.Errorf("the store that is known is %q", kept.now())
+			}
+		})
+	}
+}
+
+// typesOf is how many types travel in a direction.
+func typesOf(d exchange.Direction) int {
+	types := 0
+	for _, one := range resources.Descriptors() {
+		if d.Carries(one) {
+			types++
+		}
+	}
+	return types
+}
