@@ -14,46 +14,50 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// access is who may use a TCP inbound. Envoy judges a TCP connection once; to end those of clients who lost their access, the
-// inbound's filter chain is replaced, and Envoy closes the connections of the old one when its drain time is over
-// (engine-notes, "Connections when a policy changes"). HTTP needs none of this: each request is judged.
+// access holds who may use a TCP inbound. Envoy judges a TCP connection once. To end the connections of clients that
+// lost access, the server replaces the inbound's filter chain, and Envoy closes the old chain's connections when its
+// drain time is over (engine-notes, "Connections when a policy changes"). HTTP needs none of this: Envoy judges each
+// request.
 type access struct {
 	rules matching.Rules
-	// mark is in the metadata of the filter chain, and changes when somebody may have lost access.
+	// mark is part of the filter chain's metadata. It changes when a client may have lost access.
 	mark string
-	// filter is the version of the filter that enforces them. Restored: the mark is from before a restart, and the rules are not known.
+	// filter is the version of the filter that enforces the rules. restored means that the mark is from before a
+	// restart and the rules are unknown.
 	filter   string
 	restored bool
-	// closed says why nobody gets in, whatever the rules say; empty where they are enforced.
+	// closed is the reason why the inbound admits no client, whatever the rules say. It is empty if the rules are
+	// enforced.
 	closed string
 }
 
-// next is the access by new rules; version is that of the filter that enforces them, and the first mark. A mark from before a restart
-// stays while the filter does; what else the rules were is not known then, so any other filter counts as a loss.
+// next returns the access under new rules. version is the version of the filter that enforces them, and the first mark.
+// A mark from before a restart stays as long as the filter does. The rules behind it are unknown, so any other filter
+// counts as a loss.
 func (a access) next(rules matching.Rules, version string) access {
 	out := access{rules: rules, filter: version, mark: version}
 	switch {
 	case a.mark == "":
 	case a.filter == version, !a.restored && !rbac.Shrinks(a.rules, rules, matching.TCP):
 		out.mark = a.mark
-	case a.mark == version: // what is lost now was lost, and given again, before
+	case a.mark == version: // what is lost now was lost and granted again before
 		sum := sha256.Sum256([]byte(version))
 		out.mark = hex.EncodeToString(sum[:len(version)/2])
 	}
 	return out
 }
 
-// metadata is that of the filter chain.
+// metadata returns the metadata of the filter chain.
 func (a access) metadata() *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
 		"causeway": {Fields: map[string]*structpb.Value{"access": structpb.NewStringValue(a.mark)}},
 	}}
 }
 
-// accesses are those of a Dataplane's TCP inbounds, by section.
+// accesses holds the access of each TCP inbound of a Dataplane, by section.
 type accesses map[string]access
 
-// closed is what is to be said of inbounds that let nobody in.
+// closed returns the reasons of the inbounds that admit no client.
 func (a accesses) closed() string {
 	var out []string
 	for _, section := range slices.Sorted(maps.Keys(a)) {
@@ -64,7 +68,7 @@ func (a accesses) closed() string {
 	return strings.Join(out, "; ")
 }
 
-// replaced reports whether some filter chain of o is another one in a.
+// replaced reports whether a filter chain of o is a different one in a.
 func (a accesses) replaced(o accesses) bool {
 	for section, old := range o {
 		if now, there := a[section]; there && now.mark != old.mark {

@@ -25,21 +25,21 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// AdmissionConfig says what proxies must show.
+// AdmissionConfig sets what proxies must present.
 type AdmissionConfig struct {
-	// Required: a stream without a credential is refused. Otherwise one that has none is believed, unless it may have come
-	// through a proxy, and one that has a wrong one is refused all the same.
+	// Required refuses a stream without a credential. Otherwise the server believes such a stream, unless it may have
+	// come through a proxy. It refuses a wrong credential in either case.
 	Required bool
-	// Tokens judge bearer tokens. Required.
+	// Tokens verifies bearer tokens. Required.
 	Tokens *tokens.Issuer
-	// Store knows the Dataplanes.
+	// Store holds the Dataplanes.
 	Store store.Reader
-	// Identity says who a Dataplane is, and which authorities of this zone may say so. Required.
+	// Identity returns the SPIFFE ID of a Dataplane, and the authorities of this zone that may sign it. Required.
 	Identity func(dp *resources.Resource) (spiffeid.ID, []*x509.Certificate, error)
-	// Authorities are those of this zone that may sign for a trust domain; when nil, certificates are judged by Identity alone,
-	// once it is known which proxy the stream is for.
+	// Authorities returns the authorities of this zone that may sign for a trust domain. If nil, Identity alone judges
+	// certificates, once the stream's proxy is known.
 	Authorities func(spiffeid.TrustDomain) []*x509.Certificate
-	// Refused is told of each stream that was refused, by the stream's goroutine; may be nil.
+	// Refused is called for each refused stream, by the stream's goroutine; may be nil.
 	Refused func(Refusal)
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
@@ -47,25 +47,26 @@ type AdmissionConfig struct {
 	Log *slog.Logger
 }
 
-// Refusal is a stream that was not let in, or not for longer.
+// Refusal describes a stream that was refused or ended by admission.
 type Refusal struct {
-	// Address is the peer's, Node what it said it is, which may be empty.
+	// Address is the peer's address, Node the node ID that it claims, which may be empty.
 	Address, Node string
-	// Method is token, certificate or none; Reason one word of why.
+	// Method is token, certificate or none; Reason is one word.
 	Method, Reason string
 }
 
-// Admission judges who opens a stream, and for which proxy. Streams of proxies and of their access logs are judged alike.
+// Admission decides who may open a stream, and for which proxy. It treats the streams of proxies and of their access
+// logs alike.
 type Admission struct {
 	cfg AdmissionConfig
 
 	mu     sync.Mutex
 	live   map[*pass]struct{} // guarded by mu: passes of open streams
-	first  time.Time          // guarded by mu: when the first of them ends; zero for never
-	sooner chan struct{}      // told when first moved forward
+	first  time.Time          // guarded by mu: when the first of them ends; zero means never
+	sooner chan struct{}      // signalled when first moves forward
 }
 
-// NewAdmission returns the gate of a server. Run must run for revocations and expiry to end streams.
+// NewAdmission returns the admission of a server. Revocations and expiry end streams only while Run runs.
 func NewAdmission(c AdmissionConfig) *Admission {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -76,10 +77,11 @@ func NewAdmission(c AdmissionConfig) *Admission {
 	return &Admission{cfg: c, live: map[*pass]struct{}{}, sooner: make(chan struct{}, 1)}
 }
 
-// passKey is of the context that Admit returns.
+// passKey is the key of the pass in the context that Admit returns.
 type passKey struct{}
 
-// Admit judges what the stream of ctx shows, and returns a context by which Identify knows what that was. Errors are gRPC statuses.
+// Admit judges the credential of ctx's stream, and returns a context that carries the result to Identify. Errors are
+// gRPC statuses.
 func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
 	p, err := a.admit(ctx)
 	if err != nil {
@@ -88,9 +90,10 @@ func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, passKey{}, p), nil
 }
 
-// Identify judges the stream of ctx, unless Admit has, and returns the Dataplane, or ZoneIngress, that node says it is the proxy of. When the
-// credential is no longer good, end is called with a gRPC status; release is to be called when the stream ends. Still is to be asked
-// before each word of the stream is believed: whether the credential is for what the Dataplane has become. Errors are gRPC statuses.
+// Identify judges the stream of ctx, unless Admit has, and returns the Dataplane, or ZoneIngress, whose proxy the node
+// claims to be. When the credential is no longer good, it calls end with a gRPC status. The caller calls release when
+// the stream ends, and still before it believes each message of the stream: still checks that the credential is for
+// what the Dataplane has become. Errors are gRPC statuses.
 func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error) {
 	p, admitted := ctx.Value(passKey{}).(*pass)
 	if !admitted {
@@ -117,8 +120,8 @@ func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context
 	return key, still, p.close, nil
 }
 
-// admit reads what a stream shows, before anything it says is read. Errors are gRPC statuses, and say no more than needed. The
-// connection of the stream is told what came of it.
+// admit reads the credential of a stream before anything else it sends. Errors are gRPC statuses, and reveal no more
+// than needed. It reports the result to the stream's connection.
 func (a *Admission) admit(ctx context.Context) (*pass, error) {
 	from, _ := peer.FromContext(ctx)
 	var guest *server.Guest
@@ -184,7 +187,8 @@ func certificatesOf(from *peer.Peer) []*x509.Certificate {
 	return info.State.PeerCertificates
 }
 
-// WithClientCertificates makes a serving configuration ask for a certificate, which Admission judges; nil stays nil.
+// WithClientCertificates makes a serving configuration request a client certificate, which Admission judges; nil stays
+// nil.
 func WithClientCertificates(config *tls.Config) *tls.Config {
 	if config == nil {
 		return nil
@@ -194,7 +198,8 @@ func WithClientCertificates(config *tls.Config) *tls.Config {
 	return config
 }
 
-// Run ends the streams whose credentials expire or are revoked, or were signed by an authority that is retired, until ctx ends; it then returns nil.
+// Run ends the streams whose credential expires, is revoked, or was signed by an authority that is retired, until ctx
+// ends; it then returns nil.
 func (a *Admission) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -214,11 +219,12 @@ func (a *Admission) Run(ctx context.Context) error {
 	}
 }
 
-// sweep judges the passes of all open streams again, and returns when the next of them ends. Streams open and close meanwhile. It is Run's.
+// sweep judges the passes of all open streams again, and returns the time until the next of them ends. Streams may open
+// and close meanwhile. Only Run calls it.
 func (a *Admission) sweep() (wait time.Duration, some bool) {
 	a.mu.Lock()
 	all := slices.Collect(maps.Keys(a.live))
-	a.first = time.Time{} // those that open from here on say theirs
+	a.first = time.Time{} // streams that open from here on set their own
 	a.mu.Unlock()
 	now, generation, known := a.cfg.Now(), a.cfg.Tokens.Generation(), signers{a: a, found: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	var first time.Time

@@ -14,18 +14,18 @@ type backend struct {
 	// name is the port's KRI, and the name of the cluster.
 	name    string
 	service *matching.Destination
-	// section is the port's name, or its number where it has none.
+	// section is the port's name, or its number if it has none.
 	section  string
 	number   uint32
 	protocol string
-	// external is what a MeshExternalService says; nil for services of the mesh.
+	// external is the MeshExternalService; nil for services of the mesh.
 	external *resources.MeshExternalService
-	// localOnly: an ingress sends to the proxies of its own zone only.
+	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
 }
 
-// newBackend finds the port of a service; ok is false where the service has no such port, or is of a kind to which nothing is
-// sent here.
+// newBackend returns the backend of a service's port; ok is false if the service has no such port, or is of a kind that
+// proxies do not send to.
 func newBackend(service *matching.Destination, section string) (b *backend, ok bool) {
 	for _, p := range portsOf(service.Resource) {
 		if p.section() == section {
@@ -77,7 +77,7 @@ func portsOf(r *resources.Resource) []servicePort {
 	return out
 }
 
-// key names the port in rules.
+// key returns the port's key in rules.
 func (b *backend) key() matching.ResourceKey {
 	k := b.service.Key()
 	k.Section = b.section
@@ -91,7 +91,7 @@ func (b *backend) http() bool { return matching.ProtocolOf(b.protocol) == matchi
 // http2 reports whether the service speaks HTTP/2 only.
 func (b *backend) http2() bool { return b.protocol == "http2" || b.protocol == "grpc" }
 
-// assignment is the name under which proxies ask for the endpoints.
+// assignment returns the name under which proxies ask for the endpoints.
 func (b *backend) assignment() string {
 	if b.localOnly {
 		return localAssignment(b.name)
@@ -99,24 +99,24 @@ func (b *backend) assignment() string {
 	return b.name
 }
 
-// localAssignment is the assignment of an ingress's cluster.
+// localAssignment returns the name of the assignment of an ingress's cluster.
 func localAssignment(cluster string) string { return "local:" + cluster }
 
-// trust is the name of the secret that says as whom the service may answer.
+// trust returns the name of the secret that holds the SPIFFE IDs of the service.
 func (b *backend) trust() string { return identitiesOf(b.name) }
 
 func identitiesOf(cluster string) string { return "identity_of:" + cluster }
 
-// sni is the server name that clients ask for; it leads an ingress to the service.
-// Source: Kuma's wire format, "SNI of a destination port".
+// sni returns the server name that clients ask for; ingresses route by it. Source: Kuma's wire format, "SNI of a
+// destination port".
 func (b *backend) sni() string {
 	k := b.service.KRI
 	parts := []string{"sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
 }
 
-// memberPort finds the port of a MeshService that stands for this one of a MeshMultiZoneService: the one of the same name,
-// or else of the same number.
+// memberPort returns the port of a MeshService that corresponds to this port of a MeshMultiZoneService: the one of the
+// same name, or else of the same number.
 func (b *backend) memberPort(r *resources.Resource) (section string, ok bool) {
 	ports := portsOf(r)
 	for _, p := range ports {

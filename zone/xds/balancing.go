@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// balance sets how a backend's endpoint is chosen, as a MeshLoadBalancingStrategy says. What Envoy would refuse, which only a peer can
-// send, is left at its default.
+// balance sets how Envoy chooses a backend's endpoint, from a MeshLoadBalancingStrategy. Values that Envoy would
+// refuse, which only a peer can send, stay at their defaults.
 func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 	rule := s.balancing.For(b.key())
 	by := decode[resources.BalancingConf](s, rule).LoadBalancer
@@ -56,7 +56,7 @@ func uint64Of(n *uint32) *wrapperspb.UInt64Value {
 	return wrapperspb.UInt64(uint64(*n))
 }
 
-// hashes are what of a request RingHash and Maglev choose by.
+// hashes returns the parts of a request that RingHash and Maglev hash.
 func (s *sender) hashes(rule *matching.ResourceRule) (out []*routev3.RouteAction_HashPolicy) {
 	conf := decode[resources.BalancingConf](s, rule)
 	all := conf.HashPolicies

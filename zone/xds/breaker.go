@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// breaker sets what a MeshCircuitBreaker says of the backend.
+// breaker sets the limits and detectors of the backend's MeshCircuitBreaker.
 func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	conf := decode[resources.BreakerConf](s, s.breakers.For(b.key()))
 	c.CircuitBreakers = thresholds(conf.ConnectionLimits)
@@ -25,8 +25,8 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	}
 }
 
-// thresholds: how much the application takes is for the application, or for a policy, to say; Envoy's default of 1,024
-// requests would surprise.
+// thresholds returns the limits of a cluster. How much the application takes is for the application, or for a policy,
+// to decide; Envoy's default of 1,024 requests would surprise.
 func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 	most := wrapperspb.UInt32(math.MaxUint32)
 	t := &clusterv3.CircuitBreakers_Thresholds{MaxConnections: most, MaxPendingRequests: most, MaxRequests: most, MaxRetries: most}
@@ -44,7 +44,7 @@ func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{t}}
 }
 
-// outliers: only the detectors that the conf names are on. Envoy's own defaults would eject on others too.
+// outliers enables only the detectors that the conf names. Envoy's own defaults would eject on others too.
 func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 	off := wrapperspb.UInt32(0)
 	out := &clusterv3.OutlierDetection{

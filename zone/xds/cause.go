@@ -8,22 +8,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// causes follow changes to the proxy's answer, by kind; session.mu guards them.
+// causes tracks changes up to the proxy's answer, by kind. session.mu guards it.
 type causes struct {
-	// due is that of what is published and in no response yet.
+	// due is the cause of what is published and not yet in a response.
 	due [kinds]*store.Cause
-	// told is that of the response that the proxy has not answered.
+	// told is the cause of the response that the proxy has not answered.
 	told [kinds]told
 }
 
-// told has no cause when nothing is to be followed.
+// told has no cause if there is no change to track.
 type told struct {
 	cause *store.Cause
 	steps store.Steps
 }
 
-// expect notes that a change to a kind is published, before the stream is woken. The cause is shared and does not change; nil
-// is none.
+// expect notes that a change to a kind is published, before the stream is woken. The cause is shared and immutable; nil
+// if there is none.
 func (s *session) expect(k kind, cause *store.Cause) {
 	if cause == nil {
 		return
@@ -31,12 +31,12 @@ func (s *session) expect(k kind, cause *store.Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inliner != nil && k == kindExtension {
-		k = kindListener // where such a stream gets them
+		k = kindListener // such a stream gets filters within its listeners
 	}
 	s.causes.due[k] = joined(s.causes.due[k], cause)
 }
 
-// joined is the cause of what happens because of both, of which the first may be nil.
+// joined returns one cause for what follows from both; a may be nil.
 func joined(a, b *store.Cause) *store.Cause {
 	if a == nil {
 		return b
@@ -46,7 +46,7 @@ func joined(a, b *store.Cause) *store.Cause {
 	return &both
 }
 
-// leaveLocked notes that a response of the kind is on its way.
+// leaveLocked notes that a response of the kind is leaving.
 func (s *session) leaveLocked(k kind) {
 	due := s.causes.due[k]
 	if due == nil {
@@ -54,14 +54,14 @@ func (s *session) leaveLocked(k kind) {
 	}
 	s.causes.due[k] = nil
 	told := &s.causes.told[k]
-	told.cause = joined(told.cause, due) // one that is not answered yet is answered together with this
+	told.cause = joined(told.cause, due) // the answer to this one also answers an earlier unanswered one
 	if s.proxies.cfg.Tracer != nil && len(due.Traces) > 0 {
 		told.steps = append(told.steps, due.Start(s.proxies.cfg.Tracer, "xds push", attribute.String("type", k.String()),
 			attribute.String("mesh", s.proxy.key.Mesh), attribute.String("name", s.proxy.key.Name))...)
 	}
 }
 
-// arrived takes the proxy's answer: a problem is why it refused.
+// arrived notes the proxy's answer; problem is its reason if it refused.
 func (s *session) arrived(k kind, problem string) {
 	s.mu.Lock()
 	answered := s.causes.told[k]
@@ -76,7 +76,7 @@ func (s *session) arrived(k kind, problem string) {
 	answered.steps.End(problem)
 }
 
-// abandon ends what the proxy leaves unanswered.
+// abandon ends the steps of the responses that the proxy left unanswered.
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// applicationConnectTimeout is for a connection on the same machine, unless a MeshTimeout says otherwise.
+// applicationConnectTimeout limits a connection on the same machine, unless a MeshTimeout sets another limit.
 const applicationConnectTimeout = 10 * time.Second
 
-// newCluster is the application behind an inbound. Where the application speaks first, a connection goes to the address that the
-// handshake filter gave it; the cluster has none of its own.
+// newCluster returns the cluster of the application behind an inbound. If the application speaks first, a connection
+// goes to the address that the handshake filter set, and the cluster has none of its own.
 func newCluster(in *inbound) (*resource, error) {
 	if in.serverFirst {
 		return newResource(kindCluster, in.cluster(), &clusterv3.Cluster{

@@ -10,10 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// grpcBuffers is up to which size gRPC's own buffers fit. Its next are of 1 MiB, and each message clears all of one.
+// grpcBuffers is the size up to which gRPC's own buffers fit. Its next size is 1 MiB, and each message clears a whole
+// buffer.
 const grpcBuffers = 32 << 10
 
-// buffers are for the messages of a proxy that has many policies or listeners.
+// buffers serve the messages of proxies with many policies or listeners.
 var buffers = mem.NewTieredBufferPool(64<<10, 128<<10, 256<<10, 512<<10, 1<<20)
 
 // codec is the codec of package messages with buffers that fit. It has the same name on the wire.

@@ -13,11 +13,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// collectorTimeout is for a connection to a collector, and for what is sent to it at once.
+// collectorTimeout limits a connection to a collector, and one request to it.
 const collectorTimeout = 5 * time.Second
 
-// newCollector is the way to where a proxy reports: in the clear, over gRPC or HTTP/1.1. Its name is the same whatever its
-// address is, so that another address moves no listener.
+// newCollector returns the cluster of a collector that a proxy reports to: in the clear, over gRPC or HTTP/1.1. The
+// name does not depend on the address, so a new address replaces no listener.
 func newCollector(name, host string, port uint32, grpc bool) (*resource, error) {
 	c := &clusterv3.Cluster{
 		Name:                 name,
@@ -47,7 +47,7 @@ func newCollector(name, host string, port uint32, grpc bool) (*resource, error) 
 	return newResource(kindCluster, name, c)
 }
 
-// grpcTo is the gRPC service behind a collector.
+// grpcTo returns the gRPC service behind a collector's cluster.
 func grpcTo(cluster string) *corev3.GrpcService {
 	return &corev3.GrpcService{
 		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: cluster}},

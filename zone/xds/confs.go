@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// What holds for traffic that no MeshTimeout speaks of.
+// Defaults for traffic without a MeshTimeout.
 const (
 	defaultConnectTimeout    = 5 * time.Second
 	defaultIdleTimeout       = time.Hour
@@ -19,7 +19,7 @@ const (
 	defaultStreamIdleTimeout = 30 * time.Minute
 )
 
-// timeouts are a merged MeshTimeout, with defaults. A nil pointer means no limit of that kind; 0 switches one off.
+// timeouts is a merged MeshTimeout, with defaults. A nil pointer means no limit of that kind; 0 disables one.
 type timeouts struct {
 	connect, idle, request, streamIdle       time.Duration
 	maxStream, maxConnection, requestHeaders *time.Duration
@@ -30,7 +30,7 @@ func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
 	conf := decode[resources.TimeoutConf](s, rule)
 	override(&t.connect, conf.ConnectionTimeout)
 	if t.connect == 0 {
-		t.connect = defaultConnectTimeout // Envoy takes no 0
+		t.connect = defaultConnectTimeout // Envoy does not accept 0
 	}
 	override(&t.idle, conf.IdleTimeout)
 	if http := conf.HTTP; http != nil {
@@ -43,7 +43,7 @@ func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
 	return t
 }
 
-// decode reads a merged conf. One that does not have its type's form counts as empty, with a problem.
+// decode reads a merged conf. A conf that does not match its type counts as empty, and adds a problem.
 func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	if rule == nil {
 		return conf
@@ -56,7 +56,7 @@ func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	return conf
 }
 
-// originOf names the policy that spoke last.
+// originOf names the policy that contributed last.
 func originOf(rule *matching.ResourceRule) string {
 	if n := len(rule.Origins); n > 0 {
 		return rule.Origins[n-1].KRI().String()
@@ -70,7 +70,7 @@ func override(d *time.Duration, s *string) {
 	}
 }
 
-// optional reads a duration; one that is not, which only a peer can send, counts as absent.
+// optional reads a duration. An invalid one, which only a peer can send, counts as absent.
 func optional(s *string) *time.Duration {
 	if s == nil {
 		return nil
@@ -82,7 +82,7 @@ func optional(s *string) *time.Duration {
 	return &d
 }
 
-// period is optional, and counts what Envoy does not take because it is too short as absent, too.
+// period is like optional, and also treats a duration as absent if it is too short for Envoy.
 func period(s *string) *time.Duration {
 	if d := optional(s); d != nil && *d >= time.Millisecond {
 		return d

@@ -9,8 +9,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// deltaRequests stand for the request in responses: of it only the type is read, and a proxy's own would be kept in memory
-// while the watch is open.
+// deltaRequests stand in for the request in responses. Only its type is read, and a proxy's own request would stay in
+// memory while the watch is open.
 var deltaRequests = func() (out [kinds]*cache.DeltaRequest) {
 	for k, url := range typeURLs {
 		out[k] = &cache.DeltaRequest{TypeUrl: url}
@@ -18,7 +18,8 @@ var deltaRequests = func() (out [kinds]*cache.DeltaRequest) {
 	return out
 }()
 
-// CreateDeltaWatch answers a subscription with what differs from what the proxy has, now or when there is something.
+// CreateDeltaWatch answers a subscription with the differences from what the proxy has, now or as soon as there are
+// any.
 func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscription, out chan cache.DeltaResponse) (func(), error) {
 	k, ok := kindOf(req.GetTypeUrl())
 	if !ok {
@@ -34,7 +35,7 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 			return false
 		}
 		known := sub.ReturnedResources()
-		out <- response // it has room for more than one response of each type, and there is never more than one
+		out <- response // out has room for more than one response of each type, and there is never more than one
 		if k == kindCluster {
 			s.repeatLocked(changedAmong(response.DeltaDiscoveryResponse, known))
 		}
@@ -46,8 +47,8 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 	return cancel, nil
 }
 
-// deltaResponseLocked is what the stream must be told, or nil. A first wildcard request is answered even when there is nothing:
-// the proxy waits for that.
+// deltaResponseLocked returns what to send on the stream, or nil. It answers a first wildcard request even if there is
+// nothing to send: the proxy waits for that.
 func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool) *cache.DeltaPassthroughResponse {
 	want, ok := s.selectedByLocked(k, sub)
 	if !ok {
@@ -60,7 +61,7 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	} else {
 		compare(k, response, want, known)
 		if k == kindCluster && !s.mayRemoveLocked() {
-			response.RemovedResources = nil // later: routes and listeners are to let go of them first
+			response.RemovedResources = nil // removed later: routes and listeners must let go of them first
 		}
 		s.addRepeatedLocked(k, response, want, known)
 	}
@@ -83,7 +84,7 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next, DeltaDiscoveryResponse: response}
 }
 
-// addRepeatedLocked adds endpoints that the proxy has but needs to hear again.
+// addRepeatedLocked adds endpoints that the proxy has but must receive again.
 func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
 	if k != kindEndpoint || len(s.again) == 0 {
 		return
@@ -96,7 +97,7 @@ func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryRe
 	s.again = nil
 }
 
-// changedAmong are the resources of a response of which the proxy has another version.
+// changedAmong returns the resources of a response of which the proxy has another version.
 func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]string) []string {
 	var out []string
 	for _, r := range response.Resources {
@@ -107,7 +108,7 @@ func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]s
 	return out
 }
 
-// compare puts into a response what a proxy that has known lacks of want, and has beyond it.
+// compare adds to a response what a proxy with the known resources lacks of want, and removes what it has beyond want.
 func compare(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
 	for _, r := range want {
 		if known[r.name] != r.version {
@@ -130,7 +131,7 @@ func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { retu
 // OnDeltaStreamClosed does nothing.
 func (s *session) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamDeltaRequest looks at a request before it is worked in.
+// OnStreamDeltaRequest checks a request before it is processed.
 func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryRequest) error {
 	if err := s.identify(req.GetNode()); err != nil {
 		return err
@@ -150,7 +151,7 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 	return nil
 }
 
-// OnStreamDeltaResponse counts, and remembers what the proxy is about to judge.
+// OnStreamDeltaResponse counts the response, and notes what the proxy is about to judge.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, resp *discovery.DeltaDiscoveryResponse) {
 	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 	if k, ok := kindOf(resp.GetTypeUrl()); ok {

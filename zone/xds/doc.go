@@ -1,6 +1,6 @@
-// Package xds owns what the zone's proxies are told: it turns a Dataplane, the policies that select it, the services that
-// it sends to and the mesh's trust bundles into Envoy's resources, and a ZoneIngress into the way to all services of the
-// zone. It keeps those of the connected proxies up to date by following the store's changes, and serves them over ADS,
-// delta and state of the world. It writes nothing but what it saw of the proxies, to the status store; which policies
-// apply, and what their rules mean to Envoy, are zone/matching's and zone/rbac's parts.
+// Package xds builds and serves the configuration of the zone's proxies. It turns a Dataplane, the policies that select
+// it, the services that it sends to and the mesh's trust bundles into Envoy's resources, and a ZoneIngress into the
+// routes to all services of the zone. It follows the store's changes to keep the connected proxies up to date, and
+// serves them over ADS, delta and state of the world. It writes only what it observes of the proxies, to the status
+// store. zone/matching decides which policies apply, and zone/rbac what their rules mean to Envoy.
 package xds

@@ -17,11 +17,11 @@ import (
 type member struct {
 	dataplane *resources.Resource
 	match     *matching.Proxy
-	// places are where each inbound is reached; an unready one has no port.
+	// places holds the address of each inbound; one that is not ready has no port.
 	places []endpoint
 }
 
-// read returns a Dataplane as a member, or nil when it does not decode.
+// read returns a Dataplane as a member, or nil if it does not decode.
 func (n *network) read(dp *resources.Resource) *member {
 	if m := n.members[dp.Key]; m != nil && m.dataplane == dp {
 		return m
@@ -47,12 +47,12 @@ func (n *network) read(dp *resources.Resource) *member {
 	return m
 }
 
-// ready: what is not ready gets no requests.
+// ready reports whether an inbound is ready. One that is not gets no requests.
 func ready(in *meshpb.Dataplane_Networking_Inbound) bool {
 	return in.GetState() == meshpb.Dataplane_Networking_Inbound_Ready && (in.GetHealth() == nil || in.GetHealth().GetReady())
 }
 
-// dialable: endpoints are IP addresses, a proxy does not look names up.
+// dialable reports whether an endpoint has an IP address. Proxies do not resolve names of endpoints.
 func (e endpoint) dialable() bool {
 	ip, err := resources.ParseIP(e.address)
 	return err == nil && !ip.IsUnspecified() && e.port > 0 && e.port <= 65535
@@ -70,7 +70,7 @@ func (m *member) servesAny(services []*resources.Resource) bool {
 	return false
 }
 
-// candidates are the Dataplanes that a service of this zone may select; the store's indexes keep them few.
+// candidates returns the Dataplanes that a service of this zone may select. The store's indexes keep them few.
 func (n *network) candidates(service *resources.Resource) []*member {
 	spec, err := resources.SpecAs[resources.MeshService](service)
 	if err != nil {
@@ -98,7 +98,7 @@ func (n *network) candidates(service *resources.Resource) []*member {
 	return out
 }
 
-// local are the inbounds of this zone behind a port of a service.
+// local returns the inbounds of this zone behind a port of a service.
 func (n *network) local(service *resources.Resource, section string) []behind {
 	var out []behind
 	for _, m := range n.candidates(service) {
@@ -112,7 +112,7 @@ func (n *network) local(service *resources.Resource, section string) []behind {
 	return out
 }
 
-// ingresses are where a zone takes connections of other zones.
+// ingresses returns where a zone accepts connections from other zones.
 func (n *network) ingresses(zone string) []behind {
 	var out []behind
 	for r := range n.store.Snapshot().List(store.Query{Type: resources.TypeZoneIngress, Labels: map[string]string{resources.LabelZone: zone}}) {
@@ -131,8 +131,8 @@ func (n *network) ingresses(zone string) []behind {
 	return out
 }
 
-// endpoints are what stands behind a port: proxies of this zone first, other zones' ingresses when none of those is left. Proxies that
-// are not there are unhealthy; where nobody else is left, none is: it is better to try.
+// endpoints returns the endpoints of a port: proxies of this zone first, and other zones' ingresses if none of those is
+// left. Proxies that are absent are unhealthy. If no others are left, none is marked unhealthy: trying is better.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
 	var here, elsewhere []behind
 	zones := map[string]bool{} // a zone may have any number of services behind a port
@@ -161,7 +161,7 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 	return newResource(kindEndpoint, port.assignment(), out)
 }
 
-// locality lists each address once, as there when any of its Dataplanes is.
+// locality lists each address once, as healthy if any of its Dataplanes is present.
 func locality(group []behind, priority uint32) *endpointv3.LocalityLbEndpoints {
 	slices.SortFunc(group, func(a, b behind) int {
 		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port), compareBool(a.absent, b.absent))
@@ -179,7 +179,7 @@ func locality(group []behind, priority uint32) *endpointv3.LocalityLbEndpoints {
 	return out
 }
 
-// compareBool has false before true.
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

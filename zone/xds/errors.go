@@ -3,11 +3,12 @@ package xds
 import "errors"
 
 var (
-	// ErrNode: a stream did not say, or said twice differently, which proxy it is for.
+	// ErrNode reports that a stream did not name its proxy, or named two different ones.
 	ErrNode = errors.New("xds node")
-	// ErrConfig: a Dataplane cannot be turned into Envoy's resources; its proxy keeps what it has.
+	// ErrConfig reports that a Dataplane cannot be turned into Envoy's resources; its proxy keeps its current
+	// configuration.
 	ErrConfig = errors.New("no config for the proxy")
 )
 
-// serving is what is served, in logs and metrics of panics.
+// serving names this server in logs and metrics of panics.
 const serving = "xds"

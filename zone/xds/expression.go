@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// smallProgram is below the 100 steps above which Envoy refuses an expression that does not say its limit.
+	// smallProgram is below the 100 steps above which Envoy refuses an expression without an explicit limit.
 	smallProgram = 80
-	// largeProgram is above what ValueExpression lets through.
+	// largeProgram is more than what ValueExpression accepts.
 	largeProgram = 1 << 20
 )
 
-// regexMatcher returns an expression of a policy as Envoy takes it. One expression that Envoy refuses has it refuse all
-// routes beside it, so what cannot be enforced matches nothing.
+// regexMatcher returns an expression of a policy as Envoy accepts it. Envoy refuses all routes beside an expression
+// that it refuses, so one that cannot be enforced matches nothing.
 func regexMatcher(expr string) *matcherv3.RegexMatcher {
 	rewritten, steps, err := resources.ValueExpression(expr)
 	switch {
 	case err == nil:
 		return sized(rewritten, steps)
-	case !isASCII(expr): // as bytes, for what an earlier version stored
+	case !isASCII(expr): // compared as bytes, for what an earlier version stored
 		return sized(expr, largeProgram)
 	}
 	return &matcherv3.RegexMatcher{Regex: `\x00`}

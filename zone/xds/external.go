@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// externalCluster is the way out of the mesh: no identity of the proxy, and TLS only where the MeshExternalService says so. Endpoints are
-// part of the cluster, since names are looked up by Envoy.
+// externalCluster returns the cluster of a MeshExternalService. It carries no identity of the proxy, and uses TLS only
+// if the MeshExternalService asks for it. The endpoints are part of the cluster, since Envoy resolves their names.
 func (s *sender) externalCluster(b *backend) (*resource, error) {
 	limits := s.timeoutsOf(s.timeouts.For(b.key()))
 	c := &clusterv3.Cluster{
@@ -68,7 +68,7 @@ func isIP(address string) bool {
 	return err == nil
 }
 
-// externalEndpoints are tried by priority, 0 first. Envoy wants priorities without gaps.
+// externalEndpoints returns the endpoints, tried by priority, 0 first. Envoy requires priorities without gaps.
 func externalEndpoints(b *backend) *endpointv3.ClusterLoadAssignment {
 	byPriority := map[uint32][]*endpointv3.LbEndpoint{}
 	var priorities []uint32
@@ -96,7 +96,8 @@ func externalEndpoints(b *backend) *endpointv3.ClusterLoadAssignment {
 	return out
 }
 
-// externalName is what the service is called: by its TLS, or else by the first endpoint that has a name; empty where all are addresses.
+// externalName returns the server's name: from its TLS settings, or else the first endpoint that has a name; empty if
+// all are addresses.
 func externalName(b *backend) string {
 	if tls, err := b.external.ReadTLS(); err == nil && tls != nil && tls.Verification.ServerName != "" {
 		return tls.Verification.ServerName
@@ -109,7 +110,8 @@ func externalName(b *backend) string {
 	return ""
 }
 
-// externalTLS verifies the server as the MeshExternalService says. client is who the proxy says that it is; nil for nobody.
+// externalTLS verifies the server as the MeshExternalService asks. client is the certificate that the proxy presents;
+// nil for none.
 func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertificate) (*corev3.TransportSocket, error) {
 	v := &tls.Verification
 	context := &tlsv3.UpstreamTlsContext{
@@ -138,7 +140,8 @@ func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertif
 	return tlsSocket(b, context)
 }
 
-// externalNames are the names that the server's certificate may have: those given, or else the server's name, or its addresses.
+// externalNames returns the names that the server's certificate may have: those given, or else the server's name, or
+// its addresses.
 func externalNames(b *backend, v *resources.ExternalVerification) []*tlsv3.SubjectAltNameMatcher {
 	var out []*tlsv3.SubjectAltNameMatcher
 	add := func(value string, prefix bool) {
@@ -180,8 +183,8 @@ func tlsVersion(name string) tlsv3.TlsParameters_TlsProtocol {
 	return tlsv3.TlsParameters_TLS_AUTO
 }
 
-// rewriteHost: a server outside the mesh expects its own name in the request. Envoy leaves the host alone where an endpoint has no name,
-// as those of the mesh have none.
+// rewriteHost sets the host of requests: a server outside the mesh expects its own name. Envoy leaves the host alone if
+// an endpoint has no name, as endpoints of the mesh do.
 func rewriteHost(action *routev3.RouteAction, shares []weighted, service *backend) {
 	leaves := service.external != nil && len(shares) == 0
 	for _, w := range shares {

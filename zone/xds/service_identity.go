@@ -72,8 +72,8 @@ func names(s *resources.Resource) bool {
 	return err != nil || slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
 }
 
-// addForeign adds the SPIFFE IDs that a service of another zone names, as far as they are in trust domains of that zone: one that names
-// somebody else's would have its clients take that one's workloads for it.
+// addForeign adds the SPIFFE IDs that a service of another zone names, if they are in trust domains of that zone.
+// Otherwise a service that names a foreign ID would have its clients accept that ID's workloads in its place.
 func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {
