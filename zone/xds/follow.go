@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// workInLocked brings one change to the proxies that it concerns, and to no other.
+// workInLocked applies one change to the proxies that it concerns, and to no other.
 func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	key := c.Key()
 	switch key.Type {
@@ -53,7 +53,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	}
 }
 
-// workInBeliefLocked works in what says who proxies are, and whom they believe.
+// workInBeliefLocked applies a change of who proxies are, or of whom they trust.
 func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
 	m := x.meshes[key.Mesh]
 	isNew := m != nil && m.since < revision
@@ -70,7 +70,7 @@ func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
 			x.workInIdentitiesLocked(m)
 		}
 		if isNew {
-			x.workInTrustLocked(m) // it may say for whom a zone speaks
+			x.workInTrustLocked(m) // it may name the trust domains of a zone
 			x.workInTrafficLocked(m)
 		}
 	case resources.TypeMeshTrust:
@@ -96,12 +96,12 @@ func (x *Proxies) workInDataplaneLocked(revision uint64, key resources.Key, dp *
 			x.setDataplaneLocked(p, dp)
 		}
 	}
-	if dp == nil { // last: until here its proxies may have been issued something
+	if dp == nil { // last: until here its proxies may have been issued an identity
 		x.dropKeptLocked(key)
 	}
 }
 
-// setDataplaneLocked builds everything anew for a Dataplane that appeared or changed.
+// setDataplaneLocked rebuilds everything for a Dataplane that appeared or changed.
 func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	for s := range p.sessions {
 		s.pass.recheck(p.key, dp, s.endStream)
@@ -149,7 +149,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	x.publishLocked(p, next)
 }
 
-// removeDataplaneLocked takes away listeners and clusters: the user deleted the Dataplane.
+// removeDataplaneLocked removes listeners and clusters: the user deleted the Dataplane.
 func (x *Proxies) removeDataplaneLocked(p *proxy) {
 	if p.target != nil {
 		p.mesh.removeProxy(p)
@@ -167,7 +167,7 @@ func (x *Proxies) removeDataplaneLocked(p *proxy) {
 	}
 }
 
-// workInReceivedLocked works in a policy on what HTTP inbounds receive.
+// workInReceivedLocked applies a change of a policy on what HTTP inbounds receive.
 func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *resources.Resource) {
 	if m := x.meshes[key.Mesh]; m != nil && m.since < revision && isReceived(key.Type) {
 		x.workInPolicyLocked(m, key, r)
@@ -188,7 +188,7 @@ func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Re
 	}
 }
 
-// staleLocked marks the proxy's permissions for one rebuild after the current commits, however many concern them.
+// staleLocked marks the proxy's permissions for one rebuild after the current commits, however many of them concern it.
 func (x *Proxies) staleLocked(p *proxy) {
 	cause := x.stale[p]
 	if cause == nil {
@@ -200,7 +200,7 @@ func (x *Proxies) staleLocked(p *proxy) {
 	}
 }
 
-// settlePermissionsLocked builds the permissions of stale proxies.
+// settlePermissionsLocked rebuilds the permissions of stale proxies.
 func (x *Proxies) settlePermissionsLocked() {
 	all := x.cause
 	for p, cause := range x.stale {
@@ -226,7 +226,7 @@ func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	x.publishLocked(p, next)
 }
 
-// workInTrustLocked makes the mesh's validation secret anew and wakes those that ask for it.
+// workInTrustLocked rebuilds the mesh's validation secret and wakes the streams that ask for it.
 func (x *Proxies) workInTrustLocked(m *mesh) {
 	if !x.setTrustLocked(m, x.cfg.Store.Snapshot()) {
 		return
@@ -240,8 +240,8 @@ func (x *Proxies) workInTrustLocked(m *mesh) {
 	}
 }
 
-// setTrustLocked reports whether the secret changed. The snapshot may be ahead of the commit that is worked in: the
-// later commits then change nothing.
+// setTrustLocked reports whether the secret changed. The snapshot may be ahead of the current commit; the later commits
+// then change nothing.
 func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	bundles := identity.BundlesOf(snap, m.name, x.cfg.Home)
 	for _, r := range bundles.Refused {
@@ -260,7 +260,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	return true
 }
 
-// publishLocked makes next the proxy's state and wakes its streams where they asked for what differs.
+// publishLocked makes next the proxy's state, and wakes its streams for the subscribed kinds that differ.
 func (x *Proxies) publishLocked(p *proxy, next *state) {
 	x.metrics.builds.Inc()
 	p.record.setProblem(p.configProblem(), p.unbuilt.String())
@@ -286,7 +286,7 @@ func (x *Proxies) publishLocked(p *proxy, next *state) {
 	}
 }
 
-// reloadLocked compares in full: the changelog no longer reaches back to where we were.
+// reloadLocked compares everything: the changelog no longer reaches back to the last revision applied.
 func (x *Proxies) reloadLocked() {
 	snap := x.cfg.Store.Snapshot()
 	x.since = snap.Revision()
@@ -317,7 +317,7 @@ func (x *Proxies) reloadLocked() {
 	x.settleLocked()
 }
 
-// setLocked applies a Dataplane to its proxy; nil if there is none yet.
+// setLocked applies a Dataplane to its proxy; r is nil if there is none yet.
 func (x *Proxies) setLocked(p *proxy, r *resources.Resource) {
 	switch {
 	case r == nil:

@@ -13,7 +13,7 @@ var confTypes = []resources.Type{
 	resources.TypeMeshAccessLog, resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck,
 }
 
-// trusted is whom a mesh believes; nil while nobody, or while none of its proxies is connected.
+// trusted returns the trust of a mesh; nil if the mesh trusts nobody yet, or if none of its proxies is connected.
 func (x *Proxies) trusted(mesh string) *trust {
 	if m := x.meshes[mesh]; m != nil {
 		return m.trust.Load()
@@ -21,7 +21,7 @@ func (x *Proxies) trusted(mesh string) *trust {
 	return nil
 }
 
-// sendLocked adds to a state what the proxy has for its outbounds.
+// sendLocked adds the resources of the proxy's outbounds to a state.
 func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	if len(t.outbounds) == 0 && len(t.unserved) == 0 {
 		x.network.drop(p)
@@ -45,7 +45,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	return s.with(out, p.state.Load()), nil
 }
 
-// resendLocked builds anew what the proxy has for its outbounds, and nothing else.
+// resendLocked rebuilds the resources of the proxy's outbounds, and nothing else.
 func (x *Proxies) resendLocked(p *proxy) {
 	next, err := x.sendLocked(p, p.target, p.state.Load())
 	if err != nil {
@@ -56,7 +56,7 @@ func (x *Proxies) resendLocked(p *proxy) {
 	x.publishLocked(p, next)
 }
 
-// reach fills in where the backends are and who may answer there, as it is known now.
+// reach fills in the current endpoints and identities of the backends.
 func (p *proxy) reach(out *sending) {
 	var endpoints, identities []*resource
 	for _, port := range p.ports {
@@ -70,7 +70,8 @@ func (p *proxy) reach(out *sending) {
 
 func (p *proxy) sends() bool { return p.target != nil && len(p.target.outbounds) > 0 }
 
-// workInServiceLocked notes whom a service concerns: those that send to it, and those whose inbounds take their protocol from it.
+// workInServiceLocked marks the proxies that a service concerns: those that send to it, and those whose inbounds take
+// their protocol from it.
 func (x *Proxies) workInServiceLocked(c *store.Change) {
 	key := c.Key()
 	x.network.forget(key)
@@ -94,7 +95,7 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 	}
 }
 
-// workInGrantLocked notes the proxies whose calls a producer's route sends somewhere.
+// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere.
 func (x *Proxies) workInGrantLocked(key resources.Key) {
 	x.network.forget(key)
 	m := x.meshes[key.Mesh]
@@ -108,7 +109,7 @@ func (x *Proxies) workInGrantLocked(key resources.Key) {
 	}
 }
 
-// workInConfLocked notes the proxies that send and that a policy selects, or selected.
+// workInConfLocked marks the sending proxies that a policy selects or selected.
 func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resources.Resource) {
 	m := x.meshes[key.Mesh]
 	if m == nil || m.since >= revision {
@@ -129,7 +130,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 	}
 }
 
-// settleLocked builds what the commits worked in concern, once for each proxy however many they were.
+// settleLocked rebuilds what the applied commits concern, once for each proxy however many commits there are.
 func (x *Proxies) settleLocked() {
 	x.settlePermissionsLocked()
 	for p, how := range x.network.dirtyProxies {
@@ -154,7 +155,7 @@ func (x *Proxies) settleLocked() {
 	}
 }
 
-// reload forgets everything that was read: what changed is not known.
+// reload drops everything that was read: it is unknown what changed.
 func (n *network) reload() {
 	clear(n.destinations)
 	clear(n.known)
@@ -162,7 +163,7 @@ func (n *network) reload() {
 	n.allChanged()
 }
 
-// allChanged notes all ports.
+// allChanged marks all ports as changed.
 func (n *network) allChanged() {
 	for _, port := range n.ports {
 		n.dirtyPorts[port] = struct{}{}

@@ -9,16 +9,17 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// ordinary are the metadata of a gRPC client that opens a stream for itself. As with the HTTP API, a list of what
-// proxies add would never be complete, so every other name ends the trust in loopback. The names are in lower case.
+// ordinary lists the metadata that a gRPC client sends when it opens a stream itself. As with the HTTP API, a list of
+// what proxies add would never be complete, so any other name ends the trust in loopback. The names are in lower case.
 var ordinary = map[string]bool{
 	":authority": true, "accept-encoding": true, "content-type": true, "te": true, "user-agent": true,
 	"baggage": true, "traceparent": true, "tracestate": true, "x-request-id": true,
-	"x-envoy-internal": true, // every Envoy sends it with its own streams
+	"x-envoy-internal": true, // every Envoy sends it on its own streams
 }
 
-// forwardedBy returns the name of a metadata entry with which the stream of ctx may have come through a proxy; empty if
-// there is none. An Envoy names one address of its own machine in x-forwarded-for, and a proxy adds that of its client.
+// forwardedBy returns the name of a metadata entry which shows that ctx's stream may have come through a proxy; empty
+// if there is none. An Envoy names one address of its own machine in x-forwarded-for, and a proxy adds its client's
+// address.
 func forwardedBy(ctx context.Context) string {
 	all, _ := metadata.FromIncomingContext(ctx)
 	for name, values := range all {
@@ -32,7 +33,7 @@ func forwardedBy(ctx context.Context) string {
 	return ""
 }
 
-// ofThisMachine reports whether text is one address of this machine.
+// ofThisMachine reports whether text is a single address of this machine.
 func ofThisMachine(text string) bool {
 	address, err := netip.ParseAddr(text)
 	if err != nil {

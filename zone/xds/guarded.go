@@ -6,7 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// guardedDelta and guardedSotw are streams that go-control-plane reads in goroutines of its own: a panic is the end of the stream.
+// guardedDelta and guardedSotw are streams that go-control-plane reads in goroutines of its own. A panic ends the
+// stream.
 type guardedDelta struct {
 	discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
 	guard *panics.Guard
@@ -29,7 +30,7 @@ func (s *guardedSotw) Recv() (m *discovery.DiscoveryRequest, err error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// endOnPanic, deferred, ends the stream when what others do for it panicked.
+// endOnPanic, deferred, ends the stream if work done for it panicked.
 func (s *session) endOnPanic() {
 	guard := s.proxies.cfg.Panics
 	if guard == nil {
@@ -41,8 +42,8 @@ func (s *session) endOnPanic() {
 	}
 }
 
-// built is what build returns of one proxy's config. It changes nothing that proxies share, so a panic in it is that proxy's: it keeps the
-// config that it has.
+// built returns the result of build for one proxy's config. build changes nothing that proxies share, so a panic in it
+// affects only that proxy, which keeps its current config.
 func built[T any](x *Proxies, build func() (T, error)) (out T, err error) {
 	defer x.cfg.Panics.Catch(serving, &err)
 	return build()

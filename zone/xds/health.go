@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// healthCheck has the proxy look at a backend's endpoints by itself, as a MeshHealthCheck says. What Envoy would refuse, which only a
-// peer can send, is left at its default.
+// healthCheck makes the proxy check a backend's endpoints itself, as a MeshHealthCheck asks. Values that Envoy would
+// refuse, which only a peer can send, stay at their defaults.
 func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	rule := s.health.For(b.key())
 	if rule == nil {
@@ -40,7 +40,7 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	}
 }
 
-// shortWait bounds what a first check may take, which only a peer can have longer.
+// shortWait bounds the duration of a first check. Only a peer can send a longer one.
 func (s *sender) shortWait(field string, d *durationpb.Duration, rule *matching.ResourceRule) *durationpb.Duration {
 	if d.AsDuration() <= resources.MostHealthWait {
 		return d
@@ -88,8 +88,8 @@ func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
 	return out
 }
 
-// healthChecker sets how the backend is asked: by its own protocol where the conf has a part for that, or by a connection. It reports
-// whether it is asked at all.
+// healthChecker sets how the proxy checks the backend: by the backend's own protocol if the conf has a part for it, or
+// by a connection. It reports whether the proxy checks it at all.
 func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.HealthCheckConf, b *backend, rule *matching.ResourceRule) bool {
 	off := func(disabled *bool) bool { return disabled != nil && *disabled }
 	switch {
@@ -115,7 +115,7 @@ func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.Health
 	return true
 }
 
-// disabledOf reports whether the part that the conf has for requests is switched off; nil if it does not say.
+// disabledOf returns the conf's disabled setting for requests; nil if it has none.
 func disabledOf(conf *resources.HealthCheckConf) *bool {
 	if conf.HTTP != nil {
 		return conf.HTTP.Disabled

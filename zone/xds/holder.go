@@ -10,17 +10,18 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Holder is who asks for something of a proxy's outside of a stream, and shows what would open one.
+// Holder is a caller that asks about a proxy outside of a stream, with a credential that would open one.
 type Holder struct {
-	// Name is the SPIFFE ID that a certificate has, proven only once Is has agreed; "dataplane-token" for a token. Method is token or
-	// certificate. Credential names the credential without being one: a token's id, a certificate's serial number.
+	// Name is the SPIFFE ID of a certificate, proven only once Is has agreed; "dataplane-token" for a token. Method is
+	// token or certificate. Credential identifies the credential without being one: a token's id, a certificate's
+	// serial number.
 	Name, Method, Credential string
 
 	pass *pass
 }
 
-// HolderOf reads an authorization header, which may be empty, and the certificates of a handshake. shown is false for what is neither a
-// dataplane token of this zone that is good now nor a certificate with a SPIFFE ID.
+// HolderOf reads an authorization header, which may be empty, and the certificates of a handshake. shown is false for
+// anything but a currently valid dataplane token of this zone or a certificate with a SPIFFE ID.
 func (a *Admission) HolderOf(authorization string, chain []*x509.Certificate) (h Holder, shown bool) {
 	if token, bearer := strings.CutPrefix(authorization, "Bearer "); bearer {
 		claims, err := a.cfg.Tokens.Verify(token, tokens.AudienceDataplane)
@@ -41,7 +42,7 @@ func (a *Admission) HolderOf(authorization string, chain []*x509.Certificate) (h
 	return Holder{Name: id.String(), Method: methodCertificate, Credential: chain[0].SerialNumber.Text(16), pass: p}, true
 }
 
-// Is reports whether the credential is that of a Dataplane, as it is now.
+// Is reports whether the credential belongs to a Dataplane as it is now.
 func (h Holder) Is(key resources.Key) bool {
 	return h.pass.fits(key, h.pass.admission.cfg.Store.Snapshot().Get(key))
 }

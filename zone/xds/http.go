@@ -20,11 +20,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// streamIdleTimeout ends requests on which nothing moved for this long.
+// streamIdleTimeout ends requests without any traffic for this long.
 const streamIdleTimeout = time.Hour
 
-// connectionManager judges each request first and then hands it to the application. Paths are normalised before they are
-// matched, and those that cannot be are refused (envoy-rbac, "Path and method").
+// connectionManager judges each request before it reaches the application. It normalises paths before it matches them,
+// and refuses those that cannot be normalised (envoy-rbac, "Path and method").
 func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 	same, err := theUnvarying()
 	if err != nil {
@@ -54,7 +54,8 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 	}, nil
 }
 
-// idleFilters do nothing but where a route says what (received.go). They are the same for all inbounds, and made once.
+// idleFilters do nothing unless a route configures them (received.go). They are the same for all inbounds, and made
+// once.
 var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
 	for i, filter := range []struct {
 		name   string
@@ -69,8 +70,8 @@ var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
 	return out, nil
 })
 
-// unregistered answers a method that is not registered, or not spelled as it is registered, with 400: Envoy passes any over
-// HTTP/2, and applications may take `delete` for DELETE. No rule is asked, so that none can let it through.
+// unregistered answers 400 to a method that is not registered, or not spelled as registered: Envoy passes any over
+// HTTP/2, and applications may treat `delete` as DELETE. No rule judges such a request, so none can allow it.
 func unregistered(in *inbound) (*routev3.Route, error) {
 	same, err := theUnvarying()
 	if err != nil {
@@ -87,7 +88,7 @@ func unregistered(in *inbound) (*routev3.Route, error) {
 	}, nil
 }
 
-// unregisteredMethods match a method that none of the expressions match.
+// unregisteredMethods returns matchers for a method that none of the expressions match.
 func unregisteredMethods() []*routev3.HeaderMatcher {
 	var none []*routev3.HeaderMatcher
 	for _, expression := range registeredMethods() {
@@ -102,7 +103,8 @@ func unregisteredMethods() []*routev3.HeaderMatcher {
 // routeRegexBytes keeps an expression of a route below the 100 steps above which Envoy refuses it.
 const routeRegexBytes = 60
 
-// registeredMethods are expressions for a few registered methods each, the usual ones first: of most requests Envoy asks one.
+// registeredMethods returns expressions for a few registered methods each, the usual ones first: for most requests
+// Envoy evaluates one.
 func registeredMethods() []string {
 	out := []string{"DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT"}
 	for _, method := range resources.RegisteredMethods() {
@@ -117,7 +119,7 @@ func registeredMethods() []string {
 	return out
 }
 
-// discovered is a filter that comes by ECDS. Until it does, deny is in its place.
+// discovered returns a filter that comes by ECDS. Until it arrives, Envoy uses deny in its place.
 func discovered(deny *anypb.Any) *corev3.ExtensionConfigSource {
 	return &corev3.ExtensionConfigSource{
 		ConfigSource:                     overADS(),

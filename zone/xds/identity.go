@@ -6,10 +6,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// issueRetry is how long a failed issue of an identity waits.
+// issueRetry is the wait after an identity could not be issued.
 const issueRetry = 5 * time.Second
 
-// setDataplane takes a Dataplane that appeared or changed, and what its secrets are called.
+// setDataplane applies a Dataplane that appeared or changed, and the names of its secrets.
 func (p *proxy) setDataplane(dp *resources.Resource, names secretNames) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -22,7 +22,7 @@ func (p *proxy) setDataplane(dp *resources.Resource, names secretNames) {
 	}
 }
 
-// asks reports whether the proxy's identity is among the names.
+// asks reports whether the names include the proxy's identity.
 func (p *proxy) asks(names map[string]struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +30,7 @@ func (p *proxy) asks(names map[string]struct{}) bool {
 	return asked
 }
 
-// names are what a Dataplane's secrets are called now; p's own where it is not known who it is.
+// names returns the current names of a Dataplane's secrets, or p's own if the Dataplane's identity is unknown.
 func (x *Proxies) names(p *proxy, dp *resources.Resource) secretNames {
 	who, _, err := x.cfg.Authorities.Current(dp)
 	if err != nil {
@@ -41,8 +41,8 @@ func (x *Proxies) names(p *proxy, dp *resources.Resource) secretNames {
 	return namesOf(dp.Key, &who)
 }
 
-// outdated reports whether an identity was handed out that is no longer the Dataplane's, or that another authority signed than the one
-// that signs now.
+// outdated reports whether the issued identity is no longer the Dataplane's, or an authority signed it that no longer
+// signs.
 func (x *Proxies) outdated(p *proxy) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,14 +53,15 @@ func (x *Proxies) outdated(p *proxy) bool {
 	return err != nil || who.ID != p.svid.ID || authority != p.svid.Authority
 }
 
-// dropIdentity forgets the identity of a Dataplane that was deleted; the proxy is not told, its certificate ends by itself.
+// dropIdentity drops the identity of a Dataplane that was deleted. It does not notify the proxy: the certificate
+// expires by itself.
 func (p *proxy) dropIdentity() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dataplane, p.svid, p.secret, p.before = nil, nil, nil, nil
 }
 
-// ensureIdentity issues the proxy's first identity, when somebody asks for it.
+// ensureIdentity issues the proxy's first identity when a stream asks for it.
 func (x *Proxies) ensureIdentity(p *proxy) {
 	p.mu.Lock()
 	has := p.dataplane == nil || p.names.spire || p.secret != nil || x.cfg.Now().Before(p.retryAt)
@@ -70,8 +71,9 @@ func (x *Proxies) ensureIdentity(p *proxy) {
 	}
 }
 
-// workInIdentitiesLocked follows a change of authorities, or of MeshIdentities. Who is somebody else is built anew. Identities that are
-// outdated are renewed, so that authorities that no longer sign can be retired; the renewals' own goroutine does it, one by one.
+// workInIdentitiesLocked applies a change of authorities, or of MeshIdentities. It rebuilds proxies whose SPIFFE ID
+// changed, and plans the renewal of outdated identities, so that authorities that no longer sign can be retired. The
+// goroutine of the renewals renews them, one by one.
 func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 	now := x.cfg.Now()
 	for p := range m.proxies {
@@ -82,12 +84,12 @@ func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 			x.renewals.plan(p, now, now)
 		}
 	}
-	x.network.trustChanged(m.name) // as whom services may answer follows too
+	x.network.trustChanged(m.name) // the SPIFFE IDs of services follow too
 }
 
 // renew issues the next identity of a proxy that is still connected.
 func (x *Proxies) renew(p *proxy) {
-	_ = x.cfg.Panics.Do(serving, func() error { // it is told where it is caught
+	_ = x.cfg.Panics.Do(serving, func() error { // the guard reports it
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.proxies[p.id()] == p {
@@ -107,7 +109,8 @@ func (x *Proxies) renewLocked(p *proxy) {
 	}
 }
 
-// issue replaces the proxy's identity, the first time by the one that was kept, and plans the next renewal. When it fails, the old one stays and it is tried again.
+// issue replaces the proxy's identity, the first time by the one that was kept, and plans the next renewal. If it
+// fails, the old one stays and issue is tried again.
 func (x *Proxies) issue(p *proxy) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 
 // inbound is one port of a Dataplane, resolved.
 type inbound struct {
-	section string                // what sectionName and KRIs call it
-	port    *matching.InboundPort // as matching knows it
-	listen  endpoint              // where the proxy takes connections
+	section string                // its name in sectionName and KRIs
+	port    *matching.InboundPort // its form for matching
+	listen  endpoint              // where the proxy accepts connections
 	service endpoint              // where the application does
 	logs    []*accesslogv3.AccessLog
-	refused []*accesslogv3.AccessLog // of connections without a request
-	// serverFirst: the application may speak before the client does.
+	refused []*accesslogv3.AccessLog // logs of connections without a request
+	// serverFirst means that the application may speak before the client does.
 	serverFirst bool
-	// limits are those of its connections.
+	// limits are the limits of its connections.
 	limits connectionLimits
-	// breaker is how much the application takes; nil for no limit.
+	// breaker limits how much the application takes; nil for no limit.
 	breaker *resources.ConnectionLimits
 }
 
@@ -35,13 +35,13 @@ type endpoint struct {
 	port    uint32
 }
 
-// behind is an endpoint of a service; absent: its proxy is not there.
+// behind is an endpoint of a service. absent means that its proxy is not connected.
 type behind struct {
 	endpoint
 	absent bool
 }
 
-// String is IP:port.
+// String returns IP:port.
 func (e endpoint) String() string {
 	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))
 }
@@ -59,11 +59,12 @@ func (in *inbound) http2() bool {
 	return in.port.AppProtocol == "http2" || in.port.AppProtocol == "grpc"
 }
 
-// name is the name of the listener of the inbound.
+// name returns the name of the inbound's listener.
 func (in *inbound) name() string { return "self_inbound_dp_" + in.section }
 
-// cluster is the name of the inbound's cluster. That of an application that speaks first connects only whom the handshake let in
-// (newCluster): it has a name of its own, so that no filter chain is left with the other one while the setting changes.
+// cluster returns the name of the inbound's cluster. If the application speaks first, its cluster connects only clients
+// that the handshake admitted (newCluster). It has a name of its own, so that no filter chain refers to the other kind
+// while the setting changes.
 func (in *inbound) cluster() string {
 	if in.serverFirst {
 		return in.name() + "_server_first"
@@ -71,7 +72,7 @@ func (in *inbound) cluster() string {
 	return in.name()
 }
 
-// Names of the filters that come by ECDS. They say the protocol: a name never changes the type of what it stands for.
+// Names of the filters that come by ECDS. They include the protocol: a name never changes the type of its filter.
 func (in *inbound) httpFilter() string { return in.name() + "_rbac_http" }
 func (in *inbound) tcpFilter() string  { return in.name() + "_rbac_tcp" }
 func (in *inbound) tcpDryRun() string  { return in.name() + "_rbac_tcp_dryrun" }
@@ -86,8 +87,8 @@ func (in *inbound) filterNames() []string {
 	return []string{in.tcpDryRun(), in.tcpFilter()}
 }
 
-// inboundsOf returns the inbounds of a Dataplane that get a listener; match is the same Dataplane. The application of a proxyless
-// one listens where others have their proxy. Errors wrap ErrConfig.
+// inboundsOf returns the inbounds of a Dataplane that get a listener; match is the same Dataplane. A proxyless
+// application listens where other Dataplanes have their proxy. Errors wrap ErrConfig.
 func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) ([]inbound, error) {
 	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // ingressListener is the name of an ingress's only listener.
 const ingressListener = "zone_ingress"
 
-// setIngressLocked gives a zone's ingress its way to each service of the zone. It ends no TLS: it reads the server name that a client asks
-// for and passes the bytes on, so that the service sees the client's own identity.
+// setIngressLocked gives a zone's ingress a route to each service of the zone. The ingress does not terminate TLS: it
+// reads the server name that a client asks for and passes the bytes on, so the service sees the client's own identity.
 func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	if r.Zone() != x.cfg.Home.Zone {
 		x.cfg.Log.Warn("a proxy asks to be the ingress of another zone", "name", r.Name, "zone", r.Zone())
@@ -41,7 +41,8 @@ func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	x.publishLocked(p, (&state{}).with(out, p.state.Load()))
 }
 
-// workInIngressLocked takes a change of an ingress: one of this zone concerns its proxy, one of another zone those that send there.
+// workInIngressLocked applies a change of an ingress: an ingress of this zone concerns its proxy, one of another zone
+// the proxies that send there.
 func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	for _, r := range []*resources.Resource{c.Old, c.New} {
 		if r != nil {
@@ -58,7 +59,7 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	}
 }
 
-// serviceForIngressesLocked notes the ingresses: they lead to every service.
+// serviceForIngressesLocked marks the ingresses for a rebuild: they lead to every service.
 func (x *Proxies) serviceForIngressesLocked() {
 	m := x.meshes[""]
 	if m == nil {
@@ -69,7 +70,8 @@ func (x *Proxies) serviceForIngressesLocked() {
 	}
 }
 
-// exported are the ports of this zone's services, and of those of several zones that have one here, one for each server name.
+// exported returns the ports of this zone's services, and of multi-zone services with a member here, one for each
+// server name.
 func (n *network) exported() []*backend {
 	var out []*backend
 	snap := n.store.Snapshot()
@@ -100,8 +102,9 @@ func (n *network) exported() []*backend {
 	})
 }
 
-// ledTo says where each server name leads. Its parts are joined by dots, and a service's name may have some: one without a namespace can
-// spell that of any namespace's service. So a namespace's own service goes before it, and no two that have one are spelled alike.
+// ledTo returns the backend of each server name. Dots join the parts of a server name, and a service's name may have
+// dots: one without a namespace can spell the server name of any namespace's service. A namespace's own service
+// therefore takes precedence, and no two services with a namespace share a spelling.
 func ledTo(backends []*backend) map[string]*backend {
 	led := make(map[string]*backend, len(backends))
 	for _, b := range backends {
@@ -112,7 +115,7 @@ func ledTo(backends []*backend) map[string]*backend {
 	return led
 }
 
-// ingressOf makes the listener and the clusters of an ingress.
+// ingressOf builds the listener and the clusters of an ingress.
 func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 	spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
 	if err != nil {
@@ -143,14 +146,14 @@ func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 	}
 	out.sets[kindCluster] = newSet(out.sets[kindCluster]...)
 	if len(backends) == 0 {
-		return out, nil // a listener without a chain is refused
+		return out, nil // Envoy refuses a listener without a chain
 	}
 	packed, err := newResource(kindListener, ingressListener, listener)
 	out.sets[kindListener] = set{packed}
 	return out, err
 }
 
-// passage leads a server name to the proxies of its service.
+// passage routes a server name to the proxies of its service.
 func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
 	proxy, err := pack(&tcpv3.TcpProxy{
 		StatPrefix: b.name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: b.name}, IdleTimeout: durationpb.New(defaultIdleTimeout),

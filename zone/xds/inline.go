@@ -11,23 +11,23 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// envoyAgent is the user agent of a node that is an Envoy, which takes filters by ECDS on any kind of stream.
+// envoyAgent is the user agent of a node that is an Envoy, which accepts filters by ECDS on any kind of stream.
 const envoyAgent = "envoy"
 
-// inliner writes the filters that a listener would take from ECDS into the listener itself, for clients that know only the
-// state of the world: those do not ask for filters of their own. For them a change of policy is a new listener.
-// It remembers what it made last, since most requests are acknowledgements.
+// inliner writes the filters that a listener would get by ECDS into the listener itself, for clients that know only the
+// state of the world: those do not ask for filters by themselves. For them a change of policy is a new listener.
+// inliner caches its last result, since most requests are acknowledgements.
 type inliner struct {
 	made map[string]inlined // by listener
 }
 
 type inlined struct {
-	// of are the versions of what it was made from.
+	// of holds the versions of the listener and filters that it was made from.
 	of       string
 	listener *resource
 }
 
-// inline returns listeners with their filters. It fails when a filter that a listener names is not there.
+// inline returns listeners with their filters. It fails if a filter that a listener names is missing.
 func (i *inliner) inline(listeners, filters set) (set, error) {
 	made := make(map[string]inlined, len(listeners))
 	var out []*resource
@@ -63,7 +63,7 @@ func inlineFilters(l *resource, filters set) (*resource, error) {
 	return newResource(kindListener, l.name, listener)
 }
 
-// inlineNetwork writes out a network filter, or the HTTP filters in it when it is a connection manager.
+// inlineNetwork expands a network filter, or the HTTP filters in it if it is a connection manager.
 func inlineNetwork(f *listenerv3.Filter, filters set) error {
 	if f.GetConfigDiscovery() != nil {
 		config, err := filterConfig(filters, f.GetName())
@@ -92,7 +92,8 @@ func inlineNetwork(f *listenerv3.Filter, filters set) error {
 	return err
 }
 
-// filterConfig is what ECDS would serve under a name. A filter without one must not be served: it would let everybody in.
+// filterConfig returns the configuration that ECDS would serve under a name. A listener whose filter has none must not
+// be served: it would admit every client.
 func filterConfig(filters set, name string) (*anypb.Any, error) {
 	r := filters.get(name)
 	if r == nil {
@@ -105,12 +106,12 @@ func filterConfig(filters set, name string) (*anypb.Any, error) {
 	return proto.CloneOf(config.GetTypedConfig()), nil
 }
 
-// needsInline reports whether a node on a stream of the state of the world wants its filters inline.
+// needsInline reports whether a node on a stream of the state of the world needs its filters inline.
 func needsInline(node *corev3.Node) bool {
 	return !strings.EqualFold(node.GetUserAgentName(), envoyAgent) && !isGRPC(node)
 }
 
-// inlineLocked is what the stream is told of listeners; ok is false while that cannot be said.
+// inlineLocked returns the listeners to send on the stream; ok is false while they cannot be made.
 func (s *session) inlineLocked(listeners set) (out set, ok bool) {
 	filters, _ := s.proxy.find(kindExtension)
 	out, err := s.inliner.inline(listeners, filters)

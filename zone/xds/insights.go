@@ -10,16 +10,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// How long a DataplaneInsight may lag: changes in between are folded into one write.
+// How long a DataplaneInsight may lag. Changes in between are written together.
 const (
 	soon  = 500 * time.Millisecond // connections, refusals, identities
 	later = 10 * time.Second       // counts
 )
 
-// maxFlush is how many insights are written in one batch.
+// maxFlush is the largest number of insights written in one batch.
 const maxFlush = 256
 
-// insights write what was seen of the proxies to the status store, as DataplaneInsights.
+// insights writes what the server observes of the proxies to the status store, as DataplaneInsights.
 type insights struct {
 	status store.Store
 	home   resources.Home
@@ -28,9 +28,9 @@ type insights struct {
 	wake   chan struct{}
 
 	mu      sync.Mutex
-	records map[resources.Key]*record // guarded by mu: of connected proxies and of those not yet written
+	records map[resources.Key]*record // guarded by mu: records of connected proxies and those not yet written
 	dirty   map[*record]struct{}      // guarded by mu
-	due     time.Time                 // guarded by mu: when the next write is; zero while nothing is dirty
+	due     time.Time                 // guarded by mu: time of the next write; zero while nothing is dirty
 }
 
 func newInsights(cfg *Config) *insights {
@@ -40,7 +40,7 @@ func newInsights(cfg *Config) *insights {
 	}
 }
 
-// open returns the record of a Dataplane's proxy: the one still in memory, or one that goes on from the status store.
+// open returns the record of a Dataplane's proxy: the one still in memory, or one restored from the status store.
 func (x *insights) open(dataplane resources.Key) *record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,7 +57,7 @@ func (x *insights) open(dataplane resources.Key) *record {
 	return r
 }
 
-// close ends a proxy's use of its record; it stays until it is written.
+// close ends a proxy's use of its record. The record stays until it is written.
 func (x *insights) close(r *record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -71,7 +71,7 @@ func (x *insights) releaseLocked(r *record) {
 	}
 }
 
-// mark plans a write of r within the given time.
+// mark schedules a write of r within the given time.
 func (x *insights) mark(r *record, within time.Duration) {
 	if x.status == nil {
 		return
@@ -100,7 +100,7 @@ func (x *insights) forget(dataplane resources.Key) {
 	x.mu.Lock()
 	r := x.records[insightKey(dataplane)]
 	x.mu.Unlock()
-	if r != nil { // a write of it may be under way: the removal takes its turn
+	if r != nil { // a write of it may be in progress: the removal waits its turn
 		r.setDataplane(false)
 		x.mark(r, soon)
 		return
@@ -134,7 +134,7 @@ func (x *insights) run(ctx context.Context) {
 			return
 		case <-x.wake:
 		case <-fire:
-			x.flush(context.WithoutCancel(ctx)) // in memory and short: it is finished once begun
+			x.flush(context.WithoutCancel(ctx)) // in memory and short: a flush that has begun completes
 		}
 	}
 }

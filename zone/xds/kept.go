@@ -11,10 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// Kinds of what is kept of a Dataplane's proxies.
+// Kinds of what the server keeps of a Dataplane's proxies.
 const (
 	keptIdentity = "svid"
-	// keptProxyless is the identity of its application, where that is a proxy by itself.
+	// keptProxyless is the identity of a proxyless application.
 	keptProxyless = "svid-proxyless"
 	keptMarks     = "marks"
 )
@@ -30,7 +30,7 @@ func (p *proxy) keptID() holdings.ID {
 	return keptID(keptIdentity, p.key)
 }
 
-// What came of kept identities, in metrics.
+// Results of kept identities, in metrics.
 const (
 	keptUsed       = "used"
 	keptUnreadable = "unreadable"
@@ -56,8 +56,8 @@ func outcomeOf(err error) string {
 	return keptFailed
 }
 
-// obtainLocked returns the identity that was kept for the proxy, so that one that comes back is sent what it has; otherwise a new one. p.mu
-// is held.
+// obtainLocked returns the identity that was kept for the proxy, so that a returning proxy gets the one that it has;
+// otherwise a new one. p.mu is held.
 func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err error) {
 	id := p.keptID()
 	if p.svid == nil {
@@ -78,10 +78,11 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 	return svid, false, nil
 }
 
-// awaitFor is how long after a start proxies may take to come back: Envoy waits no longer between two attempts.
+// awaitFor is how long after a start proxies may take to reconnect. It is Envoy's longest wait between two attempts.
 const awaitFor = 30 * time.Second
 
-// await notes whose identities were kept: who was connected before the start, give or take some that have left since.
+// await notes the proxies whose identities were kept: those connected before the start, and perhaps a few that have
+// left since.
 func (x *Proxies) await() {
 	x.awaited, x.awaitUntil = map[proxyID]struct{}{}, x.cfg.Now().Add(awaitFor)
 	for _, id := range x.cfg.Holdings.IDs() {
@@ -92,8 +93,8 @@ func (x *Proxies) await() {
 	}
 }
 
-// Awaited counts the proxies of a mesh that seem to have been connected before the start and are not back: they know what they were told
-// then. It is zero from half a minute after the start.
+// Awaited counts the proxies of a mesh that seem to have been connected before the start and have not reconnected: they
+// have the configuration of that time. It is zero from half a minute after the start.
 func (x *Proxies) Awaited(mesh string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,13 +110,13 @@ func (x *Proxies) Awaited(mesh string) int {
 	return n
 }
 
-// keptMark is the mark of an inbound that has another than that of its filter, and the version of that.
+// keptMark is the mark of an inbound that differs from its filter's version, with that version.
 type keptMark struct {
 	Filter string `json:"filter"`
 	Mark   string `json:"mark"`
 }
 
-// accessesLocked are those that a Dataplane's proxy was told last, before a restart too.
+// accessesLocked returns the accesses last sent to a Dataplane's proxy, including before a restart.
 func (x *Proxies) accessesLocked(key resources.Key) accesses {
 	if known, there := x.accesses[key]; there {
 		return known
@@ -132,7 +133,7 @@ func (x *Proxies) accessesLocked(key resources.Key) accesses {
 	return out
 }
 
-// keepAccessesLocked remembers what a Dataplane's proxy is told.
+// keepAccessesLocked stores the accesses sent to a Dataplane's proxy.
 func (x *Proxies) keepAccessesLocked(key resources.Key, now accesses) {
 	before := x.accessesLocked(key).marks()
 	x.accesses[key] = now
@@ -149,7 +150,7 @@ func (x *Proxies) keepAccessesLocked(key resources.Key, now accesses) {
 	}
 }
 
-// marks are those that a restart would not come to by itself.
+// marks returns the marks that a restart would not arrive at by itself.
 func (a accesses) marks() map[string]keptMark {
 	out := map[string]keptMark{}
 	for section, one := range a {
@@ -160,14 +161,14 @@ func (a accesses) marks() map[string]keptMark {
 	return out
 }
 
-// dropKeptLocked forgets all that is kept of a Dataplane that was deleted: another one of its name starts anew.
+// dropKeptLocked drops all that is kept of a deleted Dataplane: a new Dataplane of the same name starts afresh.
 func (x *Proxies) dropKeptLocked(dp resources.Key) {
 	delete(x.awaited, proxyID{dp, false})
 	delete(x.awaited, proxyID{dp, true})
 	x.cfg.Holdings.Delete(keptID(keptIdentity, dp), keptID(keptProxyless, dp), keptID(keptMarks, dp))
 }
 
-// retainKept forgets what is kept of Dataplanes that a store no longer has.
+// retainKept drops what is kept of Dataplanes that the store no longer has.
 func (x *Proxies) retainKept() {
 	snap := x.cfg.Store.Snapshot()
 	x.cfg.Holdings.Retain(func(id holdings.ID) bool {

@@ -11,10 +11,10 @@ import (
 
 // Limits on what one stream may ask for.
 const (
-	maxNames        = 4096 // names in one request, versions in one, and names subscribed to at a time
-	maxName         = 1024 // bytes of a name, of a version and of a type: longer than any that is served
-	maxVersion      = 64   // bytes of a version that is kept: longer than any that was sent
-	maxUnknownTypes = 16   // types that are not served here
+	maxNames        = 4096 // names in one request, versions in one request, and names subscribed to at a time
+	maxName         = 1024 // bytes of a name, of a version and of a type: longer than any that the server serves
+	maxVersion      = 64   // bytes of a version to keep: longer than any that the server sent
+	maxUnknownTypes = 16   // types that the server does not serve
 )
 
 // Limits on what one proxy may ask for on all its streams together. An Envoy has one stream, and two while it restarts; a gRPC program
@@ -24,7 +24,8 @@ const (
 	maxProxyNames   = 32 << 10
 )
 
-// problemLimits is what a proxy asked for and was not given: it is shown until a stream of it is served again.
+// problemLimits is the problem of a proxy that asked for more than its limits. It shows until a stream of the proxy is
+// served again.
 const problemLimits = "limits"
 
 // The limits as metrics name them.
@@ -34,7 +35,7 @@ const (
 	limitTypes   = "types"
 )
 
-// over refuses what a stream asks for, and tells the operator. Nobody but the proxy notices.
+// over refuses what a stream asks for, and reports it to the operator, who would not notice otherwise.
 func (s *session) over(limit string, code codes.Code, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	s.proxies.metrics.over.WithLabelValues(limit).Inc()
@@ -46,9 +47,9 @@ func (s *session) over(limit string, code codes.Code, format string, args ...any
 	return status.Error(code, text)
 }
 
-// acceptNames checks the names of a request, and the versions that the proxy says it has.
+// acceptNames checks the names of a request, and the versions that the proxy claims to have.
 func (s *session) acceptNames(names []string, versions map[string]string) error {
-	// Apart: a proxy that connects again names all that it asks for, and the version of each.
+	// Each has a limit of its own: a proxy that reconnects names all that it asks for, and the version of each.
 	if len(names) > maxNames || len(versions) > maxNames {
 		return s.over(limitNames, codes.InvalidArgument, "more than %d names in one request", maxNames)
 	}
@@ -62,13 +63,13 @@ func (s *session) acceptNames(names []string, versions map[string]string) error 
 			return s.over(limitNames, codes.InvalidArgument, "%.64q, or its version, is longer than %d bytes", name, maxName)
 		}
 		if len(version) > maxVersion {
-			versions[name] = "" // it is not of this server, and would be kept
+			versions[name] = "" // this server did not send it, and would keep it
 		}
 	}
 	return nil
 }
 
-// acceptUnserved counts the types that are asked for and not served.
+// acceptUnserved counts the requested types that the server does not serve.
 func (s *session) acceptUnserved(typeURL string) error {
 	if len(typeURL) > maxName {
 		return s.over(limitTypes, codes.InvalidArgument, "the type %.64q is longer than %d bytes", typeURL, maxName)
@@ -83,7 +84,7 @@ func (s *session) acceptUnserved(typeURL string) error {
 	return nil
 }
 
-// subscribed counts what a stream asks for now of a kind, and what it says it has beyond that.
+// subscribed counts the names of a kind that a stream asks for now, and those that it claims to have beyond that.
 func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	n := len(sub.SubscribedResources())
 	if n > maxNames {
@@ -102,7 +103,8 @@ func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	return nil
 }
 
-// claimed is how many names are kept as those of resources that the proxy has, beyond what it asks for by name and what there is for it.
+// claimed returns how many names are kept because the proxy claims to have them, beyond what it asks for by name and
+// what exists for it.
 func (s *session) claimed(k kind, sub cache.Subscription) int {
 	has, asked := len(sub.ReturnedResources()), len(sub.SubscribedResources())
 	if has <= asked {
@@ -112,7 +114,7 @@ func (s *session) claimed(k kind, sub cache.Subscription) int {
 	return max(has-max(asked, len(all)), 0)
 }
 
-// unsubscribe gives back what the stream counted.
+// unsubscribe releases what the stream counted.
 func (s *session) unsubscribe() {
 	for _, n := range s.names {
 		s.proxy.asked.Add(-int64(n))
@@ -120,10 +122,10 @@ func (s *session) unsubscribe() {
 	s.names = [kinds]int{}
 }
 
-// full reports whether a proxy has as many streams as it may have. x.mu is held.
+// full reports whether a proxy has as many streams as the limit allows. x.mu is held.
 func (p *proxy) full() bool { return len(p.sessions) >= maxProxyStreams }
 
-// attached makes the stream one of its proxy's, unless that has too many.
+// attached adds the stream to its proxy, unless the proxy has too many.
 func (s *session) attached(id proxyID) error {
 	p, ok := s.proxies.attach(id, s)
 	if !ok {
@@ -137,7 +139,7 @@ func (s *session) attached(id proxyID) error {
 	return nil
 }
 
-// openLocked is how many streams of the proxy are open.
+// openLocked returns how many streams of the proxy are open.
 func (r *record) openLocked() (n int) {
 	for _, s := range r.subscriptions {
 		if s.ended.IsZero() {
@@ -147,7 +149,7 @@ func (r *record) openLocked() (n int) {
 	return n
 }
 
-// dropEnded keeps the newest of a proxy's streams that have ended, as many as are shown. r.mu is held.
+// dropEnded keeps the newest of a proxy's ended streams, as many as the insight shows. r.mu is held.
 func (r *record) dropEnded() {
 	for i := 0; len(r.subscriptions) > maxSubscriptions && i < len(r.subscriptions); {
 		if r.subscriptions[i].ended.IsZero() {

@@ -18,16 +18,17 @@ import (
 // maxEarlyData is how much of the client's first bytes tcp_proxy holds while the connection to the application is made.
 const maxEarlyData = 16 << 10
 
-// secretNames are the names under which a proxy asks for its identity and for whom it trusts.
+// secretNames holds the names under which a proxy asks for its identity and for its trust bundles.
 type secretNames struct {
 	identity, trust string
-	// spire: they come from the SPIRE agent beside the proxy, which it waits for; zero is Envoy's own time.
+	// spire means that the secrets come from the SPIRE agent beside the proxy. wait is how long the proxy waits for the
+	// agent; zero is Envoy's own time.
 	spire bool
 	wait  time.Duration
 }
 
-// newListener makes the listener of an inbound. Of policies, only the mark of a TCP inbound's access is in it: where it changes,
-// the inbound's connections drain.
+// newListener builds the listener of an inbound. Of policies, it contains only the mark of a TCP inbound's access: when
+// the mark changes, the inbound's connections drain.
 func newListener(in *inbound, t *target, clients access) (*resource, error) {
 	filters := tcpFilters
 	alpn := []string(nil)
@@ -72,7 +73,7 @@ func newListener(in *inbound, t *target, clients access) (*resource, error) {
 	})
 }
 
-// overADS says that a resource comes on the same stream as everything else. Nobody changes what it returns.
+// overADS returns the source of resources that come on the ADS stream. Nobody changes what it returns.
 var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -80,8 +81,9 @@ var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 	}
 })
 
-// downstreamTLS is mutual TLS: no client gets in without a certificate of an authority that the mesh trusts. No session is resumed: Envoy would ask
-// for no certificate, and take a client whose own is over.
+// downstreamTLS returns mutual TLS: a client needs a certificate of an authority that the mesh trusts. It disables
+// resumption: in a resumed session Envoy would not request a certificate, and would accept a client whose own has
+// expired.
 func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsContext {
 	return &tlsv3.DownstreamTlsContext{
 		RequireClientCertificate:         wrapperspb.Bool(true),
@@ -101,9 +103,9 @@ func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsConte
 	}
 }
 
-// tcpFilters judge a connection on its first bytes; only then is the application connected to, so that it cannot speak to a
-// client that was not judged (envoy-rbac, "Traps"). Where it speaks first, the connection is judged by the handshake, and then on its
-// first bytes once more, for the statistics and the log.
+// tcpFilters judge a connection on its first bytes. Only then does the proxy connect to the application, so the
+// application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application speaks first, the
+// handshake judges the connection, and its first bytes are judged once more, for the statistics and the log.
 func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
@@ -159,7 +161,7 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	note, err := noteClient() // by which routes tell clients apart, and logs what has no request
+	note, err := noteClient() // routes and logs of connections without a request read what it notes
 	if err != nil {
 		return nil, err
 	}
