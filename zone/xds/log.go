@@ -15,10 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// ServerCluster is the cluster in proxies' bootstrap by which they reach this server.
+// ServerCluster is the cluster in proxies' bootstrap that leads to this server.
 const ServerCluster = "causeway_zone"
 
-// setLogs gives the inbounds of a Dataplane their access logs.
+// setLogs adds access logs to the inbounds of a Dataplane.
 func (t *target) setLogs(sinks []accesslog.Sink) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
@@ -60,7 +60,7 @@ func newLog(in *inbound, sink accesslog.Sink, lines *corev3.SubstitutionFormatSt
 	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}, err
 }
 
-// logService sends the log to this server, under the inbound's name.
+// logService returns the configuration that sends an inbound's log to this server, under the inbound's name.
 func logService(in *inbound) *alsv3.CommonGrpcAccessLogConfig {
 	config := &alsv3.CommonGrpcAccessLogConfig{
 		LogName:             in.section,
@@ -75,8 +75,8 @@ func logService(in *inbound) *alsv3.CommonGrpcAccessLogConfig {
 	return config
 }
 
-// logLines is one JSON object for each request, and each connection on TCP, with the same fields: what does not exist is null.
-// Where the filters leave who decided is in zone/rbac.
+// logLines returns the format: one JSON object for each request, and for each connection on TCP, with the same fields.
+// A field that does not exist is null. zone/rbac documents where the filters write who decided.
 func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 	values := connectionFields(kri)
 	said := func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.network.rbac:" + key + ")%" }
@@ -85,20 +85,21 @@ func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 		said = func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.http.rbac:" + key + ")%" }
 		decided = "enforced_"
 		maps.Copy(values, map[string]string{"method": "%REQ(:METHOD)%", "path": "%REQ(:PATH)%", "status": "%RESPONSE_CODE%"})
-		// There is no request before the handshake is over, which is over when the client is verified.
+		// There is no request before the handshake ends, and the handshake ends once the client is verified.
 		values["client"], values["claim"] = "%DOWNSTREAM_PEER_URI_SAN%", ""
 	}
 	maps.Copy(values, map[string]string{
 		"policy": said(decided + "effective_policy_id"), "verdict": said(decided + "engine_result"),
 		"shadowPolicy": said("dryrun_shadow_effective_policy_id"), "shadowVerdict": said("dryrun_shadow_engine_result"),
 	})
-	if in.serverFirst { // whom the handshake denies no other filter hears of
+	if in.serverFirst { // no other filter sees a client that the handshake denies
 		values["policy"], values["verdict"] = "%FILTER_STATE("+rbac.HandshakePolicy+":PLAIN)%", "%FILTER_STATE("+rbac.HandshakeVerdict+":PLAIN)%"
 	}
 	return asJSON(values)
 }
 
-// connectionFields are those of a connection that nobody has judged. What is null of every line is empty.
+// connectionFields returns the fields of a connection that was not judged. Fields that are null in every line are
+// empty.
 func connectionFields(kri resources.KRI) map[string]string {
 	return map[string]string{
 		"time": "%START_TIME%", "inbound": kri.String(), "client": "%FILTER_STATE(" + verifiedClient + ":PLAIN)%", "claim": "%DOWNSTREAM_PEER_URI_SAN%",

@@ -14,11 +14,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 )
 
-// verifiedClient is where a connection keeps the URI of its client's certificate, once the handshake is over. Before that a
-// certificate is only a claim: its authority may be anybody's, and its key somebody else's.
+// verifiedClient is the key under which a connection keeps the URI of its client's certificate after the handshake.
+// Before that a certificate is only a claim: its authority may be anybody's, and its key somebody else's.
 const verifiedClient = "causeway.client"
 
-// noteClient is the filter that keeps it, made once for all inbounds.
+// noteClient returns the filter that stores it, made once for all inbounds.
 var noteClient = sync.OnceValues(func() (*listenerv3.Filter, error) {
 	config, err := pack(&setv3.Config{OnDownstreamTlsHandshake: []*commonv3.FilterStateValue{{
 		Key:        &commonv3.FilterStateValue_ObjectKey{ObjectKey: verifiedClient},
@@ -33,7 +33,7 @@ var noteClient = sync.OnceValues(func() (*listenerv3.Filter, error) {
 	return &listenerv3.Filter{Name: "causeway.client", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}, err
 })
 
-// newRefusedLog tells of connections that ended in their handshake, of which HTTP itself never hears.
+// newRefusedLog returns a log of connections that ended in their handshake, which the HTTP filters never see.
 func newRefusedLog(in *inbound, sink accesslog.Sink, kri resources.KRI) (*accesslogv3.AccessLog, error) {
 	log, err := newLog(in, sink, asJSON(connectionFields(kri)))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Lines of logs whose policy gives no format.
+// Formats of logs whose policy has none.
 const (
 	defaultHTTPLine = `[%START_TIME%] %KUMA_MESH% %KUMA_TRAFFIC_DIRECTION% %KUMA_SOURCE_SERVICE% => %KUMA_DESTINATION_SERVICE% "%REQ(:METHOD)% %REQ(:PATH)% %PROTOCOL%" ` +
 		`%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% policy=%DYNAMIC_METADATA(envoy.filters.http.rbac:enforced_effective_policy_id)%`
@@ -27,18 +27,18 @@ const (
 		`%RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% policy=%DYNAMIC_METADATA(envoy.filters.network.rbac:enforced_shadow_effective_policy_id)%`
 )
 
-// logger makes the logs of one inbound or outbound, as policies say.
+// logger builds the logs of one inbound or outbound, as policies configure them.
 type logger struct {
-	// values stand for the commands that only this server knows.
+	// values replaces the commands that only this server can resolve.
 	values *strings.Replacer
 	http   bool
-	// prefix begins the names of collectors: those of inbounds and of outbounds are built apart.
+	// prefix begins the names of collectors: those of inbounds and outbounds are built separately.
 	prefix string
-	// files may be nil: then the proxy opens all.
+	// files may be nil: then the proxy is assumed to open all.
 	files *logFiles
 }
 
-// newLogger makes a logger for traffic from source to destination, as formats name them.
+// newLogger returns a logger for traffic from source to destination, as formats name them.
 func (t *target) newLogger(http, inbound bool, source, destination string) *logger {
 	direction, prefix := "OUTBOUND", "causeway_log_to:"
 	if inbound {
@@ -52,10 +52,11 @@ func (t *target) newLogger(http, inbound bool, source, destination string) *logg
 	)}
 }
 
-// plainText is text in which nothing is a command.
+// plainText escapes text so that nothing in it is a command.
 func plainText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// logs makes the logs of a conf in which these policies have a part, and the clusters by which the proxy reaches their collectors. What cannot be is left out, with the reason.
+// logs builds the logs of a conf to which these policies contribute, and the clusters of their collectors. It leaves
+// out what cannot be built, and reports the reason.
 func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*accesslogv3.AccessLog, collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
 	if err := json.Unmarshal(conf, &parsed); err != nil {
@@ -65,7 +66,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 		b := &parsed.Backends[i]
 		field, err := b.Check()
 		if err == nil && b.TCP != nil {
-			continue // apply and rollout status tell that no proxy sends there
+			continue // apply and rollout status report that no proxy sends there
 		}
 		if err == nil && b.WritesFile() && slices.ContainsFunc(origins, ofProducer) {
 			field, err = "file.path", errFileOfOthers
@@ -92,7 +93,8 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 	return logs, collectors, problems
 }
 
-// errFileOfOthers: such a policy is refused where it is written and received; an earlier version may have let it in.
+// errFileOfOthers reports a producer's policy that writes to a file. The server refuses such a policy on write and on
+// receipt; an earlier version may have admitted it.
 var errFileOfOthers = errors.New("a policy of the service's producer may not have its clients' proxies write files")
 
 func ofProducer(o matching.Origin) bool { return o.Policy.Role == resources.RoleProducer }
@@ -120,7 +122,7 @@ func (l *logger) log(b *resources.AccessLogBackend) (*accesslogv3.AccessLog, *re
 	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}, collector, err
 }
 
-// format is what a line says.
+// format returns the format of a line.
 func (l *logger) format(f *resources.LogFormat) *corev3.SubstitutionFormatString {
 	line := l.line()
 	var out *corev3.SubstitutionFormatString
@@ -178,7 +180,7 @@ func textValue(s string) *commonv1.AnyValue {
 	return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: s}}
 }
 
-// body reads a record's body: a string, or a value of OTLP.
+// body reads a record's body: a string, or an OTLP value.
 func (l *logger) body(raw json.RawMessage) (*commonv1.AnyValue, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -192,7 +194,7 @@ func (l *logger) body(raw json.RawMessage) (*commonv1.AnyValue, error) {
 	return out, nil
 }
 
-// fill puts what this server knows into all strings of a value.
+// fill replaces the commands that this server resolves in all strings of a value.
 func (l *logger) fill(v *commonv1.AnyValue) {
 	if text, ok := v.GetValue().(*commonv1.AnyValue_StringValue); ok {
 		text.StringValue = l.values.Replace(text.StringValue)
@@ -205,7 +207,7 @@ func (l *logger) fill(v *commonv1.AnyValue) {
 	}
 }
 
-// address is the Dataplane's.
+// address returns the Dataplane's address.
 func (t *target) address() string {
 	if len(t.inbounds) > 0 {
 		return t.inbounds[0].listen.address
@@ -213,7 +215,7 @@ func (t *target) address() string {
 	return "-"
 }
 
-// logInbounds gives inbounds the logs that MeshAccessLogs ask for.
+// logInbounds adds the logs that MeshAccessLogs configure to inbounds.
 func (t *target) logInbounds(policies []*matching.Policy) {
 	service := plainText(workloadOf(t.dataplane))
 	for i := range t.inbounds {
@@ -223,7 +225,7 @@ func (t *target) logInbounds(policies []*matching.Policy) {
 			rule := &rules.Items[j]
 			origin := rule.Origins[len(rule.Origins)-1].KRI().String()
 			if rule.Match != nil {
-				continue // apply and rollout status tell that requests cannot be told apart
+				continue // apply and rollout status report that requests cannot be told apart
 			}
 			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%", service).logs(rule.Conf, rule.Origins)
 			in.logs = append(in.logs, logs...)
@@ -253,7 +255,7 @@ func named(list []*resource, name string) bool {
 	return false
 }
 
-// logsTo makes the logs of an outbound.
+// logsTo builds the logs of an outbound.
 func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
 	rule := s.logs.For(d.key())
 	if rule == nil || len(rule.Conf) == 0 {

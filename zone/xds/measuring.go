@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// AdminCluster is the cluster in proxies' bootstrap by which they reach their own admin interface.
+	// AdminCluster is the cluster in proxies' bootstrap that leads to their own admin interface.
 	AdminCluster = "causeway_admin"
-	// AdminKey is the key of node.metadata under which a proxy says that it has that cluster.
+	// AdminKey is the key of node.metadata by which a proxy announces that it has that cluster.
 	AdminKey = "causeway.io/admin"
-	// metricsListener is where a proxy shows its metrics. It is a listener of its own, so that no other moves.
+	// metricsListener serves a proxy's metrics. It is a listener of its own, so that it replaces no other.
 	metricsListener = "causeway_metrics"
 )
 
-// basicMetrics are the names of profile Basic.
+// basicMetrics matches the metric names of profile Basic.
 const basicMetrics = `(_rq_|_cx_|\.rbac\.|^server\.(live|state|uptime|memory)|^listener_manager\.|^cluster_manager\.|^control_plane\.|membership_)`
 
-// measureBy reads a merged MeshMetric.
+// measureBy applies a merged MeshMetric.
 func (t *target) measureBy(rule matching.ProxyRule) error {
 	if len(rule.Conf) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 	}
 	at := slices.IndexFunc(conf.Backends, func(b resources.MetricBackend) bool { return b.Prometheus != nil })
 	if at < 0 {
-		return nil // apply and rollout status tell that metrics go nowhere else
+		return nil // apply and rollout status report that metrics go nowhere else
 	}
 	backend := conf.Backends[at].Prometheus
 	field, err := backend.Check()
@@ -68,7 +68,7 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 	return nil
 }
 
-// newMetrics makes the listener on which the proxy answers with its metrics, and with nothing else of its admin interface.
+// newMetrics builds the listener that serves the proxy's metrics, and nothing else of its admin interface.
 func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend, sidecar *resources.MetricSidecar) (*resource, error) {
 	router, err := pack(&routerv3.Router{})
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	})
 }
 
-// statsPath is what the admin interface is asked for.
+// statsPath returns the path of the metrics on the admin interface.
 func statsPath(sidecar *resources.MetricSidecar) string {
 	query := url.Values{}
 	var filters []string
@@ -129,7 +129,7 @@ func statsPath(sidecar *resources.MetricSidecar) string {
 	if sidecar != nil && sidecar.Regex != nil {
 		expr, err := resources.MetricExpression(*sidecar.Regex)
 		if err != nil {
-			expr = "^$" // of a peer: nothing rather than everything
+			expr = "^$" // only a peer can send it: nothing rather than everything
 		}
 		filters = append(filters, expr)
 	}
@@ -145,7 +145,7 @@ func statsPath(sidecar *resources.MetricSidecar) string {
 	return "/stats/prometheus?" + query.Encode()
 }
 
-// profilesFilter are expressions of which one holds for each metric of the profiles; the empty one holds for all.
+// profilesFilter returns expressions of which one matches each metric of the profiles; the empty one matches all.
 func profilesFilter(profiles []resources.MetricProfile) (out []string) {
 	for _, p := range profiles {
 		switch p.Name {

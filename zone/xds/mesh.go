@@ -7,24 +7,24 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// mesh is what a mesh's connected proxies share: its policies, read once, and who may be concerned by each. It exists
-// while one of its proxies is connected. Proxies.mu guards all of it but trust.
+// mesh holds what a mesh's connected proxies share: its policies, read once, and the proxies that each may concern. It
+// exists while one of its proxies is connected. Proxies.mu guards all of it but trust.
 type mesh struct {
 	name  string
 	since uint64 // commits up to this revision are already in policies
 
-	// received are the policies on what proxies receive, permissions among them.
+	// received holds the policies on what proxies receive, permissions among them.
 	received *matching.Set
-	// confs are the policies on what proxies send, routes among them.
+	// confs holds the policies on what proxies send, routes among them.
 	confs *matching.Set
-	// whole are the policies of wholeTypes.
+	// whole holds the policies of wholeTypes.
 	whole *matching.Set
-	// proxies are those that are connected, also those without a Dataplane.
+	// proxies holds the connected proxies, including those without a Dataplane.
 	proxies map[*proxy]struct{}
-	// meeting holds the proxies with a Dataplane under each condition that they meet.
+	// meeting holds the proxies with a Dataplane, under each condition that they meet.
 	meeting map[matching.Condition]map[*proxy]struct{}
 
-	trust atomic.Pointer[trust] // nil while nobody is trusted
+	trust atomic.Pointer[trust] // nil while the mesh trusts nobody
 }
 
 func newMesh(name string) *mesh {

@@ -10,22 +10,23 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// network is where the zone's proxies can send to: services and routes as far as somebody asks for them, and of the ports that are in use
-// the endpoints and identities, made once for all proxies. Proxies.mu guards it.
+// network holds the destinations that the zone's proxies can send to: the services and routes in use, and the endpoints
+// and identities of the ports in use, built once for all proxies. Proxies.mu guards it.
 type network struct {
 	store store.Reader
 	home  resources.Home
-	// assignments tell who the Dataplanes of a mesh are now.
+	// assignments returns the current SPIFFE IDs of a mesh's Dataplanes.
 	assignments func(mesh string) *identity.Assignments
 
-	// destinations are those of a mesh; there is no entry where one changed since. known keeps what was read of each.
+	// destinations holds the destinations of each mesh. A mesh has no entry if one of them changed since. known caches
+	// what was read of each.
 	destinations map[string]*matching.Destinations
 	known        map[resources.Key]*matching.Destination
 	ports        map[string]*usedPort // by backend.assignment
 	members      map[resources.Key]*member
 	presence     *presence
 
-	// What the commits that are being worked in concern.
+	// Ports and proxies that the commits in progress concern.
 	dirtyPorts   map[*usedPort]struct{}
 	dirtyProxies map[*proxy]scope
 }
@@ -34,13 +35,14 @@ type network struct {
 type usedPort struct {
 	*backend
 	users map[*proxy]struct{}
-	// services are the MeshServices behind it.
+	// services holds the MeshServices behind it.
 	services []*resources.Resource
-	// endpoints is never nil; identities is nil while the mesh trusts nobody, and for ingresses, which do not look.
+	// endpoints is never nil. identities is nil while the mesh trusts nobody, and for ingresses, which do not verify
+	// identities.
 	endpoints, identities *resource
 }
 
-// scope is how much of a proxy's state is to be built anew.
+// scope is the part of a proxy's state that must be rebuilt.
 type scope uint8
 
 const (
@@ -57,7 +59,7 @@ func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh 
 	}
 }
 
-// destinationTypes are what outbounds, routes and policies refer to.
+// destinationTypes lists the types that outbounds, routes and policies refer to.
 var destinationTypes = []resources.Type{
 	resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService,
 	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
@@ -85,7 +87,7 @@ func (n *network) in(mesh string) *matching.Destinations {
 	return d
 }
 
-// destination reads a resource, or returns what was read of it before; nil when it does not decode.
+// destination reads a resource, or returns the cached result; nil if it does not decode.
 func (n *network) destination(r *resources.Resource) *matching.Destination {
 	if d := n.known[r.Key]; d != nil && d.Resource == r {
 		return d
@@ -98,18 +100,18 @@ func (n *network) destination(r *resources.Resource) *matching.Destination {
 	return d
 }
 
-// forget drops what was read of a destination that changed.
+// forget drops the cached result of a destination that changed.
 func (n *network) forget(key resources.Key) {
 	delete(n.known, key)
 	delete(n.destinations, key.Mesh)
 }
 
-// mark plans to build a proxy's state anew.
+// mark schedules a rebuild of a proxy's state.
 func (n *network) mark(p *proxy, how scope) {
 	n.dirtyProxies[p] = max(n.dirtyProxies[p], how)
 }
 
-// use makes the proxy a user of exactly these backends; their ports are then the proxy's, in the same order.
+// use makes the proxy a user of exactly these backends. p.ports then holds their ports, in the same order.
 func (n *network) use(p *proxy, backends []*backend, trusted func(mesh string) *trust) {
 	next := make([]*usedPort, len(backends))
 	for i, b := range backends {
@@ -149,7 +151,7 @@ func (n *network) leave(p *proxy, port *usedPort) {
 	}
 }
 
-// drop ends all that a proxy used.
+// drop releases all ports that a proxy used.
 func (n *network) drop(p *proxy) {
 	for _, port := range p.ports {
 		n.leave(p, port)
@@ -158,7 +160,7 @@ func (n *network) drop(p *proxy) {
 	delete(n.dirtyProxies, p)
 }
 
-// resolve finds the endpoints and identities of a port anew, and reports whether something is different. What cannot be made
+// resolve rebuilds the endpoints and identities of a port, and reports whether anything changed. What cannot be built
 // stays as it was.
 func (n *network) resolve(port *usedPort, t *trust) bool {
 	old := *port
@@ -174,7 +176,7 @@ func (n *network) resolve(port *usedPort, t *trust) bool {
 	return port.endpoints != old.endpoints || port.identities != old.identities
 }
 
-// same returns old where next is equal to it.
+// same returns old if next is equal to it.
 func same(old, next *resource) *resource {
 	if old != nil && next != nil && old.version == next.version {
 		return old
@@ -182,7 +184,7 @@ func same(old, next *resource) *resource {
 	return next
 }
 
-// servicesOf are the MeshServices behind a backend.
+// servicesOf returns the MeshServices behind a backend.
 func (n *network) servicesOf(b *backend) []*resources.Resource {
 	r := b.service.Resource
 	if r.Type != resources.TypeMeshMultiZoneService {
@@ -202,7 +204,7 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 	return out
 }
 
-// dataplaneChanged notes the ports whose endpoints a Dataplane is, or was.
+// dataplaneChanged marks the ports that have a Dataplane, old or next, as an endpoint.
 func (n *network) dataplaneChanged(old, next *resources.Resource) {
 	if len(n.ports) == 0 {
 		return
@@ -225,7 +227,7 @@ func (n *network) dataplaneChanged(old, next *resources.Resource) {
 	}
 }
 
-// ingressChanged notes the ports that are reached through ingresses of a zone.
+// ingressChanged marks the ports reached through ingresses of a zone.
 func (n *network) ingressChanged(zone string) {
 	for _, port := range n.ports {
 		for _, s := range port.services {
@@ -236,7 +238,7 @@ func (n *network) ingressChanged(zone string) {
 	}
 }
 
-// trustChanged notes the ports of a mesh: the secrets of their identities hold whom the mesh trusts.
+// trustChanged marks the ports of a mesh: the secrets of their identities contain the mesh's trust bundles.
 func (n *network) trustChanged(mesh string) {
 	for _, port := range n.ports {
 		if port.mesh() == mesh && !port.localOnly {
@@ -245,7 +247,7 @@ func (n *network) trustChanged(mesh string) {
 	}
 }
 
-// serviceChanged notes the ports that a service stands behind, or may stand behind now.
+// serviceChanged marks the ports that a service backs, or may back now.
 func (n *network) serviceChanged(old, next *resources.Resource) {
 	for _, port := range n.ports {
 		for _, r := range []*resources.Resource{old, next} {
@@ -268,7 +270,7 @@ func (n *network) behind(port *usedPort, r *resources.Resource) bool {
 	return err == nil && spec.Selects(r)
 }
 
-// carries reports whether all of want are among have.
+// carries reports whether have includes all of want.
 func carries(have, want map[string]string) bool {
 	for k, v := range want {
 		if got, ok := have[k]; !ok || got != v {
@@ -278,7 +280,7 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-// settle resolves the dirty ports and returns the proxies that have to learn of it.
+// settle resolves the dirty ports and returns the proxies that they concern.
 func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
 	concerned := map[*proxy]struct{}{}
 	for port := range n.dirtyPorts {

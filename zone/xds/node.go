@@ -9,16 +9,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// NamespaceKey is the key of node.metadata under which a proxy says its Dataplane's namespace.
+// NamespaceKey is the key of node.metadata that holds the namespace of the proxy's Dataplane.
 const NamespaceKey = "namespace"
 
-// maxNodeID is more than a mesh's and a Dataplane's name together can have.
+// maxNodeID is the longest node ID: a mesh's name, a dot and a Dataplane's name.
 const maxNodeID = 63 + 1 + 253
 
-// NodeID is the node.id of a Dataplane's proxy, and, with an empty mesh, of a ZoneIngress's.
+// NodeID returns the node.id of a Dataplane's proxy or, with an empty mesh, of a ZoneIngress's.
 func NodeID(mesh, name string) string { return mesh + "." + name }
 
-// DataplaneOf returns the key of the Dataplane, or ZoneIngress, that a node says it is the proxy of. Errors wrap ErrNode.
+// DataplaneOf returns the key of the Dataplane, or ZoneIngress, whose proxy a node claims to be. Errors wrap ErrNode.
 func DataplaneOf(node *corev3.Node) (resources.Key, error) {
 	mesh, name, ok := strings.Cut(node.GetId(), ".")
 	if !ok || name == "" || len(node.GetId()) > maxNodeID {
@@ -34,16 +34,16 @@ func DataplaneOf(node *corev3.Node) (resources.Key, error) {
 	return resources.Key{Type: resources.TypeDataplane, Mesh: mesh, Namespace: namespace, Name: name}, nil
 }
 
-// grpcAgent begins the user agent of gRPC's own xDS clients, whatever language they are written in.
+// grpcAgent begins the user agent of gRPC's own xDS clients, in any language.
 const grpcAgent = "grpc "
 
-// isGRPC reports whether a node is an application that takes its config by itself, through gRPC.
+// isGRPC reports whether a node is an application that reads its config itself, through gRPC.
 func isGRPC(node *corev3.Node) bool {
 	name := node.GetUserAgentName()
 	return len(name) >= len(grpcAgent) && strings.EqualFold(name[:len(grpcAgent)], grpcAgent)
 }
 
-// envoyVersion is the proxy's version as it says it, or empty.
+// envoyVersion returns the version that the proxy claims, or nothing.
 func envoyVersion(node *corev3.Node) string {
 	if v := node.GetUserAgentBuildVersion().GetVersion(); v != nil {
 		return fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())

@@ -2,15 +2,16 @@ package xds
 
 import "slices"
 
-// waitsFor says after what a kind comes: listeners and routes that name a cluster which the proxy does not have yet, or has without
-// endpoints, would fail requests.
+// waitsFor lists the kinds that each kind comes after. Listeners and routes that name a cluster which the proxy does
+// not have yet, or has without endpoints, would fail requests.
 var waitsFor = [kinds][]kind{
 	kindListener: {kindCluster},
 	kindRoute:    {kindCluster, kindEndpoint, kindSecret},
 }
 
-// mustWaitLocked reports whether something would arrive before what it refers to: the stream has not yet answered what it was
-// told of that last, and there is newer. A client that asks for clusters by name learns the names from what refers to them.
+// mustWaitLocked reports whether a response would arrive before what it refers to: the stream has not answered the last
+// response of a kind that it waits for, and there is a newer state of it. A client that asks for clusters by name
+// learns the names from what refers to them.
 func (s *session) mustWaitLocked(k kind) bool {
 	if !s.ordered {
 		return false
@@ -23,8 +24,8 @@ func (s *session) mustWaitLocked(k kind) bool {
 	return false
 }
 
-// lacksLocked reports whether the stream is yet to be told of a resource. Endpoints and secrets only have to have been there once; a proxy
-// that refused a cluster does not ask for those of it: nothing waits for them.
+// lacksLocked reports whether the stream has yet to receive a resource. Endpoints and secrets only need to have been
+// sent once. A proxy that refused a cluster does not ask for its endpoints or secrets: nothing waits for them.
 func (s *session) lacksLocked(k kind) bool {
 	if k == kindCluster {
 		want, _ := s.proxy.find(k)
@@ -40,7 +41,7 @@ func (s *session) lacksLocked(k kind) bool {
 	return slices.ContainsFunc(state.sets[k], func(r *resource) bool { return s.told[k].get(r.name) == nil })
 }
 
-// mayRemoveLocked reports whether clusters may be taken away: nothing that the proxy has refers to them any more.
+// mayRemoveLocked reports whether clusters may be removed: nothing that the proxy has refers to them any more.
 func (s *session) mayRemoveLocked() bool {
 	for _, k := range []kind{kindListener, kindRoute} {
 		if !s.asked[k] {
@@ -56,7 +57,7 @@ func (s *session) mayRemoveLocked() bool {
 	return true
 }
 
-// wakeWaitingLocked lets those answer that may have waited for a kind.
+// wakeWaitingLocked lets kinds respond that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
 	switch k {
 	case kindCluster, kindEndpoint, kindSecret:

@@ -17,7 +17,7 @@ type outbound struct {
 	field  string
 }
 
-// outboundsOf returns the outbounds of a Dataplane; problems are those that get no listener, with the reason.
+// outboundsOf returns the outbounds of a Dataplane. problems names those that get no listener, with the reason.
 func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err error) {
 	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
 	if err != nil {
@@ -44,7 +44,8 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 	return out, problems, nil
 }
 
-// find resolves a reference to a port. One that names no port means the service's only one, or that of the given section.
+// find resolves a reference to a port. Without a port, the reference means the service's only one, or the given
+// section.
 func find(dests *matching.Destinations, from matching.Referrer, ref *resources.BackendRef, section string) (*backend, string) {
 	target, problem := dests.ResolvePort(from, ref, section)
 	if problem != "" {
@@ -57,7 +58,7 @@ func find(dests *matching.Destinations, from matching.Referrer, ref *resources.B
 	return b, ""
 }
 
-// mayMean reports whether a reference could mean the resource, whatever its namespace.
+// mayMean reports whether a reference could mean the resource, in any namespace.
 func mayMean(ref *resources.BackendRef, r *resources.Resource) bool {
 	if string(r.Type) != ref.Kind {
 		return false

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// cluster is the way to a backend: mutual TLS with who the service may be, to endpoints that come by EDS.
+// cluster builds the cluster of a backend: mutual TLS with the SPIFFE IDs that the service may have, to endpoints that
+// come by EDS.
 func (s *sender) cluster(b *backend) (*resource, error) {
 	limits := s.timeoutsOf(s.timeouts.For(b.key()))
 	tls, err := upstreamTLS(b, s.secrets)
@@ -35,7 +36,8 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 	return newResource(kindCluster, b.name, c)
 }
 
-// upstreamTLS asks for the service by its server name, which leads through ingresses, and shows the proxy's own identity.
+// upstreamTLS asks for the service by its server name, which routes through ingresses, and presents the proxy's own
+// identity.
 func upstreamTLS(b *backend, secrets secretNames) (*corev3.TransportSocket, error) {
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: b.sni(),

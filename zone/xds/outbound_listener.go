@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// listener is where the application's traffic to a service goes in. For HTTP its routes are a resource of their own, so that policies
-// do not move the listener, with one exception: the limit on the time that request headers take.
+// listener builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
+// that policies do not replace the listener, with one exception: the limit on the time that request headers take.
 func (s *sender) listener(d *destined) (listener, route *resource, err error) {
 	var filter message
 	name := "envoy.filters.network.tcp_proxy"

@@ -6,12 +6,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// OwnFunc reports whether an address, or a name, and a port may lead a proxy on the server's machine to a port of this server that
-// trusts whoever is on loopback.
+// OwnFunc reports whether an address or name, with a port, may lead a proxy on the server's machine to a port of this
+// server that trusts callers on loopback.
 type OwnFunc func(address string, port uint32) bool
 
-// checkServices refuses a Dataplane whose proxy would lead its callers to this server: what comes from there on loopback,
-// byte by byte, would be taken for a program of the machine.
+// checkServices refuses a Dataplane whose proxy would lead its clients to this server. Bytes that arrive from there on
+// loopback would pass for those of a local program.
 func (f OwnFunc) checkServices(t *target) error {
 	if f == nil || t.proxyless {
 		return nil
@@ -24,7 +24,7 @@ func (f OwnFunc) checkServices(t *target) error {
 	return nil
 }
 
-// leadsHere says which endpoint of a MeshExternalService may be this server; "" where none is.
+// leadsHere returns the endpoint of a MeshExternalService that may be this server; "" if there is none.
 func (f OwnFunc) leadsHere(endpoints []resources.ExternalEndpoint) string {
 	for _, e := range endpoints {
 		at := endpoint{e.Address, e.Port}

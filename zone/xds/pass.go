@@ -17,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// What a stream may show.
+// Methods by which a stream can prove its identity.
 const (
 	methodNone        = ""
 	methodToken       = "token"
@@ -27,26 +27,28 @@ const (
 // ScopeZoneIngress is the scope of tokens for the proxies of ZoneIngresses.
 const ScopeZoneIngress = "zone-ingress"
 
-// pass is what a stream showed. A nil pass allows everything: it is that of a server without an Admission.
+// pass holds the credential of a stream. A nil pass allows everything: a server without an Admission uses it.
 type pass struct {
 	admission *Admission
 	address   string
 	method    string
 	token     string
 	claims    tokens.Claims
-	// judged is as of which keys and revocations the token was found good; of who judges it again alone.
+	// judged identifies the keys and revocations by which the token was last found valid. Only the goroutine that
+	// judges it again uses it.
 	judged tokens.Generation
-	// chain is not verified before check. Beside a token it must be of the same proxy.
+	// chain is unverified until check. Beside a token, it must belong to the same proxy.
 	chain []*x509.Certificate
-	// signers are the authorities by which the chain was last found good; of who judges it again alone.
+	// signers holds the authorities by which the chain was last found valid. Only the goroutine that judges it again
+	// uses it.
 	signers []*x509.Certificate
-	until   time.Time    // zero: for ever
-	node    atomic.Value // string: what check was asked about last
+	until   time.Time    // zero means for ever
+	node    atomic.Value // string: the node of the last check
 
 	end context.CancelCauseFunc // guarded by admission.mu
 }
 
-// ended is why a stream was ended that had been let in.
+// ended is the reason why an admitted stream was ended.
 type ended struct {
 	pass   *pass
 	reason string
@@ -55,7 +57,7 @@ type ended struct {
 
 func (e *ended) Error() string { return "the stream's credential is no longer good: " + e.reason }
 
-// refuse tells of a refusal and returns what the peer is told of it.
+// refuse reports a refusal and returns the error for the peer.
 func (p *pass) refuse(reason string, code codes.Code) error {
 	node, _ := p.node.Load().(string)
 	p.admission.cfg.Log.Warn("a stream of a proxy was refused", "address", p.address, "node", node, "method", p.method, "reason", reason)
@@ -72,7 +74,7 @@ func (p *pass) refuse(reason string, code codes.Code) error {
 	}
 }
 
-// endedBy turns the cause of a stream's end into what its peer is told; nil where the cause is another.
+// endedBy turns the cause of a stream's end into the error for its peer; nil if the cause is another one.
 func endedBy(cause error) error {
 	var e *ended
 	if errors.As(cause, &e) {
@@ -81,7 +83,7 @@ func endedBy(cause error) error {
 	return nil
 }
 
-// open registers the pass of a stream; end is called when it is no longer good.
+// open registers the pass of a stream. Admission calls end when the pass is no longer good.
 func (p *pass) open(end context.CancelCauseFunc) {
 	if p == nil || p.method == methodNone {
 		return
@@ -109,8 +111,8 @@ func (p *pass) close() {
 	delete(p.admission.live, p)
 }
 
-// over says why the credential is no longer good, or nothing. A token is verified again only when keys, revocations or its own times say so,
-// a certificate when authorities came or went.
+// over returns why the credential is no longer good, or nothing. It verifies a token again only if keys, revocations or
+// the token's own times require it, and a certificate only if authorities were added or removed.
 func (p *pass) over(now time.Time, g tokens.Generation, known signers) string {
 	if len(p.chain) > 0 && now.Before(p.chain[0].NotAfter) && !p.signedHere(known) {
 		return "unknown-authority"
@@ -131,8 +133,8 @@ func (p *pass) over(now time.Time, g tokens.Generation, known signers) string {
 	return ""
 }
 
-// check reports whether the pass is for the proxy of the given key. The resource is the proxy's as it is now, or nil. Errors are
-// gRPC statuses.
+// check reports whether the pass is for the proxy of the given key. r is the proxy's current resource, or nil. Errors
+// are gRPC statuses.
 func (p *pass) check(key resources.Key, r *resources.Resource) error {
 	if p == nil {
 		return nil
@@ -144,7 +146,7 @@ func (p *pass) check(key resources.Key, r *resources.Resource) error {
 	return nil
 }
 
-// recheck ends the stream when the pass is not for what the Dataplane has become. It tells nobody itself.
+// recheck ends the stream if the pass is not for what the Dataplane has become. It reports nothing itself.
 func (p *pass) recheck(key resources.Key, r *resources.Resource, end context.CancelCauseFunc) {
 	if p != nil && !p.fits(key, r) {
 		end(&ended{pass: p, reason: "another-proxy", code: codes.PermissionDenied})
@@ -161,7 +163,7 @@ func (p *pass) fits(key resources.Key, r *resources.Resource) bool {
 	return true
 }
 
-// show adds a client's certificate to what the pass lives by; to a token's, too.
+// show adds a client's certificate to the credentials that the pass depends on, even beside a token.
 func (p *pass) show(chain []*x509.Certificate) {
 	p.chain = chain
 	if p.method == methodNone {
@@ -172,8 +174,8 @@ func (p *pass) show(chain []*x509.Certificate) {
 	}
 }
 
-// is compares a client certificate with the identity of the Dataplane. Only an authority of this zone is believed: another
-// zone's must not open streams here, whatever it signs.
+// is compares a client certificate with the identity of the Dataplane. It accepts only an authority of this zone:
+// another zone's must not open streams here, whatever it signs.
 func (p *pass) is(r *resources.Resource) bool {
 	if r == nil || r.Type != resources.TypeDataplane {
 		return false
@@ -187,8 +189,9 @@ func (p *pass) is(r *resources.Resource) bool {
 	return err == nil && id == want
 }
 
-// bound compares a token with the proxy: everything that the token names must hold, and it must name something. The name holds
-// the namespace; without one it is the label, and a token that has neither is for Dataplanes without a namespace.
+// bound compares a token with the proxy. Everything that the token names must hold, and it must name something. The
+// name includes the namespace. Without a name, the label names the namespace, and a token that has neither is for
+// Dataplanes without a namespace.
 func bound(c *tokens.Claims, key resources.Key, r *resources.Resource) bool {
 	if key.Type == resources.TypeZoneIngress {
 		return c.Mesh == "" && len(c.Scopes) == 1 && c.Scopes[0] == ScopeZoneIngress && c.Dataplane == key.Name
@@ -203,7 +206,7 @@ func bound(c *tokens.Claims, key resources.Key, r *resources.Resource) bool {
 	case c.Dataplane == "" && c.Labels[resources.LabelNamespace] != key.Namespace:
 		return false
 	case (c.Workload != "" || len(c.Labels) > 0) && r == nil:
-		return false // nobody knows yet what it will be
+		return false // the Dataplane does not exist yet, so its labels are unknown
 	case c.Workload != "" && c.Workload != identity.WorkloadOf(r):
 		return false
 	}
@@ -215,7 +218,8 @@ func bound(c *tokens.Claims, key resources.Key, r *resources.Resource) bool {
 	return true
 }
 
-// QualifiedName is how a dataplane token names a Dataplane: `<namespace>/<name>`, or the name where it has no namespace.
+// QualifiedName returns the name of a Dataplane in dataplane tokens: `<namespace>/<name>`, or the name alone without a
+// namespace.
 func QualifiedName(key resources.Key) string {
 	if key.Namespace == "" {
 		return key.Name

@@ -9,7 +9,7 @@ import (
 // percent is a number that users write as 12 or as "12.5".
 type percent float64
 
-// UnmarshalJSON takes a number or a string that holds one.
+// UnmarshalJSON accepts a number or a string that holds one.
 func (p *percent) UnmarshalJSON(raw []byte) error {
 	text := string(raw)
 	var quoted string
@@ -24,7 +24,7 @@ func (p *percent) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// percentOf reads a number; ok is false where there is none.
+// percentOf reads a number; ok is false if there is none.
 func percentOf(raw json.RawMessage) (n float64, ok bool) {
 	var p percent
 	if len(raw) == 0 || json.Unmarshal(raw, &p) != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// permissions are the filters that judge an inbound's clients, as they travel by ECDS, and who gets in by them where before
-// did: the zero access on HTTP inbounds.
+// permissions builds the filters that judge an inbound's clients, as ECDS serves them, and the access that follows the
+// one before. The access of an HTTP inbound is the zero value.
 func permissions(t *target, in *inbound, policies []*matching.Policy, before access) ([]*resource, access, error) {
 	rules := matching.Inbound(t.match, in.port, policies)
 	if in.http() {
@@ -38,7 +38,7 @@ func permissions(t *target, in *inbound, policies []*matching.Policy, before acc
 	return []*resource{first, second, third}, next, err
 }
 
-// statPrefix is that of the network filters; Envoy puts `rbac.` right behind it.
+// statPrefix returns the prefix of the network filters' statistics; Envoy appends `rbac.` to it.
 func (in *inbound) statPrefix() string { return in.name() + "." }
 
 func newExtension(name string, filter message) (*resource, error) {

@@ -8,22 +8,24 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// leaveFor is how long a proxy may be away, to restart or to find the zone again, before callers are told that it is gone.
+// leaveFor is how long a proxy may be disconnected, to restart or to find the zone again, before clients learn that it
+// is gone.
 const leaveFor = 5 * time.Second
 
-// retireFor is how long the ingress of a deleted ZoneIngress goes on: other zones are told of the deletion meanwhile.
+// retireFor is how long the ingress of a deleted ZoneIngress continues, while other zones learn of the deletion.
 const retireFor = 10 * time.Second
 
-// presence is which of the zone's Dataplanes have no proxy that could take a request. What is in neither map is present, or unknown: who
-// was there before the start, and who is connected and could not be told all that it should have. Proxies.mu guards it.
+// presence tracks the zone's Dataplanes that have no proxy to take a request. A Dataplane in neither map is present or
+// unknown: it was there before the start, or its proxy is connected and could not be sent all that it should have.
+// Proxies.mu guards it.
 type presence struct {
-	// absent have no proxy: it left, or none has come since the Dataplane was made.
+	// absent holds Dataplanes without a proxy: it left, or none has connected since the Dataplane was created.
 	absent map[resources.Key]struct{}
-	// leaving are those whose last stream ended, each with when it is absent.
+	// leaving holds Dataplanes whose last stream ended, with the time at which each becomes absent.
 	leaving map[resources.Key]time.Time
-	// retiring are the proxies of ZoneIngresses that were deleted, each with when its listener goes.
+	// retiring holds the proxies of deleted ZoneIngresses, with the time at which each listener is removed.
 	retiring map[*proxy]time.Time
-	// unknownUntil: before that, who has not come yet since the start may still come. It is zero after.
+	// unknownUntil ends the time after a start in which proxies may still reconnect. It is zero after that.
 	unknownUntil time.Time
 	wake         chan struct{}
 }
@@ -35,13 +37,13 @@ func newPresence() *presence {
 	}
 }
 
-// forget drops what is known of a Dataplane.
+// forget drops the presence of a Dataplane.
 func (a *presence) forget(dataplane resources.Key) {
 	delete(a.absent, dataplane)
 	delete(a.leaving, dataplane)
 }
 
-// due is when the next Dataplane is absent, or the next ingress retires; zero for never.
+// due returns when the next Dataplane becomes absent, or the next ingress retires; zero means never.
 func (a *presence) due() time.Time {
 	out := a.unknownUntil
 	sooner := func(at time.Time) {
@@ -58,7 +60,7 @@ func (a *presence) due() time.Time {
 	return out
 }
 
-// changed has the next due time looked up again.
+// changed wakes the timer to compute the next due time again.
 func (a *presence) changed() {
 	select {
 	case a.wake <- struct{}{}:
@@ -66,12 +68,12 @@ func (a *presence) changed() {
 	}
 }
 
-// connectedLocked reports whether a Dataplane has a proxy with a stream, its application among them.
+// connectedLocked reports whether a proxy of the Dataplane, or its application, has a stream.
 func (x *Proxies) connectedLocked(dataplane resources.Key) bool {
 	return x.proxies[proxyID{dataplane, false}] != nil || x.proxies[proxyID{dataplane, true}] != nil
 }
 
-// workInPresenceLocked: no proxy takes requests for a Dataplane that was just made, until one has taken in its listeners.
+// workInPresenceLocked marks a new Dataplane absent until a proxy has accepted its listeners.
 func (x *Proxies) workInPresenceLocked(c *store.Change) {
 	key := c.Key()
 	switch {
@@ -96,8 +98,8 @@ func (x *Proxies) listensLocked(dataplane resources.Key) bool {
 	return false
 }
 
-// noteListening is called after each request of the stream that had nothing to be told. A proxy that has answered all that it asks for,
-// and asks for its listeners, takes requests.
+// noteListening runs after each request of the stream that needed no response. A proxy that has answered everything
+// that it asks for, and asks for its listeners, takes requests.
 func (s *session) noteListening() {
 	p := s.proxy
 	if p.listens.Load() {
@@ -123,7 +125,7 @@ func (x *Proxies) listening(p *proxy) {
 	x.settleLocked()
 }
 
-// leftLocked begins the time in which the proxy of a Dataplane may come back.
+// leftLocked starts the time in which the proxy of a Dataplane may reconnect.
 func (x *Proxies) leftLocked(p *proxy) {
 	if p.key.Type != resources.TypeDataplane || p.target == nil || x.connectedLocked(p.key) {
 		return
@@ -132,21 +134,22 @@ func (x *Proxies) leftLocked(p *proxy) {
 	x.presence.changed()
 }
 
-// retireLocked leaves the proxy of a deleted ZoneIngress its listener until other zones know that it goes.
+// retireLocked keeps the listener of a deleted ZoneIngress's proxy until other zones know of the deletion.
 func (x *Proxies) retireLocked(p *proxy) {
 	p.ingress = nil
 	x.presence.retiring[p] = time.Now().Add(retireFor)
 	x.presence.changed()
 }
 
-// presenceChangedLocked notes the ports whose endpoints a Dataplane is.
+// presenceChangedLocked marks the ports that have the Dataplane as an endpoint.
 func (x *Proxies) presenceChangedLocked(dataplane resources.Key) {
 	if dp := x.cfg.Store.Snapshot().Get(dataplane); dp != nil {
 		x.network.dataplaneChanged(dp, dp)
 	}
 }
 
-// followPresence tells callers of proxies that are gone, until ctx ends. The streams that end with the server are not among them.
+// followPresence removes absent proxies from their clients' endpoints, until ctx ends. Streams that end with the server
+// do not count as absent.
 func (x *Proxies) followPresence(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -171,7 +174,7 @@ func (x *Proxies) followPresence(ctx context.Context) {
 	}
 }
 
-// expirePresence works in who is absent as of now, in one go.
+// expirePresence applies all that is due by now, in one pass.
 func (x *Proxies) expirePresence(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -199,7 +202,7 @@ func (x *Proxies) expirePresence(now time.Time) {
 	x.settleLocked()
 }
 
-// sweepPresenceLocked ends the time after a start: who has not come is absent.
+// sweepPresenceLocked ends the time after a start: Dataplanes whose proxy has not connected become absent.
 func (x *Proxies) sweepPresenceLocked() {
 	n := 0
 	for dp := range x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeDataplane}) {
@@ -215,7 +218,7 @@ func (x *Proxies) sweepPresenceLocked() {
 	}
 }
 
-// retainPresenceLocked forgets Dataplanes that the store no longer has.
+// retainPresenceLocked drops Dataplanes that the store no longer has.
 func (x *Proxies) retainPresenceLocked(snap store.Snapshot) {
 	for key := range x.presence.absent {
 		if snap.Get(key) == nil {
