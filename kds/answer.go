@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Fields of an ACK: of DeltaDiscoveryRequest, and of Node in it.
+// Field numbers of an ACK: of DeltaDiscoveryRequest, and of the Node in it.
 const (
 	requestNode    protowire.Number = 1
 	requestTypeURL protowire.Number = 2
@@ -18,10 +18,11 @@ const (
 	nodeID         protowire.Number = 1
 )
 
-// decodeAnswer decodes an ACK into m, which is new, without reflection: there is one for each message to each zone. It reports
-// false, and leaves m alone, for all that says more than who, which type and which nonce, or says it badly.
+// decodeAnswer decodes an ACK into m, which is empty, without reflection: each message to each zone is answered by one.
+// It returns false and leaves m unchanged if the request carries more than a node id, a type and a nonce, or is
+// malformed.
 func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
-	if len(b) > maxNonce { // the texts are parts of one copy
+	if len(b) > maxNonce { // text below is one copy, and the decoded strings share it
 		return false
 	}
 	var node *corev3.Node
@@ -63,13 +64,13 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// onlyID returns the id of a node that says nothing else, which it ends with.
+// onlyID returns the id of a node that has no other field. node ends with the id.
 func onlyID(node []byte) ([]byte, bool) {
 	number, id, rest, ok := bytesField(node)
 	return id, ok && number == nodeID && len(rest) == 0 && utf8.Valid(id)
 }
 
-// bytesField reads a field of bytes, or a string or message.
+// bytesField reads one length-delimited field: bytes, a string or a message.
 func bytesField(b []byte) (number protowire.Number, value, rest []byte, ok bool) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 || kind != protowire.BytesType {

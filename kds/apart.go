@@ -6,8 +6,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// place chooses the name of what a zone sent: the wire's, unless that is somebody else's, or what the global's own resource
-// of that name at home is called in zones, whether there is one or not. A copy that has its other name keeps it.
+// place chooses the name under which a zone's resource is stored. That is the name on the wire, unless another owner's
+// resource has it, or it is the hashed name that the global's own resource of that display name has in zones, whether
+// or not that resource exists. A copy that already has its alternative name keeps it.
 func (v *receiver) place(p *plan, r *resources.Resource) {
 	if v.arrival.Direction != exchange.ZoneToGlobal {
 		return
@@ -24,13 +25,13 @@ func (v *receiver) place(p *plan, r *resources.Resource) {
 	}
 }
 
-// isGlobals reports whether r's name is that of the copies of one of the global's own resources.
+// isGlobals reports whether r's name is the hashed name of one of the global's own resources.
 func (v *receiver) isGlobals(r *resources.Resource) bool {
 	own := r.DisplayName()
 	return r.Name == hashing.Name(r.Mesh, own) || r.Name == hashing.Name(r.Mesh, own, v.arrival.OwnNamespace)
 }
 
-// wireOf is what the peer calls a copy.
+// wireOf returns the name that the peer uses for a copy.
 func (v *receiver) wireOf(r *resources.Resource) string {
 	if v.arrival.Direction == exchange.ZoneToGlobal && exchange.MayBeApart(r.Name) {
 		if hashed := exchange.NameInZone(r, v.arrival.Zone); exchange.IsApart(r, hashed) {

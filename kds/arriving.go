@@ -12,24 +12,27 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// What a peer may say, in bytes and in numbers. A message is held to these before anything is done with it, and one that is not
-// within them ends the stream: no peer of ours or of the ecosystem comes near. What is wrong with one resource is refused by name instead.
+// Limits of what a peer may send, in bytes and in numbers. Every message is checked against them before anything else,
+// and one that exceeds them ends the stream: no Causeway or Kuma peer comes near. A fault in one resource is a refusal
+// by name instead.
 const (
-	// maxWord bounds types, node ids and versions, which both sides only compare; maxNonce what is only repeated.
+	// maxWord bounds types, node ids and versions, which both sides only compare. maxNonce bounds nonces, which are
+	// only repeated.
 	maxWord  = 253
 	maxNonce = 4 << 10
-	// maxFullName is that of `<name>.<mesh>`.
+	// maxFullName bounds `<name>.<mesh>`.
 	maxFullName = maxWireName + 1 + maxWireName
 	// maxVersionInfo bounds system_version_info: a revision and the traces of a change.
 	maxVersionInfo = 4 << 10
-	// maxSubscribed bounds the names of a subscription, of which only "*" has a meaning.
+	// maxSubscribed bounds the names in a subscription; only "*" has a meaning.
 	maxSubscribed = 1000
-	// maxNames bounds the names in one message; one of MaxMessageSize has room for about half as many of real resources.
+	// maxNames bounds the names in one message. A message of MaxMessageSize has room for about half as many real
+	// resources.
 	maxNames = 200_000
 )
 
-// checked yields what receive does, as long as check finds nothing wrong with it. It is the one place where a stream's words come in:
-// behind it names, types, nonces and versions are of bounded size and printable, and names have a dot.
+// checked wraps receive and fails if check finds a fault. All messages of a stream pass through it: behind it names,
+// types, nonces and versions are of bounded size and printable, and names contain a dot.
 func checked[M proto.Message](receive func() (M, error), check func(M) error) func() (M, error) {
 	return func() (M, error) {
 		m, err := receive()
@@ -40,7 +43,7 @@ func checked[M proto.Message](receive func() (M, error), check func(M) error) fu
 	}
 }
 
-// checkRequest judges a request as such; whether it means something is for handle.
+// checkRequest checks the form of a request; handle judges what it means.
 func checkRequest(r *discovery.DeltaDiscoveryRequest) error {
 	if err := checkWords(r.GetTypeUrl(), r.GetResponseNonce(), r.GetNode().GetId()); err != nil {
 		return err
@@ -62,7 +65,8 @@ func checkRequest(r *discovery.DeltaDiscoveryRequest) error {
 	return nil
 }
 
-// checkResponse judges a response as such. The names of its resources are judged one by one, where each can be refused.
+// checkResponse checks the form of a response. The names of its resources are checked one by one later, where each can
+// be refused.
 func checkResponse(r *discovery.DeltaDiscoveryResponse) error {
 	if err := checkWords(r.GetTypeUrl(), r.GetNonce(), r.GetControlPlane().GetIdentifier()); err != nil {
 		return err
@@ -78,7 +82,7 @@ func checkResponse(r *discovery.DeltaDiscoveryResponse) error {
 			return fmt.Errorf("%w: a resource has no name", ErrRequest)
 		}
 	}
-	// Nothing here is called so.
+	// No resource here can have such a name.
 	r.RemovedResources = slices.DeleteFunc(r.RemovedResources, func(name string) bool { return checkFullName(name) != nil })
 	return nil
 }
@@ -95,10 +99,10 @@ func checkWords(typeURL, nonce, id string) error {
 	return nil
 }
 
-// isWord accepts printable ASCII without spaces, and nothing at all.
+// isWord accepts printable ASCII without spaces, and the empty string.
 func isWord(s string) bool { return isText(s, '!', maxWord) }
 
-// isText accepts printable ASCII from a character on.
+// isText accepts printable ASCII from the character first on, up to most bytes.
 func isText(s string, first byte, most int) bool {
 	if len(s) > most {
 		return false
@@ -111,7 +115,7 @@ func isText(s string, first byte, most int) bool {
 	return true
 }
 
-// checkFullName accepts `<name>.<mesh>`, the mesh of which may be empty.
+// checkFullName accepts `<name>.<mesh>`; the mesh may be empty.
 func checkFullName(name string) error {
 	if len(name) > maxFullName || strings.IndexByte(name, '.') < 1 || strings.ContainsFunc(name, notInNames) {
 		return fmt.Errorf("%q is not of the form NAME.MESH", truncate(name))
@@ -119,16 +123,16 @@ func checkFullName(name string) error {
 	return nil
 }
 
-// What is within a message is judged as the message is (package messages), before it is decoded: in memory it can be many times as
-// large as on the wire.
+// Nested messages are checked like the message itself (package messages) before they are decoded: in memory they can be
+// many times larger than on the wire.
 const (
 	// maxValues bounds the values of a spec. Users may write no more (package resources).
 	maxValues = resources.MaxValues + resources.MaxAliasedNodes
-	// sparse is the size in bytes up to which nothing can be too dense.
+	// sparse is the size in bytes up to which no content can be too dense.
 	sparse = 64 << 10
 )
 
-// checkText judges JSON that a resource holds.
+// checkText checks JSON inside a resource.
 func checkText(raw []byte) error {
 	if len(raw) <= sparse {
 		return nil
@@ -136,7 +140,7 @@ func checkText(raw []byte) error {
 	return messages.CheckJSON(raw, maxValues, resources.MaxDepth)
 }
 
-// decodeMessage reads a message that another one holds.
+// decodeMessage decodes a message nested in another one.
 func decodeMessage(raw []byte, into proto.Message) error {
 	if len(raw) > sparse {
 		if err := messages.Check(into, raw); err != nil {
@@ -146,13 +150,13 @@ func decodeMessage(raw []byte, into proto.Message) error {
 	return proto.Unmarshal(raw, into)
 }
 
-// Bounds of what a resource says beside its spec.
+// Limits of a resource's labels, in numbers and bytes.
 const (
 	maxLabels     = 256
 	maxLabelBytes = 64 << 10
 )
 
-// checkLabels bounds the labels of one resource; what they may say is for validation.
+// checkLabels bounds the labels of one resource; validation judges their content.
 func checkLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return fmt.Errorf("%w: it has %d labels, want at most %d", errUndecodable, len(labels), maxLabels)

@@ -10,15 +10,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// bundle is what one message carries, shared by all streams that are sent the same: zones that connect at once get the
-// same lists, and none needs a copy of its own.
+// bundle holds the resources of one message. All streams that send the same content share it: zones that connect at
+// once get the same lists, and none needs a copy of its own.
 type bundle struct {
 	resources []*encoded
-	// buffer holds all of them as they stand inside a response; nil for a bundle that is not worth joining.
+	// buffer holds all of them as they stand inside a response; nil for a bundle that is too small to join.
 	buffer mem.Buffer
 }
 
-// joinedFrom is how many resources make a bundle worth sharing.
+// joinedFrom is the number of resources from which a bundle is joined and shared.
 const joinedFrom = 16
 
 type bundleKey struct {
@@ -28,7 +28,7 @@ type bundleKey struct {
 
 // bundles finds the latest bundle of each kind while a stream still holds it. Safe for concurrent use.
 type bundles struct {
-	// scratch lends slices to build in.
+	// scratch lends slices to build bundles in.
 	scratch sync.Pool
 
 	mu     sync.Mutex
@@ -39,11 +39,11 @@ func newBundles() *bundles {
 	return &bundles{latest: map[bundleKey]weak.Pointer[bundle]{}, scratch: sync.Pool{New: func() any { return new([]*encoded) }}}
 }
 
-// borrow returns an empty slice to build in; share takes it back.
+// borrow returns an empty slice to build a bundle in; share takes it back.
 func (b *bundles) borrow() *[]*encoded { return b.scratch.Get().(*[]*encoded) }
 
-// share returns the bundle of what was built in list, which must not be used any more. keep says that the bundle is of a
-// list that is the same for all: then each resource's bytes are held in the bundle only.
+// share returns the bundle of the resources in list; the caller must not use list afterwards. Set keep for a list that
+// is the same for all peers: then only the bundle holds each resource's bytes.
 func (b *bundles) share(key bundleKey, list *[]*encoded, keep bool) *bundle {
 	built := *list
 	defer func() {
@@ -64,7 +64,7 @@ func (b *bundles) share(key bundleKey, list *[]*encoded, keep bool) *bundle {
 	return fresh
 }
 
-// join copies the resources into one buffer. keep makes that the place where they are held.
+// join copies the resources into one buffer. With keep, the resources then refer to that buffer.
 func join(list []*encoded, keep bool) mem.Buffer {
 	size := 0
 	for _, e := range list {

@@ -11,10 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// source is a store that a stream is sent from.
+// source is a store that a stream sends from.
 type source struct {
 	store store.Reader
-	// seen is the revision up to which commits have been looked at.
+	// seen is the revision up to which the stream has read commits.
 	seen uint64
 }
 
@@ -25,7 +25,7 @@ func newSource(s store.Reader) source {
 	return source{store: s, seen: s.Snapshot().Revision()}
 }
 
-// changed is the store's Changed; without a store nothing ever comes.
+// changed returns the store's Changed. Without a store the channel is nil and never closes.
 func (s *source) changed() (revision uint64, next <-chan struct{}) {
 	if s.store == nil {
 		return 0, nil
@@ -33,10 +33,10 @@ func (s *source) changed() (revision uint64, next <-chan struct{}) {
 	return s.store.Changed()
 }
 
-// isLive reports whether nothing of a type is durable where it is made.
+// isLive reports whether resources of a type are volatile on the server that makes them.
 func isLive(t resources.Type) bool { return t == resources.TypeDataplaneInsight }
 
-// look reads the commits since the last time and marks the types that they concern.
+// look reads the commits since the last call and marks the types that they concern.
 func (s *sender) look() error {
 	fresh := s.lookAt(&s.durable)
 	if s.live.store != nil && s.lookAt(&s.live) {
@@ -48,14 +48,14 @@ func (s *sender) look() error {
 	return errors.Join(s.checkZone(), s.checkAnswers())
 }
 
-// lookAt is look for one store. It reports whether there was something new.
+// lookAt is look for one store. It reports whether there were new commits.
 func (s *sender) lookAt(from *source) bool {
 	commits, ok := from.store.Changes(from.seen)
 	if !ok {
 		from.seen, s.judge = from.store.Snapshot().Revision(), true
 		for _, sub := range s.order {
 			if sub.source == from {
-				sub.dirty = true // its own cursor is even older, and fold will say so
+				sub.dirty = true // its own cursor is older still, and fold will report that
 			}
 		}
 		return true
@@ -76,7 +76,7 @@ func (s *sender) lookAt(from *source) bool {
 	return len(commits) > 0
 }
 
-// isOfZone reports whether a commit changed what is stored of the zone itself, or which replica has it.
+// isOfZone reports whether a commit changed the zone's own resource or its claim.
 func (s *sender) isOfZone(c *store.Commit) bool {
 	for i := range c.Changes {
 		if key := c.Changes[i].Key(); (key.Type == resources.TypeZone || key.Type == resources.TypeZoneClaim) && key.Name == s.zone {
@@ -93,7 +93,7 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 		case sub.descriptor.Type:
 			return true
 		case resources.TypeZone:
-			// A zone that comes or goes is nothing to the others until it begins or ceases to take part.
+			// A zone that is created or deleted matters to the others only when it begins or ceases to take part.
 			if s.direction == exchange.GlobalToZone && sub.descriptor.AcrossZones && takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
 				return true
 			}
@@ -102,7 +102,7 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 	return false
 }
 
-// checkZone ends the stream of a zone that was disabled or deleted, or that another replica has now.
+// checkZone ends the stream if the zone was disabled or deleted, or if another replica holds its claim.
 func (s *sender) checkZone() error {
 	if s.direction != exchange.GlobalToZone || !s.judge {
 		return nil
@@ -118,7 +118,7 @@ func (s *sender) checkZone() error {
 	return lost(snapshot, s.replica, s.zone)
 }
 
-// isEnabled reports whether the zone is enabled: as of what was last looked at, where nothing was written since.
+// isEnabled reports whether the zone is enabled. It uses the last result unless the store has newer commits.
 func (s *sender) isEnabled(now store.Snapshot) bool {
 	if now.Revision() > s.durable.seen {
 		return ZoneEnabled(now, s.zone)
@@ -130,7 +130,7 @@ func (s *sender) isEnabled(now store.Snapshot) bool {
 	return *s.enabled
 }
 
-// checkAnswers ends a stream whose peer reads but never answers. It looks when there is news, so it needs no timer.
+// checkAnswers ends a stream whose peer reads but never answers. It runs when there is news, so it needs no timer.
 func (s *sender) checkAnswers() error {
 	for _, sub := range s.order {
 		m := sub.inflight
@@ -141,8 +141,8 @@ func (s *sender) checkAnswers() error {
 	return nil
 }
 
-// reading reports whether the peer may be at the message still: it takes what waits for it, as far as can be told by two looks that are
-// the send timeout apart.
+// reading reports whether the peer may still be reading the message: its transport makes progress between two looks
+// that are the send timeout apart.
 func (s *sender) reading(m *inflight) bool {
 	now := s.session.transport.look()
 	if !now.waits {

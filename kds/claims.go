@@ -15,7 +15,7 @@ func ClaimKey(zone string) resources.Key {
 	return resources.Key{Type: resources.TypeZoneClaim, Name: zone}
 }
 
-// ClaimOf says which replica has the zone; nil when none was ever said to.
+// ClaimOf returns the claim on a zone, or nil if there has never been one.
 func ClaimOf(s store.Snapshot, zone string) *resources.ZoneClaim {
 	held := s.Get(ClaimKey(zone))
 	if held == nil {
@@ -23,17 +23,17 @@ func ClaimOf(s store.Snapshot, zone string) *resources.ZoneClaim {
 	}
 	claim, err := resources.SpecAs[resources.ZoneClaim](held)
 	if err != nil {
-		return &resources.ZoneClaim{} // nobody's
+		return &resources.ZoneClaim{} // held by no replica
 	}
 	return claim
 }
 
-// Has reports whether the zone is this server's: it has its session, or had the last one. Without replicas all zones are.
+// Has reports whether this server has the zone's session, or had the last one. Without replicas it is always true.
 func (g *Global) Has(zone string) bool {
 	return g.config.Replica == "" || lost(g.config.Store.Snapshot(), g.config.Replica, zone) == nil
 }
 
-// lost is why a replica may do nothing for a zone; nil when the zone is its own.
+// lost returns the reason why a replica must not serve a zone, or nil if it holds the claim.
 func lost(s store.Snapshot, replica, zone string) error {
 	if replica == "" {
 		return nil
@@ -48,8 +48,8 @@ func lost(s store.Snapshot, replica, zone string) error {
 	return nil
 }
 
-// claims makes the zone this replica's, once for both streams of a session: an older session of the zone, on whatever replica, can
-// write no more from then on. A zone that comes back to the replica that had it costs no write.
+// claims returns a function that claims the zone for this replica, once for both streams of a session. From then on an
+// older session of the zone, on any replica, cannot write. A zone that reconnects to the same replica costs no write.
 func (g *Global) claims(s *session, data *zoneData) func() error {
 	if g.config.Replica == "" {
 		return func() error { return nil }
@@ -80,11 +80,12 @@ func (g *Global) claim(s *session, data *zoneData) error {
 	}
 }
 
-// errMoved: the zone is another replica's, which the view did not show.
+// errMoved reports that another replica holds the claim, which the view did not show.
 var errMoved = errors.New("another replica has the zone")
 
-// claiming is the batch that makes the zone this replica's. Where it is that already, nothing is written; but the store has to say so: a
-// view that lags behind may not show that another replica had the zone meanwhile, nor what the zone was sent by it.
+// claiming builds the batch that claims the zone for this replica. If this replica already holds the claim, it writes
+// nothing, but the store must confirm that: a view that lags behind may not show that another replica held the zone
+// meanwhile, nor what that replica sent to it.
 func (g *Global) claiming(s *session, view store.Snapshot) (store.Batch, error) {
 	if lost(view, g.config.Replica, s.zone) == nil {
 		return store.Batch{Check: func(now store.Snapshot) error {
@@ -98,7 +99,7 @@ func (g *Global) claiming(s *session, view store.Snapshot) (store.Batch, error) 
 	return store.Batch{Ops: []store.Op{op}, Check: func(store.Snapshot) error { return s.fence() }}, err
 }
 
-// claimOp replaces the claim that the snapshot has.
+// claimOp returns the operation that replaces the claim in the snapshot.
 func claimOp(s store.Snapshot, zone string, claim resources.ZoneClaim) (store.Op, error) {
 	spec, err := resources.NewSpecOf(resources.TypeZoneClaim, &claim)
 	if err != nil {
@@ -111,8 +112,8 @@ func claimOp(s store.Snapshot, zone string, claim resources.ZoneClaim) (store.Op
 	return op, nil
 }
 
-// resyncElsewhere has the replica that has the zone end the session, and whichever gets the next one compare everything. It reports
-// whether there is such a replica.
+// resyncElsewhere makes the replica that holds the zone's claim end the session, and the replica that gets the next
+// session compare everything. It reports whether a replica holds the claim.
 func (g *Global) resyncElsewhere(ctx context.Context, zone string) (bool, error) {
 	for {
 		snapshot := g.config.Store.Snapshot()

@@ -11,20 +11,20 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// response is a DeltaDiscoveryResponse whose resources are encoded already, in memory that all streams share: sending one
-// to a thousand zones copies none of it before the transport does. It goes through SendMsg with a codec of newCodec.
+// response is a DeltaDiscoveryResponse whose resources are already encoded, in memory that all streams share: sending
+// one to a thousand zones copies nothing before the transport does. Send it by SendMsg with a codec of newCodec.
 type response struct {
 	// version is system_version_info; identifier is control_plane.identifier.
 	version, typeURL, nonce, identifier string
 	removed                             []string
 	*bundle
 
-	// tail and buffers are what Marshal makes of it: a message to each zone makes no object for each of its parts.
+	// tail and buffers hold what Marshal returns, so that a message to each zone does not allocate each of its parts.
 	tail    mem.SliceBuffer
 	buffers [2]mem.Buffer
 }
 
-// Fields of DeltaDiscoveryResponse, and of ControlPlane in it.
+// Field numbers of DeltaDiscoveryResponse, and of the ControlPlane in it.
 const (
 	responseVersion      protowire.Number = 1
 	resourcesField       protowire.Number = 2
@@ -35,7 +35,7 @@ const (
 	controlPlaneID       protowire.Number = 1
 )
 
-// rest encodes all but the resources.
+// rest encodes all fields but the resources.
 func (r *response) rest() []byte {
 	size := len(r.version) + len(r.typeURL) + len(r.nonce) + len(r.identifier) + frameOverhead
 	for _, name := range r.removed {
@@ -58,7 +58,7 @@ func (r *response) rest() []byte {
 	return protowire.AppendString(protowire.AppendTag(b, controlPlaneID, protowire.BytesType), r.identifier)
 }
 
-// item puts an encoded resource into the form that it has inside a response: tag, length, bytes.
+// item encodes a resource as it stands inside a response: tag, length, bytes.
 func item(resource []byte) []byte {
 	b := make([]byte, 0, len(resource)+itemOverhead)
 	b = protowire.AppendTag(b, resourcesField, protowire.BytesType)
@@ -66,13 +66,13 @@ func item(resource []byte) []byte {
 }
 
 const (
-	// itemOverhead is the most that a list item costs beside its bytes: a tag and a length.
+	// itemOverhead is the largest overhead of a list item: a tag and a length.
 	itemOverhead = 6
-	// frameOverhead is the same for the fields of a message that are there once.
+	// frameOverhead is the overhead of all fields that occur once in a message.
 	frameOverhead = 5 * itemOverhead
 )
 
-// codec is the codec of package messages, which also takes a response. It has the same name on the wire.
+// codec is the codec of package messages, and also encodes a response. It has the same name on the wire.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() encoding.CodecV2 { return codec{messages.Codec()} }

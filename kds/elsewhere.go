@@ -5,7 +5,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// State is what this server knows of a zone; nil when it knows nothing.
+// State returns what this server knows of a zone, or nil if it knows nothing.
 func (g *Global) State(zone string) *tracker.ZoneState {
 	data := g.data(zone)
 	if data == nil {
@@ -19,7 +19,7 @@ func (g *Global) State(zone string) *tracker.ZoneState {
 	return out
 }
 
-// instance is what the server that has a zone's session here calls this run of itself.
+// instance returns the instance name that the zone's server gave in its session here, or "" if there is none.
 func (g *Global) instance(zone string) string {
 	g.mu.Lock()
 	s := g.sessions[zone]
@@ -51,7 +51,7 @@ func (g *Global) Adopt(zone string, s *tracker.ZoneState) {
 	}
 }
 
-// zoneDataLocked is what is remembered of a zone, from now on. g.mu is held.
+// zoneDataLocked returns the data of a zone, and creates it if there is none. The caller holds g.mu.
 func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {

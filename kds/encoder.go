@@ -15,15 +15,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// variant is what of an audience changes the bytes: peers with the same variant share them.
+// variant is the part of an audience that changes the encoding: peers with the same variant share bytes.
 type variant struct {
 	direction exchange.Direction
 	features  exchange.Features
-	// zone is set on the way up only, where it goes into a label.
+	// zone is set only from zone to global, where it goes into a label.
 	zone string
 }
 
-// mapper is what changes resources on the way out: a Mapping.
+// mapper rewrites resources before they are sent: a Mapping.
 type mapper interface {
 	Outbound(r *resources.Resource, a *exchange.Audience) (*resources.Resource, error)
 	WireNameOf(r *resources.Resource, a *exchange.Audience) string
@@ -40,16 +40,16 @@ func variantOf(a *exchange.Audience) variant {
 	return v
 }
 
-// encoded is a resource on the wire, made once for each variant and shared by all streams.
+// encoded is a resource as on the wire, encoded once for each variant and shared by all streams.
 type encoded struct {
 	once sync.Once
-	// key and kri are those of the resource here.
+	// key and kri are those of the resource in this store.
 	key resources.Key
 	kri resources.KRI
 	// name and version are those on the wire.
 	name, version string
-	// raw is the resource as it stands inside a response; size is its length. A list that was joined takes the place of the
-	// bytes of each: they are the same, and are held once.
+	// raw is the resource as it stands inside a response; size is its length. A joined list replaces the bytes of each
+	// resource by its own, which are equal, so that they are held once.
 	raw  atomic.Pointer[mem.SliceBuffer]
 	size int
 	err  error
@@ -62,13 +62,13 @@ type encodedKey struct {
 	variant  variant
 }
 
-// Encoder marshals each resource once for each variant. What it holds lives as long as the resource does: a store lets
-// go of a resource when it is changed and out of the changelog's window. Safe for concurrent use.
+// Encoder encodes each resource once for each variant. An entry lives as long as its resource: a store releases a
+// resource once it has changed and has left the changelog's window. Safe for concurrent use.
 type Encoder struct {
 	mapping mapper
-	// panics is set before anything is encoded.
+	// panics is set before the first encode.
 	panics *panics.Guard
-	// open returns a resource with its secrets in the clear, as whoever uses them gets it; nil where nothing is sealed.
+	// open returns a resource with its secrets in the clear, as the peer needs them; nil if nothing is sealed.
 	open OpenFunc
 
 	bundles *bundles
@@ -79,18 +79,18 @@ type Encoder struct {
 	hits, misses atomic.Uint64
 }
 
-// OpenFunc returns a resource with its secrets in the clear, or the resource itself where none is sealed.
+// OpenFunc returns a resource with its secrets in the clear, or the resource itself if it has none sealed.
 type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
-// newEncoder returns an empty encoder. Without open, what is sealed travels as it is, and is of no use to the peer.
+// newEncoder returns an empty encoder. Without open, sealed secrets travel sealed, and the peer cannot use them.
 func newEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
 	return &Encoder{mapping: m, open: open, bundles: newBundles(), parcels: newParcels()}
 }
 
-// Stats returns how often a resource was found encoded and how often it had to be.
+// Stats returns how often an encoded resource was found, and how often one had to be encoded.
 func (e *Encoder) Stats() (hits, misses uint64) { return e.hits.Load(), e.misses.Load() }
 
-// encode returns r for the audience; its error is about r alone. Nobody may change the result.
+// encode returns r as encoded for the audience; its error concerns r alone. The result is immutable.
 func (e *Encoder) encode(r *resources.Resource, a *exchange.Audience) *encoded {
 	key := encodedKey{resource: weak.Make(r), variant: variantOf(a)}
 	found, ok := e.entries.Load(key)
@@ -104,7 +104,7 @@ func (e *Encoder) encode(r *resources.Resource, a *exchange.Audience) *encoded {
 	fresh := false
 	entry.once.Do(func() {
 		fresh = true
-		// What one peer wrote must not keep others from what they are due: it alone is withheld.
+		// A panic over one peer's resource withholds that resource only; the others still get theirs.
 		if err := e.panics.Do(serving, func() error { entry.fill(e, r, a); return nil }); err != nil {
 			entry.err = err
 		}

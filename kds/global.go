@@ -22,65 +22,71 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// GlobalConfig is what the global's side of KDS works with.
+// GlobalConfig configures the global's side of KDS.
 type GlobalConfig struct {
 	// Store holds the mesh's resources; required.
 	Store store.Store
-	// Status takes what is only true while it lasts: DataplaneInsights. They go to Store when it is nil.
+	// Status holds volatile resources: DataplaneInsights. If it is nil, they go to Store.
 	Status store.Store
-	// Validate judges what zones send, after it was mapped, by what the zone calls its system namespace; nil accepts what can be decoded.
+	// Validate judges the resources that zones send, after mapping, given the name of the zone's system namespace. Nil
+	// accepts all that decode.
 	Validate func(r *resources.Resource, systemNamespace string) error
-	// SystemNamespace decides the roles of zones' policies; resources.DefaultSystemNamespace by default. CopyNamespace is
-	// where copies live here; empty on Universal.
+	// SystemNamespace decides the roles of zones' policies; resources.DefaultSystemNamespace by default. CopyNamespace
+	// is the namespace of copies here; empty on Universal.
 	SystemNamespace, CopyNamespace string
-	// Self is what the global says of itself; its features are set here.
+	// Self describes this global to peers; NewGlobal sets its features.
 	Self Peer
-	// MaxMessageSize cuts messages, in bytes: DefaultMaxMessageSize by default, never above MaxMessageSize.
+	// MaxMessageSize is the size in bytes at which messages are split: DefaultMaxMessageSize by default, at most
+	// MaxMessageSize.
 	MaxMessageSize int
-	// SendTimeout ends the session of a zone that does not read, once a message has waited so long for room in the
+	// SendTimeout ends the session of a zone that does not read, once a message has waited that long for room in the
 	// transport; 10 s by default.
 	SendTimeout time.Duration
-	// FullSyncLimit is how many zones are sent their full state at once, in order of arrival; DefaultFullSyncLimit by default.
+	// FullSyncLimit is the number of zones that get their full state at once, in order of arrival; DefaultFullSyncLimit
+	// by default.
 	FullSyncLimit int
-	// FullSyncs, when not nil, is told when full states begin to be sent and when no more are; it must not block for long.
+	// FullSyncs, if not nil, is called when the first full state begins and when the last one ends; it must return
+	// quickly.
 	FullSyncs func(under bool)
-	// AnswerTimeout ends the session of a zone that does not answer a message while there is more for it; 2 min by default.
+	// AnswerTimeout ends the session of a zone that does not answer a message while more waits for it; 2 min by
+	// default.
 	AnswerTimeout time.Duration
-	// HealthInterval is how often zones call HealthCheck; zero leaves it to them.
+	// HealthInterval is the interval at which zones call HealthCheck; zero leaves it to them.
 	HealthInterval time.Duration
-	// Authenticate decides, for each call, which zone the caller is (ClientID says which it wants to be); nil believes it. Its errors
-	// wrap ErrUnauthenticated or ErrNotAllowed, or are those of ClientID. The Pass of the call that began a session is asked again by
-	// Recheck.
+	// Authenticate returns, for each call, which zone the caller is (ClientID returns which it claims to be); nil
+	// trusts the claim. Its errors wrap ErrUnauthenticated or ErrNotAllowed, or are those of ClientID. Recheck checks
+	// the Pass of the call that began a session again.
 	Authenticate func(ctx context.Context) (zone string, pass Pass, err error)
-	// Limits bound what one zone can have the global keep.
+	// Limits bound what one zone can make the global hold.
 	Limits Limits
-	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
+	// AcceptDeletes reports whether an operator lets removals pass that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
-	// Incarnation names the store, as long as it is the same one: zones hold what would be removed from them because another
-	// one does not have it. Empty is not announced.
+	// Incarnation identifies the store's history: zones hold the deletions that they would make because a store of
+	// another incarnation lacks the resources. If empty, it is not announced.
 	Incarnation string
-	// StoreOf keeps which incarnation of a zone's store the global has come to terms with: what another one lacks is held, not removed.
-	// Nil asks nothing of zones.
+	// StoreOf keeps which incarnation of a zone's store the global has accepted. What a store of another incarnation
+	// lacks is held, not removed. Nil compares nothing.
 	StoreOf func(zone string) Incarnations
-	// Compare says where the store is, and whether it is the one of which a zone has seen that much; nil compares nothing.
+	// Compare returns the position of the store, and whether the store continues the one that a zone has seen; nil
+	// compares nothing.
 	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
-	// Replica is this server's instance among those that share Store: which of them has a zone is then noted there. Empty for a
-	// server that has its store to itself.
+	// Replica is this server's instance name among those that share Store, which then holds a claim for each zone.
+	// Empty for a server that has its store to itself.
 	Replica string
-	// Known keeps what is known of zones' copies over restarts; nil keeps it while the process lives.
+	// Known persists the versions of zones' copies over restarts; nil keeps them in memory only.
 	Known *KnownFiles
-	// Open opens the secrets of what is sent; nil where nothing is sealed.
+	// Open decrypts the secrets of resources that are sent; nil if nothing is sealed.
 	Open OpenFunc
-	// Observer hears what happens; nil for none.
+	// Observer receives the events of sessions; nil for none.
 	Observer Observer
-	// Tracer gets a span for each step of a traced change; nil for none.
+	// Tracer records a span for each step of a traced change; nil for none.
 	Tracer trace.Tracer
-	// Panics catches what would end the process on behalf of one zone; nil lets it.
+	// Panics recovers panics on behalf of one zone; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
 }
 
-// serving is what is served, in logs and metrics of panics.
+// serving is the label of KDS in logs and metrics of panics.
 const serving = "kds"
 
 // Global serves KDS to zones. Its methods are safe for concurrent use.
@@ -92,21 +98,21 @@ type Global struct {
 	encoder  *Encoder
 	pacer    *pacer
 	turns    *turns
-	// started is since when this server can know of zones.
+	// started is the time from which on this server can know of zones.
 	started time.Time
 	ctx     context.Context
 	drain   context.CancelCauseFunc
-	// readers are the goroutines that read streams, and the pacer's; they end when their streams do.
+	// readers counts the goroutines that read streams, and the pacer's; they end with their streams.
 	readers sync.WaitGroup
 
 	mu       sync.Mutex
-	last     uint64                              // guarded by mu: the newest session's number
-	sessions map[string]*session                 // guarded by mu: the current one of each zone
+	last     uint64                              // guarded by mu: the number of the newest session
+	sessions map[string]*session                 // guarded by mu: the current session of each zone
 	zones    map[string]*zoneData                // guarded by mu: what outlives sessions
 	held     map[string]map[*heldStream]struct{} // guarded by mu: streams that zones hold open beside those of their sessions
 }
 
-// zoneData is what the global remembers of a zone while the process lives.
+// zoneData is the global's data about a zone, for the life of the process.
 type zoneData struct {
 	zone     string
 	known    *Known
@@ -114,11 +120,11 @@ type zoneData struct {
 	ledger   *tracker.Ledger
 	over     *tracker.Over
 	report   atomic.Pointer[tracker.Report]
-	// met is what is known of the zone's store.
+	// met tracks the incarnation of the zone's store.
 	met *acquaintance
 }
 
-// NewGlobal returns the global's side; Register puts it on a server and Drain ends it.
+// NewGlobal returns the global's side of KDS. Register adds it to a gRPC server; Drain ends it.
 func NewGlobal(c GlobalConfig) *Global {
 	if c.Validate == nil {
 		c.Validate = func(*resources.Resource, string) error { return nil }
@@ -159,7 +165,7 @@ const (
 	defaultAnswerTimeout = 2 * time.Minute
 )
 
-// DefaultFullSyncLimit and DefaultSendTimeout are GlobalConfig's defaults.
+// DefaultFullSyncLimit and DefaultSendTimeout are the defaults of GlobalConfig.
 const (
 	DefaultFullSyncLimit = 50
 	DefaultSendTimeout   = defaultSendTimeout
@@ -172,7 +178,7 @@ func messageSize(n int) int {
 	return min(n, MaxMessageSize-envelopeRoom)
 }
 
-// Register puts the services on a server that was made with ServerOptions.
+// Register adds the services to a server that was made with ServerOptions.
 func (g *Global) Register(r grpc.ServiceRegistrar) {
 	r = g.config.Panics.Registrar(serving, r)
 	r.RegisterService(&syncServiceDesc, g)
@@ -180,16 +186,16 @@ func (g *Global) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&reportServiceDesc, g)
 }
 
-// Drain ends all sessions; zones are told to connect again.
+// Drain ends all sessions and tells zones to reconnect.
 func (g *Global) Drain() { g.drain(ErrDraining) }
 
-// Wait returns once everything that served streams has ended: call it after the gRPC server has stopped.
+// Wait returns once all goroutines of streams have ended: call it after the gRPC server has stopped.
 func (g *Global) Wait() { g.readers.Wait() }
 
-// Encoder is shared by all streams; its figures are for metrics.
+// Encoder returns the encoder that all streams share; its figures are for metrics.
 func (g *Global) Encoder() *Encoder { return g.encoder }
 
-// Refusals lists what is refused between the global and a zone now, in both directions.
+// Refusals lists the current refusals between the global and a zone, in both directions.
 func (g *Global) Refusals(zone string) []tracker.Refusal {
 	g.mu.Lock()
 	data := g.zones[zone]
@@ -200,14 +206,14 @@ func (g *Global) Refusals(zone string) []tracker.Refusal {
 	return data.refusals.List()
 }
 
-// Pass is what let a zone in. It is safe for concurrent use, and quick to ask.
+// Pass is the credential by which a zone was admitted. It is safe for concurrent use and cheap to check.
 type Pass interface {
-	// Err says why the pass no longer holds; nil while it does.
+	// Err returns the reason why the pass no longer holds, or nil while it does.
 	Err() error
 }
 
-// Recheck ends every session, and every stream that is held beside one, whose Pass no longer holds: call it when credentials were withdrawn, and as time goes by. A session
-// that it has ended can write no more when it returns.
+// Recheck ends each session, and each stream held beside one, whose Pass no longer holds. Call it when credentials are
+// revoked, and at intervals. Once it returns, a session that it ended can no longer write.
 func (g *Global) Recheck() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,7 +228,7 @@ func (g *Global) Recheck() {
 	g.recheckHeldLocked()
 }
 
-// End ends a zone's session, if it has one, for a reason that the zone is told.
+// End ends a zone's session and held streams, if any, and tells the zone why.
 func (g *Global) End(zone string, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -232,7 +238,7 @@ func (g *Global) End(zone string, why error) {
 	g.freeLocked(zone, why, allHeld)
 }
 
-// InSession reports whether a zone has a session, here or on another replica, or one that has not ended in full.
+// InSession reports whether a zone has a session, here or on another replica, or one that has not fully ended.
 func (g *Global) InSession(zone string) bool {
 	g.mu.Lock()
 	here := g.sessions[zone] != nil
@@ -244,14 +250,14 @@ func (g *Global) InSession(zone string) bool {
 	return !away
 }
 
-// Sessions is how many zones have a session with this server.
+// Sessions returns the number of zones that have a session with this server.
 func (g *Global) Sessions() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sessions)
 }
 
-// Forget drops what is remembered of a zone that was deleted, and ends its session.
+// Forget ends the session of a deleted zone and drops its data.
 func (g *Global) Forget(zone string) {
 	g.mu.Lock()
 	current := g.sessions[zone]
@@ -264,7 +270,7 @@ func (g *Global) Forget(zone string) {
 	}
 }
 
-// GlobalToZoneSync implements syncServer: the zone asks, the global sends.
+// GlobalToZoneSync implements syncServer: the zone subscribes, the global sends.
 func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	s, data, err := g.join(stream.Context(), exchange.GlobalToZone)
 	if err != nil {
@@ -281,8 +287,8 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 		})
 }
 
-// senderOf makes the sender of a session. It is a function of its own, as receiverOf is, because the caller waits for as long as the session
-// lasts: what a stack holds meanwhile decides whether the collector halves it, for each zone.
+// senderOf makes the sender of a session. Like receiverOf it is a function of its own, because its caller waits for the
+// length of the session: the size of that stack decides whether the garbage collector halves it, for each zone.
 func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	return newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
@@ -293,13 +299,14 @@ func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	})
 }
 
-// serve runs one stream of a session, with a goroutine of its own to read it. The session ends with the stream, however that ends.
+// serve runs one stream of a session, with a goroutine to read it. The session ends with the stream, for whatever
+// reason.
 func (g *Global) serve(s *session, d exchange.Direction, read, run func() error) error {
 	g.readers.Go(func() { s.cancel(ended(g.config.Panics.Do(serving, read))) })
 	return ToStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
 }
 
-// ZoneToGlobalSync implements syncServer: the global asks, the zone sends.
+// ZoneToGlobalSync implements syncServer: the global subscribes, the zone sends.
 func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	s, data, err := g.join(stream.Context(), exchange.ZoneToGlobal)
 	if err != nil {
@@ -328,7 +335,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	})
 }
 
-// HealthCheck implements controlServer. The header announces our features: a zone reads them before it opens streams.
+// HealthCheck implements controlServer. Its header announces our features: a zone reads them before it opens streams.
 func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	zone, md, _, err := g.identify(ctx)
 	if err != nil {
@@ -349,7 +356,7 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(g.config.HealthInterval)}, nil
 }
 
-// compare adds where the store is to the header, and whether it has what a zone has seen of it.
+// compare adds the store's position to the header, and whether the store lacks what the zone has seen of it.
 func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) error {
 	if g.config.Compare == nil {
 		return nil
@@ -365,7 +372,7 @@ func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) err
 	return nil
 }
 
-// HoldAdminStream implements controlServer: zones of the ecosystem open these streams and expect them to stay.
+// HoldAdminStream implements controlServer: Kuma zones open these streams and expect them to stay open.
 func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
 	zone, _, pass, err := g.identify(stream.Context())
 	if err != nil {

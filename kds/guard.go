@@ -14,8 +14,8 @@ import (
 // ErrResync ends a session so that the next one compares everything.
 var ErrResync = errors.New("an operator asked for a full comparison: connect again")
 
-// Status tells how the sync with a zone stands, for one type or, when t is empty, for all. ok is false for a zone that
-// has not connected since this server started.
+// Status returns the sync status with a zone, for one type or, if t is empty, for all. ok is false for a zone that has
+// not connected since this server started.
 func (g *Global) Status(zone string, t resources.Type) (status tracker.SyncStatus, ok bool) {
 	data := g.data(zone)
 	if data == nil {
@@ -42,7 +42,7 @@ func (g *Global) Zones() []string {
 	return zones
 }
 
-// Statuses is Status of all zones that have connected since this server started.
+// Statuses returns the Status of all zones that have connected since this server started.
 func (g *Global) Statuses() []tracker.SyncStatus {
 	var all []tracker.SyncStatus
 	for _, zone := range g.Zones() {
@@ -53,7 +53,7 @@ func (g *Global) Statuses() []tracker.SyncStatus {
 	return all
 }
 
-// AcceptDeletes removes what the mass-deletion guard holds of what a zone wrote.
+// AcceptDeletes makes the deletions that the mass-deletion guard holds among a zone's resources.
 func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Type) ([]tracker.Accepted, error) {
 	data := g.data(zone)
 	if data == nil {
@@ -66,8 +66,8 @@ func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Typ
 	return accepted, err
 }
 
-// Resync ends a zone's session, on whatever replica it is; the next one compares everything, both ways. It reports whether there was
-// one. The error is the store's.
+// Resync ends a zone's session, on whatever replica it is; the next session compares everything, in both directions. It
+// reports whether there was a session. Its error is the store's.
 func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 	g.mu.Lock()
 	data, current := g.zones[zone], g.sessions[zone]
@@ -84,7 +84,7 @@ func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 	return current != nil, nil
 }
 
-// Refused lists the zones that do not take the resource under key, in its present version.
+// Refused lists the zones that refuse the current version of the resource under key.
 func (g *Global) Refused(key resources.Key) []tracker.RefusedBy {
 	g.mu.Lock()
 	var out []tracker.RefusedBy
@@ -102,8 +102,8 @@ func (g *Global) Refused(key resources.Key) []tracker.RefusedBy {
 	return out
 }
 
-// Away tells since when a zone has no session, and whether that is so. The time is zero for one that has had none since
-// this server started.
+// Away returns the time since which a zone has no session, and whether it has none. The time is zero for a zone that
+// has had no session since this server started.
 func (g *Global) Away(zone string) (since time.Time, away bool) {
 	data := g.data(zone)
 	if data == nil {
@@ -112,7 +112,7 @@ func (g *Global) Away(zone string) (since time.Time, away bool) {
 	return data.ledger.Away()
 }
 
-// Started is since when this server can know of zones.
+// Started returns the time from which on this server can know of zones.
 func (g *Global) Started() time.Time { return g.started }
 
 func (g *Global) data(zone string) *zoneData {
@@ -121,14 +121,14 @@ func (g *Global) data(zone string) *zoneData {
 	return g.zones[zone]
 }
 
-// Status tells how the sync with the global stands, for one type or, when t is empty, for all.
+// Status returns the sync status with the global, for one type or, if t is empty, for all.
 func (z *Zone) Status(t resources.Type) tracker.SyncStatus {
 	status := z.ledger.Status(z.config.Zone, t, z.refusals, z.config.Store)
 	status.NewStore, status.Replaced, status.Over, status.Started = z.met.status(), z.met.told(), z.over.List(), z.started
 	return status
 }
 
-// AcceptDeletes removes what the mass-deletion guard holds of what the global sent.
+// AcceptDeletes makes the deletions that the mass-deletion guard holds among the global's resources.
 func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type) ([]tracker.Accepted, error) {
 	accepted, err := z.ledger.Accept(ctx, z.config.Store, t)
 	if err == nil {
@@ -138,7 +138,7 @@ func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type) ([]tracker.A
 	return accepted, err
 }
 
-// Refused reports whether the global does not take the resource under key, in its present version.
+// Refused returns the global's refusal of the current version of the resource under key; nil if there is none.
 func (z *Zone) Refused(key resources.Key) []tracker.RefusedBy {
 	if r, ok := z.refusals.Of(key); ok {
 		return []tracker.RefusedBy{{Reason: r.Reason, Since: r.Since}}
@@ -146,7 +146,8 @@ func (z *Zone) Refused(key resources.Key) []tracker.RefusedBy {
 	return nil
 }
 
-// Resync ends the session with the global; the next one compares everything, both ways. It reports whether there was one.
+// Resync ends the session with the global; the next one compares everything, in both directions. It reports whether
+// there was one.
 func (z *Zone) Resync() bool {
 	z.known.forget()
 	current := z.current.Load()

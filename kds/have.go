@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ask subscribes to every type that travels this way, in order of dependency.
+// ask subscribes to every type of this direction, in order of dependency.
 func (v *receiver) ask(ctx context.Context) error {
 	for _, d := range resources.Descriptors() {
 		if !v.arrival.Direction.Carries(d) {
@@ -27,10 +27,10 @@ func (v *receiver) ask(ctx context.Context) error {
 	return nil
 }
 
-// unknownVersion claims a copy whose version is not known: the peer sends it again, or says that it is gone.
+// unknownVersion stands for the version of a copy whose version is unknown: the peer sends it again, or removes it.
 const unknownVersion = "unknown"
 
-// have returns the versions of the copies that are here, for a peer that resumes.
+// have returns the versions of the copies in this store, for a peer that resumes.
 func (v *receiver) have(t resources.Type) map[string]string {
 	have := map[string]string{}
 	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
@@ -40,7 +40,7 @@ func (v *receiver) have(t resources.Type) map[string]string {
 			version = ""
 		}
 		if refused && !v.refusals.Has(v.arrival.Direction, t, name) {
-			version, refused = "", false // there was no room to remember why: it is judged again
+			version, refused = "", false // there was no room to keep the reason: judge it again
 		}
 		have[name] = cmp.Or(version, unknownVersion)
 		if refused {
@@ -62,8 +62,8 @@ func (v *receiver) claim(t resources.Type, name string) {
 	state.claimed[name] = true
 }
 
-// misread reports whether the role of a zone's copy is not what it would be if it arrived now: it was taken in by a server that did not
-// compute it, or the zone has given its system namespace another name since.
+// misread reports whether the role of a zone's copy differs from the role that it would get if it arrived now: the
+// server that stored it did not compute roles, or the zone has renamed its system namespace since.
 func (v *receiver) misread(r *resources.Resource) bool {
 	if v.arrival.Direction != exchange.ZoneToGlobal || !r.Descriptor().HasOwner() {
 		return false

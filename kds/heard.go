@@ -10,22 +10,23 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// longestHandshake is how long a peer may take in all to connect and to answer for the first time, while something is heard of it.
+// longestHandshake bounds the time that a peer may take to connect and to answer first, as long as bytes arrive from
+// it.
 const longestHandshake = time.Minute
 
-// Heard notices that a peer is slow rather than gone: over 4 kbit/s the certificates of both sides take a quarter of a minute. The zero value
-// is good, for one connection at a time; safe for concurrent use.
+// Heard distinguishes a slow peer from one that is gone: over 4 kbit/s the certificates of both sides take a quarter of
+// a minute. The zero value is ready to use, for one connection at a time. Safe for concurrent use.
 type Heard struct {
 	bytes     atomic.Int64
 	transport atomic.Pointer[transport]
 }
 
-// Credentials are c, with what arrives on their connections counted.
+// Credentials returns c, and counts the bytes that arrive on its connections.
 func (h *Heard) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
 	return heardCredentials{c, h}
 }
 
-// While returns a context that ends once nothing was heard for as long as silence, and after a minute in any case.
+// While returns a context that ends once no byte has arrived for the time silence, and after a minute in any case.
 func (h *Heard) While(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc) {
 	return h.within(ctx, silence, longestHandshake)
 }

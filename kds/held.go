@@ -7,15 +7,16 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// heldStream is one that a zone keeps open beside those of its session.
+// heldStream is a stream that a zone keeps open beside those of its session.
 type heldStream struct {
 	connection *connection
-	pass       Pass // nil where nobody asks
+	pass       Pass // nil without Authenticate
 	cancel     context.CancelCauseFunc
 }
 
-// hold gives a stream one of its zone's places until it is released. Where none is free, those of older connections are: a zone that comes
-// back does not wait for what its connection before has left. Who is older than the zone's session gets none.
+// hold gives a stream one of its zone's slots until it is released. If no slot is free, it evicts the streams of older
+// connections: a zone that reconnects does not wait for what its previous connection left. A stream of a connection
+// older than the zone's session gets no slot.
 func (g *Global) hold(zone string, one *heldStream) (release func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +43,8 @@ func (g *Global) hold(zone string, one *heldStream) (release func(), err error) 
 	}, nil
 }
 
-// freeLocked ends the streams of a zone that which says, and gives their places back at once, not when they have ended. The caller has g.mu.
+// freeLocked ends the streams of a zone that match which, and frees their slots at once, before they have ended. The
+// caller holds g.mu.
 func (g *Global) freeLocked(zone string, why error, which func(*heldStream) bool) {
 	for h := range g.held[zone] {
 		if which(h) {
@@ -59,7 +61,7 @@ func (g *Global) freeLocked(zone string, why error, which func(*heldStream) bool
 	}
 }
 
-// recheckHeldLocked ends the held streams whose pass no longer holds. The caller has g.mu.
+// recheckHeldLocked ends the held streams whose pass no longer holds. The caller holds g.mu.
 func (g *Global) recheckHeldLocked() {
 	for zone, all := range g.held {
 		for h := range all {

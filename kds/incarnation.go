@@ -16,38 +16,39 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// IncarnationSecret is the secret in a server's store that holds the name of the store's incarnation. Whoever restores a
-// backup leaves it out, so that the server makes a new one at its next start; a store that is copied whole keeps it.
+// IncarnationSecret is the secret in a server's store that holds the store's incarnation. A restore from a backup omits
+// it, so that the server makes a new one at its next start. A copy of the whole store keeps it.
 const IncarnationSecret = "store-incarnation" //nolint:gosec // the name of a secret
 
-// metadataIncarnation is the header of HealthCheck's answer in which a global names the incarnation of its store, and that of all
-// calls in which a zone names its own. Peers that do not know it skip it.
+// metadataIncarnation is the header in which a global names the incarnation of its store, in HealthCheck's answer, and
+// a zone that of its own, in all calls. Peers that do not know it skip it.
 const metadataIncarnation = "causeway-store-incarnation"
 
-// maxIncarnation bounds what is kept of a peer's word, in bytes.
+// maxIncarnation bounds the incarnation that a peer announces, in bytes.
 const maxIncarnation = 128
 
-// Incarnations keeps, durably, which incarnation of the peer's store a server has last come to terms with.
+// Incarnations keeps, durably, the incarnation of the peer's store that a server has accepted last.
 type Incarnations interface {
-	// Accepted returns it; empty before the first meeting.
+	// Accepted returns it; empty before the first session.
 	Accepted(ctx context.Context) (string, error)
 	// Accept replaces it. Errors are the store's.
 	Accept(ctx context.Context, incarnation string) error
 }
 
-// replacedFor is how long it is told of: a zone that is asked the next morning still says so.
+// replacedFor is how long a replacement is reported: still the morning after.
 const replacedFor = 72 * time.Hour
 
-// validStore bounds a peer's word.
+// validStore reports whether the incarnations that a peer reports are short and printable.
 func validStore(n *tracker.NewStore) bool {
 	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
 }
 
-// acquaintance is what a server knows of the store behind its peer. It is with a strange one until every type was compared and
-// no removal is held: then the store has caught up, or an operator has accepted what it lacks. Safe for concurrent use.
+// acquaintance tracks the incarnation of the peer's store. While the store is a strange one, it holds deletions. The
+// store counts as known once every type was compared and no deletion is held: then the store has caught up, or an
+// operator has accepted what it lacks. Safe for concurrent use.
 type acquaintance struct {
 	kept Incarnations
-	// known is where a zone notes how much it has seen of the global's store; nil on the global.
+	// known is where a zone records how much it has seen of the global's store; nil on the global.
 	known  *Known
 	ledger *tracker.Ledger
 	log    *slog.Logger
@@ -57,16 +58,16 @@ type acquaintance struct {
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
 	strange *tracker.NewStore
-	// replaced is what strange stores replaced; guarded by mu.
+	// replaced holds what strange stores replaced; guarded by mu.
 	replaced *tracker.Replaced
-	// announced is the incarnation of this session, and point where its store was last; guarded by mu.
+	// announced is the incarnation of this session, and point the last position of its store; guarded by mu.
 	announced string
 	point     Seen
-	// compared are the types of which this session has had a whole list or answer; guarded by mu.
+	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
 }
 
-// peer and here are what the two ends are.
+// peer and here return the two ends' roles, for logs.
 func (a *acquaintance) peer() string {
 	if a.from == exchange.ZoneToGlobal {
 		return "zone"
@@ -81,7 +82,7 @@ func (a *acquaintance) here() string {
 	return "zone"
 }
 
-// meet begins a session with a peer that said what its store is.
+// meet begins a session with a peer that announced its store.
 func (a *acquaintance) meet(ctx context.Context, h health) error {
 	a.mu.Lock()
 	a.announced, a.point = h.incarnation, h.point
@@ -115,7 +116,7 @@ func (a *acquaintance) meet(ctx context.Context, h health) error {
 	return nil
 }
 
-// rolledBack says that a store has not come from what was seen of it.
+// rolledBack returns the NewStore of a store that does not continue from what was seen of it.
 func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
 	at := func(revision uint64) string {
 		suffix := fmt.Sprintf("@%d", revision)
@@ -124,7 +125,7 @@ func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
 	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
 }
 
-// sees notes where the store of this session is, unless it is a strange one: then what was seen before counts.
+// sees records the position of this session's store. For a strange store, the positions that were seen before stay.
 func (a *acquaintance) sees(now Seen) {
 	if now.Word == "" {
 		return
@@ -141,7 +142,7 @@ func (a *acquaintance) sees(now Seen) {
 	a.known.see(now)
 }
 
-// hears notes that the store has come to a revision.
+// hears records that the store has reached a revision.
 func (a *acquaintance) hears(revision uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,7 +151,7 @@ func (a *acquaintance) hears(revision uint64) {
 	}
 }
 
-// settle begins a session, with a strange store or with the one that is known.
+// settle begins a session, with a strange store or with the known one.
 func (a *acquaintance) settle(strange *tracker.NewStore) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,10 +164,10 @@ func (a *acquaintance) settle(strange *tracker.NewStore) {
 	a.strange, a.compared = strange, map[resources.Type]bool{}
 }
 
-// isStrange reports whether removals by comparison are all to be held.
+// isStrange reports whether all removals by comparison must be held.
 func (a *acquaintance) isStrange() bool { return a.status() != nil }
 
-// status is nil where there is nothing to say.
+// status returns the strange store, or nil if the store is the known one.
 func (a *acquaintance) status() *tracker.NewStore {
 	if a == nil {
 		return nil
@@ -176,7 +177,7 @@ func (a *acquaintance) status() *tracker.NewStore {
 	return a.strange
 }
 
-// replaces notes the names on the wire of copies whose content the strange store replaced.
+// replaces records the wire names of copies whose content the strange store replaced.
 func (a *acquaintance) replaces(t resources.Type, names []string) {
 	if len(names) == 0 {
 		return
@@ -192,7 +193,7 @@ func (a *acquaintance) replaces(t resources.Type, names []string) {
 		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
-// told is what was replaced, as it is told; nil where there is nothing to tell.
+// told returns what was replaced, for status; nil if nothing was, or too long ago.
 func (a *acquaintance) told() *tracker.Replaced {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +205,7 @@ func (a *acquaintance) told() *tracker.Replaced {
 	return &out
 }
 
-// whole notes that a type was compared in full.
+// whole records that a type was compared in full.
 func (a *acquaintance) whole(t resources.Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,7 +219,7 @@ func (a *acquaintance) hasWhole(t resources.Type) bool {
 	return a.compared[t]
 }
 
-// review ends the strangeness once there is no reason for it any more.
+// review accepts the strange store once every type was compared and nothing is held.
 func (a *acquaintance) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,7 +242,7 @@ func (a *acquaintance) review(ctx context.Context) error {
 	return nil
 }
 
-// incarnationOf reads the header of HealthCheck's answer.
+// incarnationOf reads the incarnation from a header; empty if there is none or it is too long.
 func incarnationOf(header metadata.MD) string {
 	values := header.Get(metadataIncarnation)
 	if len(values) != 1 || len(values[0]) > maxIncarnation {

@@ -22,13 +22,14 @@ const (
 	metadataClientID      = "client-id"
 	metadataFeatures      = "features"
 	metadataAuthorization = "authorization"
-	// metadataSystemNamespace is what a zone calls its system namespace. A peer of another maker says nothing, and is taken to call it as we do.
+	// metadataSystemNamespace names the zone's system namespace. Other implementations do not send it; their system
+	// namespace is taken to have our name.
 	metadataSystemNamespace = "causeway-system-namespace"
 	metadataVersion         = "version"
 	metadataProtocol        = "kds-version"
 )
 
-// identify returns which zone calls, and what lets it in: nil where nobody asks.
+// identify returns the zone that calls and the pass that admits it: nil without Authenticate.
 func (g *Global) identify(ctx context.Context) (string, metadata.MD, Pass, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if before, ok := ctx.Value(judgedKey{}).(*judged); ok {
@@ -42,7 +43,7 @@ func (g *Global) identify(ctx context.Context) (string, metadata.MD, Pass, error
 	return zone, md, pass, err
 }
 
-// ClientID is the zone that the metadata of a call names. Errors: ErrNoClientID, ErrZoneName.
+// ClientID returns the zone that the metadata of a call names. Errors: ErrNoClientID, ErrZoneName.
 func ClientID(md metadata.MD) (string, error) {
 	ids := md.Get(metadataClientID)
 	if len(ids) != 1 || ids[0] == "" {
@@ -53,7 +54,7 @@ func ClientID(md metadata.MD) (string, error) {
 
 var errNoOptions = errors.New("the server was made without kds.ServerOptions")
 
-// join puts a stream into its zone's session: that of its connection, or a new one, which ends the one before.
+// join adds a stream to the session of its connection. A new session ends the zone's previous one.
 func (g *Global) join(ctx context.Context, d exchange.Direction) (*session, *zoneData, error) {
 	zone, md, pass, err := g.identify(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (g *Global) join(ctx context.Context, d exchange.Direction) (*session, *zon
 	return current, data, nil
 }
 
-// enter finds the session of a connection, or makes it. Nobody is in it when enter panics.
+// enter finds the session of a connection, or makes it. If it panics, no session has the stream.
 func (g *Global) enter(connection *connection, d exchange.Direction, zone string, pass Pass, md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,13 +99,14 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	current.features = exchange.ParseFeatures(md.Get(metadataFeatures))
 	current.system = systemNamespaceIn(md)
 	if !current.enter(connection, d) {
-		// The server began to drain since the stream was admitted: nobody would be in it, to take it out of the map again.
+		// The server began to drain after the stream was admitted: no stream would be in the session to remove it from
+		// the map.
 		err := current.fence()
 		current.cancel(err)
 		return nil, nil, false, err
 	}
 	g.last++
-	// Before the session's other stream can find it: what is told of a session begins with its start.
+	// Set claim before the session's other stream can find it: the first event of a session is its start.
 	current.claim = g.begins(g.claims(current, data), current, data, incarnationOf(md))
 	data.ledger.Session(true, time.Now())
 	g.sessions[zone] = current
@@ -120,13 +122,13 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	}); err != nil {
 		delete(g.sessions, zone)
 		data.ledger.Session(false, time.Now())
-		current.cancel(err) // or it stays with the server's context
+		current.cancel(err) // otherwise it lives as long as the server's context
 		return nil, nil, false, err
 	}
 	return current, data, true, nil
 }
 
-// begins is what both streams of a session wait for: the zone is this replica's, and it is known whether its store is.
+// begins returns the function that both streams of a session wait for: it claims the zone and checks the zone's store.
 func (g *Global) begins(claim func() error, s *session, data *zoneData, store string) func() error {
 	return sync.OnceValue(func() error {
 		if err := claim(); err != nil {
@@ -139,12 +141,12 @@ func (g *Global) begins(claim func() error, s *session, data *zoneData, store st
 	})
 }
 
-// leave takes a stream out of its session, which ends with it.
+// leave removes a stream from its session and ends the session.
 func (g *Global) leave(s *session, d exchange.Direction, err error) error {
 	s.cancel(err)
 	err = context.Cause(s.ctx)
 	if errors.Is(err, ErrSendTimeout) || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrTooManyTypes) {
-		s.connection.hangUp() // it would not hear why its streams end
+		s.connection.hangUp() // the peer does not read, so a status would not reach it
 	}
 	if !s.exit() {
 		return err
@@ -155,7 +157,7 @@ func (g *Global) leave(s *session, d exchange.Direction, err error) error {
 	return err
 }
 
-// drop forgets a session that nobody is in.
+// drop removes a session that has no streams left.
 func (g *Global) drop(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,12 +198,13 @@ func (g *Global) EnsureZone(ctx context.Context, zone string) error {
 	r.Labels = g.home.ComputedLabels(r)
 	_, err = g.config.Store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: r, If: store.IfAbsent()}}})
 	if errors.Is(err, store.ErrConflict) {
-		return nil // its other stream was first
+		return nil // the zone's other stream was first
 	}
 	return err
 }
 
-// systemNamespaceIn reads what a zone calls its system namespace; empty where it does not say, or says what is no name of one.
+// systemNamespaceIn reads the name of a zone's system namespace; empty if the zone does not send it, or it is not a
+// valid name.
 func systemNamespaceIn(md metadata.MD) string {
 	if said := md.Get(metadataSystemNamespace); len(said) == 1 && CheckZoneName(said[0]) == nil { // a DNS label, too
 		return said[0]

@@ -2,16 +2,16 @@ package kds
 
 import "context"
 
-// judgedKey is of the context of a call whose caller was judged before its message was read.
+// judgedKey is the context key of a call whose caller was authenticated before its message was read.
 type judgedKey struct{}
 
-// judged is what was found out then.
+// judged is the result of that authentication.
 type judged struct {
 	zone string
 	pass Pass
 }
 
-// judge is what serves calls of one message that only zones may make.
+// judge authenticates the callers of unary methods that only zones may call.
 type judge interface {
 	judge(ctx context.Context) (context.Context, error)
 }

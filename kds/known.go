@@ -7,32 +7,32 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Known remembers which version of each resource a peer's copy here has, so that a copy that did not change is neither
-// decoded nor compared again, and a new session can say what it has. It outlives sessions; KnownFiles let it outlive the
+// Known holds the version of each resource that a peer's copy here has, so that an unchanged copy is neither decoded
+// nor compared again, and a new session can say what it has. It outlives sessions; with KnownFiles it outlives the
 // process. Safe for concurrent use.
 type Known struct {
 	mu     sync.Mutex
 	byType map[resources.Type]map[string]knownCopy // guarded by mu; by name on the wire
 	dirty  bool                                    // guarded by mu: changed since takeDirty
-	// doubted are the types that the next session compares in full, whatever the store says.
+	// doubted holds the types that the next session compares in full, whatever the store says.
 	doubted map[resources.Type]bool // guarded by mu
 	// seen is how much was seen of the store behind the peer.
 	seen Seen // guarded by mu
-	// changed, when not nil, is told once something changed.
+	// changed, if not nil, gets a value once something changed.
 	changed chan struct{}
 }
 
-// knownCopy is one resource of the peer as it was last judged.
+// knownCopy is one resource of the peer, as it was last judged.
 type knownCopy struct {
 	version string
-	// key and revision are those of the stored copy; a copy that was changed by hand has another revision.
+	// key and revision are those of the stored copy; a copy that was edited by hand has another revision.
 	key      resources.Key
 	revision uint64
-	// refused: the version was not stored.
+	// refused is set if the version was not stored.
 	refused bool
 }
 
-// newKnown returns an empty memory.
+// newKnown returns an empty Known.
 func newKnown() *Known { return &Known{byType: map[resources.Type]map[string]knownCopy{}} }
 
 func (k *Known) get(t resources.Type, name string) (knownCopy, bool) {
@@ -54,8 +54,8 @@ func (k *Known) forget() {
 	k.touchLocked()
 }
 
-// versionOf is the version that a copy has, empty when it is not known: what this process remembers, otherwise what the store says,
-// which may be by another replica.
+// versionOf returns the version of a copy, or "" if it is unknown: the version that this process recorded, otherwise
+// the one in the store, which another replica may have written.
 func (k *Known) versionOf(name string, r *resources.Resource) (version string, refused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,7 +68,7 @@ func (k *Known) versionOf(name string, r *resources.Resource) (version string, r
 	return r.Version, false
 }
 
-// compared ends the doubt about a type: a complete list or answer has come.
+// compared ends the doubt about a type: a complete list or answer has arrived.
 func (k *Known) compared(t resources.Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,14 +95,14 @@ func (k *Known) update(t resources.Type, copies map[string]knownCopy, gone []str
 	}
 }
 
-// seenOf is how much was seen of the store behind the peer.
+// seenOf returns how much was seen of the store behind the peer.
 func (k *Known) seenOf() Seen {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.seen
 }
 
-// see notes how much was seen.
+// see records how much was seen.
 func (k *Known) see(seen Seen) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +112,7 @@ func (k *Known) see(seen Seen) {
 	}
 }
 
-// seeMost notes that the store has come to a revision.
+// seeMost records that the store has reached a revision.
 func (k *Known) seeMost(revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,7 +122,7 @@ func (k *Known) seeMost(revision uint64) {
 	}
 }
 
-// touch has everything written again.
+// touch causes everything to be written again.
 func (k *Known) touch() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +132,7 @@ func (k *Known) touch() {
 func (k *Known) touchLocked() {
 	k.dirty = true
 	select {
-	case k.changed <- struct{}{}: // nil without a file: then nobody is told
+	case k.changed <- struct{}{}: // changed is nil without a file
 	default:
 	}
 }

@@ -2,11 +2,13 @@ package kds
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// Limits bound what one zone can have its global keep. A large mesh does not meet the defaults; a field that is zero is the default.
+// Limits bound what one zone can make its global hold. A large mesh stays below the defaults; a zero field means the
+// default.
 type Limits struct {
-	// Resources is how many resources of one type a zone may have here. One more is refused by name, and nothing is removed.
+	// Resources is the largest number of resources of one type of a zone. Those beyond it are refused by name, and
+	// nothing is removed.
 	Resources int
-	// Bytes is how large all resources of a zone may be together. What would make them larger is refused by name.
+	// Bytes is the largest total size of all resources of a zone. Those that exceed it are refused by name.
 	Bytes int64
 }
 
@@ -16,14 +18,14 @@ const (
 	DefaultZoneBytes     int64 = 256 << 20
 )
 
-// Bounds of types that other zones' proxies are told of without asking. Each MeshTrust goes to every proxy of its mesh, in all zones, and each
-// ZoneIngress to all that send to a service of the zone, or to a MeshMultiZoneService that it is behind.
+// Limits of types that go to other zones' proxies unasked. Each MeshTrust goes to every proxy of its mesh, in all
+// zones, and each ZoneIngress to all that send to a service of the zone, or to a MeshMultiZoneService in front of it.
 const (
 	maxZoneTrusts    = 500
 	maxZoneIngresses = 100
 )
 
-// most is how many resources of a type a zone may have.
+// most returns the largest number of resources of a type that a zone may have.
 func (l Limits) most(t resources.Type) int {
 	switch t {
 	case resources.TypeMeshTrust:
@@ -34,12 +36,12 @@ func (l Limits) most(t resources.Type) int {
 	return l.Resources
 }
 
-// Bounds of what is remembered of a peer beside its resources.
+// Limits of what is held of a peer beside its resources.
 const (
-	// maxHave bounds what a peer says that it has, of all types of a stream together, in bytes of memory. One that has more is
-	// sent complete lists.
+	// maxHave bounds the initial_resource_versions of a peer, of all types of a stream together, in bytes of memory. A peer
+	// that sends more gets complete lists.
 	maxHave = 32 << 20
-	// maxHeldStreams is how many streams a zone may hold open beside those of its session.
+	// maxHeldStreams bounds the streams that a zone may hold open beside those of its session.
 	maxHeldStreams = 16
 )
 

@@ -10,36 +10,37 @@ import (
 	"strings"
 )
 
-// LineageSecret is the secret in a global's store with its Lineage.
+// LineageSecret is the secret in a global's store that holds its Lineage.
 const LineageSecret = "store-lineage" //nolint:gosec // the name of a secret
 
 const (
-	// metadataSeen is the header of HealthCheck's request in which a zone says how much it has seen of the store, metadataPoint that of the
-	// answer which says where the store is, and metadataForgotten the one that is there when it is not the store that was seen.
+	// In metadataSeen, a header of HealthCheck's request, a zone says how much it has seen of the store. In the answer,
+	// metadataPoint is the position of the store, and metadataForgotten is present if the store is not the one that was
+	// seen.
 	metadataSeen, metadataPoint, metadataForgotten = "causeway-store-seen", "causeway-store-point", "causeway-store-forgotten"
 
-	// mostStarts is how many starts a lineage remembers: a zone that has been away for more holds what it would remove.
+	// mostStarts bounds the starts that a lineage holds: a zone that was away for more holds its deletions.
 	mostStarts = 1024
 )
 
-// Lineage is what a store knows of its own past: the servers that were started on it. A store that was put back to what it was, by
-// whatever means, lacks the starts that came after, or has another next start at an earlier revision than was seen.
+// Lineage is a store's own history: the servers that were started on it. A store that was rolled back, by whatever
+// means, lacks the later starts, or has another next start at an earlier revision than was seen.
 type Lineage struct {
-	// Store is the incarnation that it is about.
+	// Store is the store's incarnation.
 	Store string `json:"store"`
-	// Shared: several servers write the store, so that a start does not end what those before it write.
+	// Shared is set if several servers write the store, so that a start does not end the writes of earlier ones.
 	Shared bool `json:"shared,omitempty"`
 	// Starts are the last ones, the oldest first.
 	Starts []Start `json:"starts"`
 }
 
-// Start is one start of a server: a word that nobody else has, and the revision by which it was noted.
+// Start is one start of a server: a unique word, and the revision that recorded it.
 type Start struct {
 	Word     string `json:"word"`
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// Begin adds a start, whose revision is that of the write which keeps the lineage.
+// Begin adds a start, whose revision is that of the write that stores the lineage.
 func (l *Lineage) Begin() {
 	l.Starts = append(l.Starts, Start{Word: rand.Text()[:nonceLength]})
 	if n := len(l.Starts) - mostStarts; n > 0 {
@@ -47,7 +48,7 @@ func (l *Lineage) Begin() {
 	}
 }
 
-// ParseLineage reads what Encode wrote and was kept at a revision.
+// ParseLineage reads what Encode wrote, as stored at a revision.
 func ParseLineage(raw []byte, revision uint64) (*Lineage, error) {
 	l := &Lineage{}
 	if err := json.Unmarshal(raw, l); err != nil {
@@ -60,15 +61,15 @@ func ParseLineage(raw []byte, revision uint64) (*Lineage, error) {
 	return l, nil
 }
 
-// Encode is the form in which a lineage is kept.
+// Encode returns the form in which a lineage is stored.
 func (l *Lineage) Encode() ([]byte, error) { return json.Marshal(l) }
 
-// Point is where the store is, at a revision.
+// Point returns the position of the store at a revision.
 func (l *Lineage) Point(revision uint64) Seen {
 	return Seen{Word: l.Starts[len(l.Starts)-1].Word, At: revision, Most: revision}
 }
 
-// Continues reports whether a store of this lineage, which is at a revision now, has all that was seen of it.
+// Continues reports whether a store of this lineage, now at a revision, contains all that was seen of it.
 func (l *Lineage) Continues(seen Seen, revision uint64) bool {
 	if seen.Word == "" {
 		return true
@@ -90,16 +91,16 @@ func (l *Lineage) Continues(seen Seen, revision uint64) bool {
 	return had <= l.Starts[i+1].Revision
 }
 
-// Seen is how much somebody has seen of a store.
+// Seen is how much a peer has seen of a store.
 type Seen struct {
-	// Word is that of the store's last start, when it was at the revision At.
+	// Word is that of the store's last start, when the store was at the revision At.
 	Word string `json:"word"`
 	At   uint64 `json:"at"`
-	// Most is the latest revision that was heard of while Word was that of the last start, as far as is known.
+	// Most is the latest known revision while Word was that of the last start.
 	Most uint64 `json:"most"`
 }
 
-// String is the form on the wire; empty for nothing.
+// String returns the form on the wire; empty for the zero value.
 func (s Seen) String() string {
 	if s.Word == "" {
 		return ""
@@ -107,7 +108,7 @@ func (s Seen) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.Word, s.At, s.Most)
 }
 
-// parseSeen reads String's form; what is not of it is nothing seen.
+// parseSeen reads String's form; anything else yields the zero value.
 func parseSeen(values []string) Seen {
 	if len(values) != 1 || len(values[0]) > maxIncarnation {
 		return Seen{}

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Metrics counts what happens in sessions. It is an Observer. Series by zone and type are computed when they are asked
-// for, by StatusCollector: nothing of them is kept for each zone.
+// Metrics counts the events of sessions. It is an Observer. StatusCollector computes series by zone and type when they
+// are scraped: Metrics holds nothing for each zone but its count of sessions.
 type Metrics struct {
 	messages    *prometheus.CounterVec
 	resources   *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Metrics struct {
 	propagation *prometheus.HistogramVec
 
 	mu sync.Mutex
-	// hot finds what each message of a type counts; replaced when one is added.
+	// hot finds the counters of each type's messages; it is replaced when one is added.
 	hot atomic.Pointer[map[seriesKey]*hotSeries]
 }
 
@@ -31,7 +31,7 @@ type seriesKey struct {
 	typ       resources.Type
 }
 
-// hotSeries are found once: looking five up by their labels cost as much as sending a message.
+// hotSeries holds counters that are looked up once: looking five up by their labels costs as much as sending a message.
 type hotSeries struct {
 	sent, acknowledged, resources, removed, bytes prometheus.Counter
 	propagation                                   prometheus.Observer
@@ -80,7 +80,7 @@ func (m *Metrics) Observe(e Event) {
 	}
 }
 
-// count takes what happens too seldom to find its series beforehand.
+// count counts the events that are too rare to keep their series.
 func (m *Metrics) count(e *Event) {
 	direction, typ := e.Direction.Label(), shownType(e.Type)
 	switch e.Kind {
@@ -97,7 +97,7 @@ func (m *Metrics) count(e *Event) {
 	}
 }
 
-// shownType is the type in labels: of those that a peer makes up there is no end.
+// shownType returns the type as a label value. It is empty for unknown types, of which a peer can invent any number.
 func shownType(t resources.Type) string {
 	if _, known := resources.Lookup(t); !known {
 		return ""
@@ -105,7 +105,7 @@ func shownType(t resources.Type) string {
 	return string(t)
 }
 
-// series finds what messages of a type that we send count.
+// series returns the counters of the messages of a type that this server sends.
 func (m *Metrics) series(d exchange.Direction, t resources.Type) *hotSeries {
 	key := seriesKey{d, t}
 	if s := (*m.hot.Load())[key]; s != nil {
@@ -128,7 +128,7 @@ func (m *Metrics) series(d exchange.Direction, t resources.Type) *hotSeries {
 	return s
 }
 
-// Observers passes what happens on to all of list, in order.
+// Observers passes events on to each of the list, in order.
 type Observers []Observer
 
 // Observe implements Observer.

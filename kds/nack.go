@@ -8,13 +8,13 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// A peer's NACK is read up to so many lines, and each up to so many bytes. Ours has no more: they are what its sender understands.
+// Limits of a peer's NACK that is read, in lines and in bytes of each. Ours has no more: its receiver reads no more.
 const (
 	maxRefusalLines = 1000
 	maxRefusalLine  = 4096
 )
 
-// refusalMessage is the text of a NACK: one line for each resource, as far as the peer reads.
+// refusalMessage returns the text of a NACK: one line for each resource, within the limits.
 func refusalMessage(refused []tracker.Refusal) string {
 	lines := make([]string, 0, min(len(refused), maxRefusalLines))
 	for _, r := range refused[:min(len(refused), maxRefusalLines)] {
@@ -30,10 +30,10 @@ func refusalMessage(refused []tracker.Refusal) string {
 	return strings.Join(lines, "\n")
 }
 
-// nack attributes the lines of a peer's NACK to the names that its message carried. It is asked once for each line, and costs what
-// the line does, however many names there are.
+// nack attributes the lines of a peer's NACK to the names that its message carried. Attributing a line costs time in
+// proportion to the line, whatever the number of names.
 type nack struct {
-	// full are the names, short those without their mesh; what is looked up is the name as the message has it.
+	// full maps full names, short those without their mesh; the values are the names as in the message.
 	full, short map[string]string
 }
 
@@ -43,7 +43,7 @@ func newNack(names []string) *nack {
 		n.full[name] = name
 		at := strings.LastIndexByte(name, '.')
 		if at < 1 {
-			continue // nothing that arrives is so, and nothing that we make
+			continue // no such name arrives or is made here
 		}
 		if short := strings.TrimSuffix(name[:at], "."); short != "" && n.short[short] == "" {
 			n.short[short] = name
@@ -52,8 +52,8 @@ func newNack(names []string) *nack {
 	return n
 }
 
-// attribute returns the name that a line speaks of, empty for none, and what it says. Our own lines begin with the name; other peers'
-// have it, or the part before the mesh, as a word somewhere.
+// attribute returns the name that a line is about, or "" if there is none, and its reason. Our own lines begin with the
+// name; those of other implementations contain it, or the part before the mesh, as a word.
 func (n *nack) attribute(line string) (name, reason string) {
 	if before, after, ok := strings.Cut(line, ": "); ok && n.full[before] != "" {
 		return before, after
@@ -71,13 +71,14 @@ func (n *nack) attribute(line string) (name, reason string) {
 	return "", line
 }
 
-// notInWords is what ends a name in a sentence.
+// notInWords reports whether a character ends a name in a sentence.
 func notInWords(c rune) bool {
 	return c != '.' && c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 }
 
-// parseRefusals reads a peer's NACK of a message that carried names. What it says without a name may be about any that it does not name:
-// nobody knows of those that they were taken. About completes a refusal with what is known of its resource.
+// parseRefusals reads a peer's NACK of a message that carried names. A line without a name may be about any resource
+// that no line names: it is unknown whether the peer accepted those. about completes a refusal with what is known of
+// its resource.
 func parseRefusals(scope tracker.Refusal, message string, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
 	n := newNack(names)
 	byName := map[string]int{}
@@ -120,8 +121,8 @@ func parseRefusals(scope tracker.Refusal, message string, names []string, about 
 	return append(slices.Delete(out, at, at+1), spread(unnamed, byName, names, about)...)
 }
 
-// spread makes a refusal without a name one of each of names that is not among those of others. One that nothing is left for is kept
-// as it is.
+// spread turns a refusal without a name into one for each of names that is not among others. If none is left, it
+// returns the refusal as it is.
 func spread(unnamed tracker.Refusal, others map[string]int, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
 	var out []tracker.Refusal
 	for _, name := range names {

@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// maxPeerText bounds what is kept of a peer's words about itself, which are shown to operators.
+// maxPeerText bounds, in bytes, each text of a peer about itself that is kept and shown to operators.
 const maxPeerText = 64 << 10
 
-// nodeOf introduces this server in a stream's requests; id is the zone's name in both directions.
+// nodeOf returns the node that describes this server in a stream's requests; id is the zone's name in both directions.
 // Source: Kuma's wire format, "Node in DeltaDiscoveryRequest".
 func nodeOf(id string, self Peer) *corev3.Node {
 	features := &structpb.ListValue{}
@@ -36,13 +36,13 @@ func nodeOf(id string, self Peer) *corev3.Node {
 	}}}
 }
 
-// peerOf reads what nodeOf writes; what is missing stays empty.
+// peerOf reads what nodeOf writes; missing fields stay empty.
 func peerOf(node *corev3.Node) *Peer {
 	fields := node.GetMetadata().GetFields()
 	version := fields["version"].GetStructValue().GetFields()["kumaCp"].GetStructValue().GetFields()
 	text := func(v *structpb.Value) string {
 		s := v.GetStringValue()
-		return strings.Clone(s[:min(len(s), maxPeerText)]) // a part of a string keeps all of it
+		return strings.Clone(s[:min(len(s), maxPeerText)]) // a substring keeps the whole string in memory
 	}
 	return &Peer{
 		Instance:  text(fields["control-plane-id"]),
@@ -68,7 +68,7 @@ func CheckZoneName(name string) error {
 	return nil
 }
 
-// featuresOfNode reads the list that a peer's first request carries.
+// featuresOfNode reads the features in a peer's first request.
 func featuresOfNode(metadata *structpb.Struct) exchange.Features {
 	var names []string
 	for _, v := range metadata.GetFields()["features"].GetListValue().GetValues() {

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// nonceBytes are random, and nonceLength is how many letters say them, of five bits each.
+	// nonceBytes is the number of random bytes, and nonceLength that of the letters that encode them, five bits each.
 	nonceBytes, nonceLength = 8, 13
 	// nonceLetters are those of base 32.
 	nonceLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// nonces makes nonces that nobody can guess. It takes the random bytes of several from the system at once: to ask for those of each
-// message to each zone costs as much as to encode it.
+// nonces makes unguessable nonces. It reads the random bytes of several from the system at once: to read them for each
+// message to each zone costs as much as to encode the message.
 type nonces struct {
 	random [16 * nonceBytes]byte
 	left   int

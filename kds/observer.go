@@ -8,75 +8,78 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
-// What an Observer hears of.
+// Kinds of events.
 const (
-	// SessionStarted: a zone's session began. SessionEnded: it ended, with Err as the reason.
+	// SessionStarted reports that a zone's session began; SessionEnded that it ended, with Err as the reason.
 	SessionStarted EventKind = iota
 	SessionEnded
-	// StreamOpened: one of the session's streams began.
+	// StreamOpened reports that one of the session's streams began.
 	StreamOpened
-	// HealthChecked: the zone called HealthCheck.
+	// HealthChecked reports that the zone called HealthCheck.
 	HealthChecked
-	// Sent: a message left. Acknowledged, Rejected: the peer's answer to one; Rejected has the peer's Refusals.
+	// Sent reports a message that was sent; Acknowledged and Rejected the peer's answer to one. Rejected has the peer's
+	// Refusals.
 	Sent
 	Acknowledged
 	Rejected
-	// Received: a message was applied, durably; Refusals is what of it was not.
+	// Received reports a message that was applied durably; Refusals lists what was not.
 	Received
-	// UnknownType: the peer speaks of a type that this registry does not have.
+	// UnknownType reports a type from the peer that is not registered here.
 	UnknownType
-	// Withheld: resources that cannot be sent to this peer, with reasons in Refusals.
+	// Withheld reports resources that cannot be sent to this peer, with reasons in Refusals.
 	Withheld
-	// Forbidden: the peer sent resources of a type that does not travel this way, or that no server tells of; none was taken.
+	// Forbidden reports resources of a type that does not travel in this direction, or that no server sends; none was
+	// applied.
 	Forbidden
-	// Reported: the zone said how far its proxies are.
+	// Reported reports that the zone sent its report on its proxies.
 	Reported
-	// Held: a complete list would remove too much; its removals wait for an operator.
+	// Held reports that a complete list would remove too much; its deletions wait for an operator.
 	Held
 )
 
-// Event is one thing that happened in a session. Fields that do not apply are zero.
+// Event is an event of a session. Fields that do not apply are zero.
 type Event struct {
 	Kind EventKind
-	// Time is set for sessions, health checks, messages that left and their answers.
+	// Time is set for sessions, health checks, sent messages and their answers.
 	Time time.Time
-	// Zone is the zone's end of the session, Session its number on this server.
+	// Zone is the zone of the session, Session its number on this server.
 	Zone    string
 	Session uint64
-	// Peer is what the peer said of itself, once it has.
+	// Peer is the peer's description of itself, once it has sent one.
 	Peer      *Peer
 	Direction exchange.Direction
 	Type      resources.Type
-	// Resources and Removed count what the message carried, Written what the store took of it.
+	// Resources and Removed count what the message carried, Written what the store changed.
 	Resources, Removed, Written int
-	// Bytes is the size of the resources that were sent; Age how old the oldest change is that was acknowledged, zero for lists.
+	// Bytes is the size of the resources that were sent; Age that of the oldest change that was acknowledged, zero for
+	// lists.
 	Bytes int
 	Age   time.Duration
-	// Revision is the sender's; zero when the peer does not say.
+	// Revision is the sender's; zero if the peer does not send it.
 	Revision uint64
 	Refusals []tracker.Refusal
 	Err      error
 }
 
-// Observer hears what happens in sessions. It is called on their goroutines: it must be quick, must not block and must
-// not call back.
+// Observer receives the events of sessions, on their goroutines: Observe must be quick, must not block and must not
+// call back.
 type Observer interface {
 	Observe(Event)
 }
 
-// Peer is what a server says of itself in its first request.
+// Peer is a server's description of itself in its first request.
 type Peer struct {
 	// Instance is its control-plane-id, Version its version and Config its configuration as text.
 	Instance, Version, GitTag, GitCommit, BuildDate, Config string
 	Features                                                exchange.Features
-	// AuthTokenProvided: the metadata had an authorization.
+	// AuthTokenProvided is set if the metadata had an authorization.
 	AuthTokenProvided bool
 }
 
-// observers passes events on; nil does nothing.
+// silent is the Observer that does nothing.
 type silent struct{}
 
 func (silent) Observe(Event) {}

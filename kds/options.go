@@ -15,30 +15,30 @@ import (
 
 // Limits of the wire. Source: Kuma's wire format, "Limits, keepalive, stream life".
 const (
-	// MaxMessageSize is what every peer takes in one message, in bytes.
+	// MaxMessageSize is the size of the largest message that every peer accepts, in bytes.
 	MaxMessageSize = 10 << 20
-	// DefaultMaxMessageSize is where messages are cut, in bytes.
+	// DefaultMaxMessageSize is the size at which messages are split, in bytes.
 	DefaultMaxMessageSize = 1 << 20
 
 	pingInterval = 15 * time.Second
-	// shortestPings leaves room for a peer's clock: one that pings every 15 s must never be sent away.
+	// shortestPings allows for a peer's clock: one that pings every 15 s must never be disconnected.
 	shortestPings = 10 * time.Second
-	// maxStreams is how many calls a connection may have at once: a zone needs a handful.
+	// maxStreams bounds the concurrent calls of a connection: a zone needs a handful.
 	maxStreams = 128
-	// maxHeaders bounds the metadata of a call, in bytes: a token fits many times.
+	// maxHeaders bounds the metadata of a call, in bytes: room for several tokens.
 	maxHeaders = 16 << 10
-	// writeBuffer is how much is given to the kernel at once, in bytes. Each connection that is being sent a list holds one;
-	// the rest share theirs.
+	// writeBuffer is the size of one write to the kernel, in bytes. Each connection that is being sent a list holds
+	// such a buffer; the others share theirs.
 	writeBuffer = 16 << 10
 	// window is how much a peer may send on a connection before it is read, in bytes: lists of 10,000 policies flow at
-	// 40 MB/s over a round trip of 100 ms. It is fixed, because gRPC finds a window by a ping for whatever arrives, and each
-	// acknowledgement would cost both ends another packet.
+	// 40 MB/s over a round trip of 100 ms. It is fixed, because gRPC estimates a window by a ping for each arrival, and
+	// each acknowledgement would cost both ends another packet.
 	window = 4 << 20
-	// envelopeRoom is what a message holds beside its items.
+	// envelopeRoom is the room in a message for all but its items, in bytes.
 	envelopeRoom = 4 << 10
 )
 
-// ServerOptions returns what a gRPC server that serves KDS needs beside its credentials.
+// ServerOptions returns the options of a gRPC server that serves KDS, except its credentials.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
@@ -47,7 +47,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxSendMsgSize(MaxMessageSize),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.ConnectionTimeout(longestHandshake), // those that send nothing end sooner: server.Guest
+		grpc.ConnectionTimeout(longestHandshake), // server.Guest ends connections that send nothing sooner
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
@@ -56,10 +56,10 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// spreadOverNames has zones begin with any of the addresses that a name stands for.
+// spreadOverNames makes zones pick any of the addresses of a name first.
 const spreadOverNames = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`
 
-// dialOptions are the zone's counterpart.
+// dialOptions returns the zone's counterpart of ServerOptions.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultServiceConfig(spreadOverNames),
@@ -71,16 +71,16 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// connections numbers transport connections in the order in which they arrive: a session is one of them, and the newest
-// one of a zone wins.
+// connections numbers transport connections in order of arrival: a session belongs to one, and the newest of a zone
+// wins.
 type connections struct{ last atomic.Uint64 }
 
 type connectionKey struct{}
 
-// connection is one transport connection, for all calls that come by it.
+// connection is one transport connection, for all calls on it.
 type connection struct {
 	number uint64
-	// hangUp closes it at once, without a word: what waits in the transport is lost, and all streams end.
+	// hangUp closes it at once, without a status: what waits in the transport is lost, and all streams end.
 	hangUp func()
 	// transport is nil without Listener.
 	transport *transport
@@ -105,14 +105,14 @@ func (*connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Con
 // HandleRPC implements stats.Handler.
 func (*connections) HandleRPC(context.Context, stats.RPCStats) {}
 
-// connectionOf returns the connection that a call came by; nil without ServerOptions.
+// connectionOf returns the connection of a call; nil without ServerOptions.
 func connectionOf(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c
 }
 
-// Listener returns l with connections that can be hung up on. gRPC ends a stream behind all that waits for the peer on it,
-// and with a peer that does not read that is never.
+// Listener wraps l so that its connections can be closed at once. gRPC ends a stream only after all that waits for the
+// peer, which never happens with a peer that does not read.
 func Listener(l net.Listener) net.Listener { return closableListener{l} }
 
 type closableListener struct{ net.Listener }
@@ -126,7 +126,7 @@ func (l closableListener) Accept() (net.Conn, error) {
 	return closableConn{conn, &pings{to: conn}, newTransport(conn)}, nil
 }
 
-// closableConn can be found by its address, which is all that gRPC shows of it. Without TLS, it joins pings.
+// closableConn can be found by its address, which is all that gRPC exposes of it. Without TLS, it coalesces pings.
 type closableConn struct {
 	net.Conn
 	pings     *pings
@@ -157,5 +157,5 @@ type closableAddr struct {
 	transport *transport
 }
 
-// Unwrap is the address that the connection underneath says.
+// Unwrap returns the address of the underlying connection.
 func (a closableAddr) Unwrap() net.Addr { return a.Addr }

@@ -10,28 +10,29 @@ import (
 )
 
 const (
-	// A store that cannot write is asked again after a while, less and less often.
+	// shortestOutage and longestOutage bound the pause before the next try while the store cannot write. It doubles
+	// each time.
 	shortestOutage, longestOutage = 50 * time.Millisecond, time.Second
-	// patience is how often a peer that waits for an answer meanwhile is told that it will get one.
+	// patience is the interval of the keepalive requests to a peer that waits for an answer meanwhile.
 	patience = 30 * time.Second
 )
 
 // outage is a time in which the store cannot write, as one message sees it.
 type outage struct {
 	pause time.Duration
-	// told is when the peer heard last.
+	// told is the time of the last message to the peer.
 	told time.Time
 }
 
-// waitOut waits before a message is applied once more: while the store cannot write, what arrived is neither lost nor acknowledged,
-// and the session stays. It returns what ended the session, if that ended meanwhile.
+// waitOut pauses before a message is applied again: while the store cannot write, received messages are neither lost
+// nor acknowledged, and the session stays. It returns the reason if the session ended meanwhile.
 func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, why error) error {
 	if o.pause == 0 {
 		o.pause, o.told = shortestOutage, time.Now()
 		v.log.Warn("the store cannot write: what arrived waits, and is not acknowledged", "type", string(t), "error", why)
 	}
 	if time.Since(o.told) > patience && v.resume {
-		// A request without a nonce: nothing but a sign of life, which only our own senders understand.
+		// A request without a nonce is a sign of life only, which only our own senders understand.
 		if err := v.send(ctx, &discovery.DeltaDiscoveryRequest{TypeUrl: string(t)}); err != nil {
 			return err
 		}

@@ -9,52 +9,54 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Bounds of the pause between two waves while changes come faster than the zones answer.
+// Limits of the pause between two waves while changes arrive faster than the zones answer.
 const (
 	shortestPause = 4 * time.Millisecond
 	longestPause  = 40 * time.Millisecond
 )
 
-// waveLimit is after what time a wave counts as done: where most zones are stuck, the others wait only for writes that follow each
-// other closely.
+// waveLimit is the time after which a wave counts as done: if most zones are stuck, the others wait only for writes in
+// close succession.
 const waveLimit = 256 * time.Millisecond
 
 // pace tells senders when to look at the store again.
 type pace interface {
-	// next returns the number of the last wave, and a channel that is closed by the one after it; nil when streams are told.
+	// next returns the number of the last wave, and a channel that the next wave closes; nil if streams are notified by
+	// hear.
 	next() (wave uint64, news <-chan struct{})
-	// settled says that a stream has sent and got answered all that it saw after the wave.
+	// settled reports that a stream has sent, and got answered, all that it saw after the wave.
 	settled(stream paced, wave uint64)
 }
 
-// unpaced wakes its stream at every commit, so a wave is a revision: for a server with one stream, whose peer's answers are the clock.
+// unpaced wakes its stream at every commit, so a wave is a revision: for a server with one stream, whose peer's answers
+// set the pace.
 type unpaced struct{ store store.Reader }
 
 func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
 func (unpaced) settled(paced, uint64) {}
 
-// paced is a stream that is told of waves. hear must not wait.
+// paced is a stream that is notified of waves. hear must not block.
 type paced interface{ hear() }
 
-// pacer tells all streams of a server of news together, in waves. The first change goes out at once. One that was written before most
-// streams were done with the wave before it waits for a pause that grows while this goes on: so in a burst each message
-// carries several changes, and a stream that is slow or stuck holds up nobody. Safe for concurrent use.
+// pacer notifies all streams of a server of news together, in waves. The first change goes out at once. A change that
+// was written before most streams were done with the previous wave waits for a pause, which grows while this continues:
+// in a burst each message carries several changes, and a slow or stuck stream delays no other. Safe for concurrent use.
 type pacer struct {
 	store store.Reader
 
 	mu       sync.Mutex
 	wave     uint64         // guarded by mu
 	streams  map[paced]bool // guarded by mu: whether it has settled the current wave
-	finished int            // guarded by mu: streams that have
-	began    time.Time      // guarded by mu: when the current wave was made
+	finished int            // guarded by mu: the number of streams that have
+	began    time.Time      // guarded by mu: when the current wave began
 	done     time.Time      // guarded by mu: when most had; zero before
 	stop     chan struct{}  // guarded by mu: ends run; nil without streams
 }
 
 func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[paced]bool{}} }
 
-// enter takes a stream in; the first starts run by start. Each stream that entered must leave.
+// enter adds a stream; the first one starts run by start. Each stream that entered must leave.
 func (p *pacer) enter(stream paced, start func(run func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,15 +101,15 @@ func (p *pacer) settled(stream paced, wave uint64) {
 	p.note()
 }
 
-// note notes when most of the streams that are here are done with the wave. p.mu is held.
+// note records the time at which most of the current streams are done with the wave. The caller holds p.mu.
 func (p *pacer) note() {
 	if p.done.IsZero() && p.finished*2 >= len(p.streams) {
 		p.done = time.Now()
 	}
 }
 
-// busy reports whether most streams were still at work on the current wave when something was written. Whether they still are
-// says less: in a burst, storing a change takes about as long as the wave beside it.
+// busy reports whether most streams were still at work on the current wave at the time of a write. Whether they still
+// are matters less: in a burst, storing a change takes about as long as the concurrent wave.
 func (p *pacer) busy(written time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +119,7 @@ func (p *pacer) busy(written time.Time) bool {
 	return p.done.IsZero() || written.Before(p.done)
 }
 
-// run turns commits into waves until stop is closed. changed is closed by the first commit that nobody looked at yet.
+// run turns commits into waves until stop is closed. changed is closed by the first unread commit.
 func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	var pause time.Duration
 	seen := p.store.Snapshot().Revision()
@@ -130,7 +132,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 			return
 		}
 		if !p.busy(firstAfter(p.store, seen)) {
-			pause /= 2 // not to nothing: now and then a write of a burst falls behind a wave
+			pause /= 2 // not to zero: now and then a write of a burst falls behind a wave
 		} else {
 			pause = min(max(2*pause, shortestPause), longestPause)
 			timer.Reset(pause)
@@ -147,7 +149,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	}
 }
 
-// begin begins a wave and returns who is to hear of it.
+// begin begins a wave and returns the streams to notify.
 func (p *pacer) begin() []paced {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +161,7 @@ func (p *pacer) begin() []paced {
 	return slices.Collect(maps.Keys(p.streams))
 }
 
-// firstAfter is when the first commit after a revision was written; now, when the changelog does not reach back so far.
+// firstAfter returns the time of the first commit after a revision, or now if the changelog does not reach back so far.
 func firstAfter(s store.Reader, revision uint64) time.Time {
 	if commits, ok := s.Changes(revision); ok && len(commits) > 0 && !commits[0].Cause.Written.IsZero() {
 		return commits[0].Cause.Written

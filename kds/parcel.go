@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// parcel is what goes into one message. Streams share it, so nobody changes one that is made.
+// parcel is the content of one message. Streams share it, so it is immutable once made.
 type parcel struct {
 	*bundle
 	removed []string
@@ -19,7 +19,7 @@ type parcel struct {
 	size int
 	// cause is that of the changes; zero for a list.
 	cause store.Cause
-	// after and afterName are the transfer's place behind this message; done: nothing comes behind it.
+	// after and afterName are the transfer's position behind this message; done is set on the last message.
 	after     *resources.Key
 	afterName string
 	done      bool
@@ -27,8 +27,8 @@ type parcel struct {
 
 func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
 
-// pack makes one message of the transfer, or finds it where another stream made the same. It returns nil when the type
-// is too big for a peer that takes it whole. A zone that was disabled since the last look gets no more either.
+// pack returns one message of the transfer, made here or by another stream. It returns nil if the list is too large for
+// a peer that needs it in one message. A zone that was disabled since the last look gets nothing more.
 func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 	if s.direction == exchange.GlobalToZone && !s.isEnabled(t.snapshot) {
 		return nil, ErrZoneDisabled
@@ -60,7 +60,7 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 	return p, err
 }
 
-// parcelKey says what the next message of t is for all zones alike; false where it is for this zone alone.
+// parcelKey returns the key under which zones share the next message of t; false if the message is for this zone alone.
 func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
 	if s.direction != exchange.GlobalToZone || sub.have != nil {
 		return parcelKey{}, false
@@ -103,7 +103,7 @@ func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*parcel, er
 	return p, err
 }
 
-// fill does packAlone's work, with the resources going to list.
+// fill does packAlone's work and appends the resources to list.
 func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*parcel, error) {
 	limit := s.maxMessage
 	if t.list && !s.audience.Features.Has(exchange.FeatureParts) {
@@ -151,14 +151,14 @@ func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded)
 	return s.packRemoved(sub, t, p, removed, limit)
 }
 
-// addition is one resource that the peer is sent.
+// addition is one resource to send to the peer.
 type addition struct {
 	key     *resources.Key
 	encoded *encoded
 }
 
-// everything yields all of the type that the peer can see, ordered by key. What earlier parts brought is left out, except
-// where what the peer has is compared with all there is.
+// everything yields all resources of the type that the peer can see, ordered by key. It omits what earlier parts
+// brought, except where the peer's versions are compared with everything.
 func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[addition] {
 	return func(yield func(addition) bool) {
 		for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type}) {
@@ -172,7 +172,7 @@ func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[ad
 	}
 }
 
-// packRemoved adds removals, which come after all that is new: create before delete.
+// packRemoved adds removals, which follow all that is new: create before delete.
 func (s *sender) packRemoved(sub *subscription, t *transfer, p *parcel, removed []string, limit int) (*parcel, error) {
 	slices.Sort(removed)
 	for _, name := range removed {
@@ -200,7 +200,7 @@ func (s *sender) cut(sub *subscription, t *transfer, p *parcel) (*parcel, error)
 	return nil, nil
 }
 
-// sayable returns r as the peer gets it, or nil when it does not cross or cannot be said.
+// sayable returns r as the peer gets it, or nil if r does not cross or cannot be sent.
 func (s *sender) sayable(r *resources.Resource, v *view) *encoded {
 	if !s.crossing.SameForAll(r, s.direction) {
 		v.isParticular()
@@ -222,7 +222,7 @@ func (s *sender) sayable(r *resources.Resource, v *view) *encoded {
 	return e
 }
 
-// withhold reports, once, what cannot be sent.
+// withhold reports, once, a resource that cannot be sent.
 func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
 	r := tracker.Refusal{Direction: s.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
 	if old, ok := s.refusals.Get(r.Direction, t, name, false); ok && old.Reason == reason {
@@ -233,7 +233,7 @@ func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
 	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []tracker.Refusal{r}})
 }
 
-// vanished returns the names that the peer has and should not.
+// vanished returns the names that the peer has and should not have.
 func vanished(have map[string]string, present map[string]bool) []string {
 	var gone []string
 	for name := range have {
