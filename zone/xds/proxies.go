@@ -22,23 +22,23 @@ import (
 
 // Config is what Proxies are made of.
 type Config struct {
-	// Store is followed; nothing is written to it.
+	// Store is the source of resources. Nothing is written to it.
 	Store store.Reader
-	// Status takes the DataplaneInsights.
+	// Status stores the DataplaneInsights.
 	Status store.Store
 	// Home is the zone.
 	Home resources.Home
 	// Authorities issue the proxies' identities.
 	Authorities *identity.Authorities
-	// RBACForm is how permissions are written for Envoy; rbac.Auto when empty.
+	// RBACForm is the form in which Envoy gets permissions; rbac.Auto if empty.
 	RBACForm rbac.Form
-	// AccessLogs are where proxies log what their inbounds judge.
+	// AccessLogs are the sinks of the inbounds' access logs.
 	AccessLogs []accesslog.Sink
-	// Holdings keep what proxies are given for the next start; nil for nothing.
+	// Holdings keep what proxies are given, for the next start; nil keeps nothing.
 	Holdings *holdings.Book
-	// Sources reads what MeshExternalServices refer to; nil finds none of it.
+	// Sources reads what MeshExternalServices refer to. If nil, no source can be read.
 	Sources SourceFunc
-	// Own tells this server's ports on loopback; nil knows none. It must not change once Run runs.
+	// Own reports this server's ports on loopback; nil means that it has none. It must not change once Run runs.
 	Own OwnFunc
 	// Instance names this process in DataplaneInsights.
 	Instance string
@@ -48,37 +48,39 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer takes the metrics; none are registered when nil.
 	Registerer prometheus.Registerer
-	// Tracer gets a span for each response with a traced change, until the proxy's answer; nil for none.
+	// Tracer gets a span for each response that carries a traced change, until the proxy's answer; nil for none.
 	Tracer trace.Tracer
-	// Panics catches what would end the process on behalf of one proxy; nil lets it.
+	// Panics recovers from panics in work for one proxy; nil lets them end the process.
 	Panics *panics.Guard
 }
 
-// Proxies are the connected proxies of a zone and what each of them should have.
+// Proxies holds the connected proxies of a zone and the configuration that each should have.
 type Proxies struct {
 	cfg      Config
 	insights *insights
 	renewals *renewals
 	metrics  *metrics
-	// streams counts those that were opened.
+	// streams counts the streams opened since the start.
 	streams atomic.Uint32
 
 	mu      sync.Mutex
-	since   uint64             // guarded by mu: the revision up to which commits were worked in
+	since   uint64             // guarded by mu: commits up to this revision are applied
 	proxies map[proxyID]*proxy // guarded by mu
 	meshes  map[string]*mesh   // guarded by mu
 	network *network           // guarded by mu
-	// accesses are those that a Dataplane's proxy was told last. They outlive its streams: who loses access while the proxy
-	// is away loses its connections too, and nobody does because it comes back. Guarded by mu.
+	// accesses holds the accesses last sent to each Dataplane's proxy. They outlive its streams: a client that loses
+	// access while the proxy is away loses its connections too, and no client loses them because the proxy returns.
+	// Guarded by mu.
 	accesses map[resources.Key]accesses
-	// awaited are the proxies that were here before the start and have not come back, until awaitUntil. Guarded by mu.
+	// awaited holds the proxies that were connected before the start and have not reconnected, until awaitUntil.
+	// Guarded by mu.
 	awaited    map[proxyID]struct{}
 	awaitUntil time.Time
-	// presence says whose endpoints callers are to avoid. Guarded by mu.
+	// presence tracks the Dataplanes that clients should avoid. Guarded by mu.
 	presence *presence
-	// stale are the proxies whose permissions are to be built anew, each with why. Guarded by mu.
+	// stale holds the proxies whose permissions must be rebuilt, with the cause. Guarded by mu.
 	stale map[*proxy]*store.Cause
-	// cause is that of the commits that are being worked in; nil outside of that. Guarded by mu.
+	// cause is the cause of the commits being applied; nil otherwise. Guarded by mu.
 	cause *store.Cause
 }
 
@@ -107,7 +109,7 @@ func New(cfg Config) *Proxies {
 	return p
 }
 
-// attach makes session one of the streams of a proxy, and returns that proxy; ok is false when it has too many already.
+// attach adds session to the streams of a proxy, and returns that proxy; ok is false if it has too many already.
 func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -145,7 +147,7 @@ func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
 	m := newMesh(name)
 	m.since = snap.Revision()
 	x.meshes[name] = m
-	if name != "" { // ingresses are of no mesh
+	if name != "" { // ingresses belong to no mesh
 		x.loadPoliciesLocked(m, snap)
 		x.setTrustLocked(m, snap)
 	}
@@ -179,7 +181,7 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	}
 }
 
-// detach ends a stream of a proxy. Nothing is kept of a proxy without streams.
+// detach removes a stream from a proxy. A proxy without streams is dropped.
 func (x *Proxies) detach(p *proxy, s *session) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -221,16 +223,16 @@ func (x *Proxies) Run(ctx context.Context) error {
 	}
 }
 
-// commitsAtOnce bounds how many commits are worked in before proxies that come or go have their turn.
+// commitsAtOnce limits the commits applied before proxies that connect or disconnect have their turn.
 const commitsAtOnce = 256
 
-// catchUp works in all commits there are.
+// catchUp applies all commits there are.
 func (x *Proxies) catchUp() {
 	for x.catchUpSome() {
 	}
 }
 
-// catchUpSome works in the next commits, and reports whether there are more.
+// catchUpSome applies the next commits, and reports whether there are more.
 func (x *Proxies) catchUpSome() (more bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -242,7 +244,7 @@ func (x *Proxies) catchUpSome() (more bool) {
 	more = len(commits) > commitsAtOnce
 	all := &store.Cause{}
 	for _, commit := range commits[:min(len(commits), commitsAtOnce)] {
-		cause := commit.Cause // a copy: who waits for a proxy with it does not hold the commit
+		cause := commit.Cause // a copy: a proxy that waits with it does not keep the commit in memory
 		x.cause = &cause
 		all.Join(&cause)
 		for i := range commit.Changes {

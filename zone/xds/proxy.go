@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// proxyID tells connected proxies apart: beside its Envoy, a Dataplane's application may be a gRPC server that asks for its own config.
+// proxyID identifies a connected proxy: beside its Envoy, a Dataplane's application may be a gRPC server that asks for
+// its own config.
 type proxyID struct {
 	resources.Key // of the Dataplane, or ZoneIngress
 	proxyless     bool
@@ -18,9 +19,9 @@ type proxyID struct {
 // proxy is a connected proxy. It exists from its first stream to the end of its last.
 type proxy struct {
 	key resources.Key // of the Dataplane
-	// proxyless: it is the application itself, a gRPC server.
+	// proxyless means that the proxy is the application itself, a gRPC server.
 	proxyless bool
-	// admin: its bootstrap has AdminCluster, as its first stream says.
+	// admin means that its bootstrap has AdminCluster, according to its first stream.
 	admin  bool
 	mesh   *mesh
 	record *record
@@ -29,30 +30,30 @@ type proxy struct {
 	since    uint64              // commits up to this revision are already in target
 	target   *target             // nil while there is no Dataplane, or none that can be built
 	ingress  *resources.Resource // set for the proxy of a ZoneIngress
-	unbuilt  unbuilt             // what target, or what came of it, is behind in
+	unbuilt  unbuilt             // the parts in which the config is older than the store
 	ports    []*usedPort         // what it sends to
 	logFiles logFiles
 	sessions map[*session]struct{}
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.
 	state atomic.Pointer[state]
-	// listens: it has taken in what it asked for at least once, as far as it ever will. Set under Proxies.mu.
+	// listens means that the proxy has at least once accepted everything that it asked for. Set under Proxies.mu.
 	listens atomic.Bool
-	// asked is how many names its streams are subscribed to.
+	// asked counts the names that its streams are subscribed to.
 	asked atomic.Int64
 
 	mu        sync.Mutex
-	dataplane *resources.Resource // guarded by mu: what the identity is issued for; nil: no identity
+	dataplane *resources.Resource // guarded by mu: the Dataplane to issue the identity for; nil: no identity
 	svid      *identity.SVID      // guarded by mu
-	names     secretNames         // guarded by mu: what its secrets are called
-	secret    *resource           // guarded by mu: the svid as it is sent
-	before    *resource           // guarded by mu: that of another name, until the proxy asks for it no more
+	names     secretNames         // guarded by mu: the names of its secrets
+	secret    *resource           // guarded by mu: the svid in its xDS form
+	before    *resource           // guarded by mu: the secret under its former name, until the proxy no longer asks for it
 	retryAt   time.Time           // guarded by mu: when issuing failed
 }
 
 func (p *proxy) id() proxyID { return proxyID{p.key, p.proxyless} }
 
-// find returns the resources of a kind as the proxy should have them now; ok is false while nothing can be said.
+// find returns the resources of a kind that the proxy should have now; ok is false while they are unknown.
 func (p *proxy) find(k kind) (s set, ok bool) {
 	if k == kindSecret {
 		return p.secretSet(), true
@@ -64,8 +65,9 @@ func (p *proxy) find(k kind) (s set, ok bool) {
 	return st.sets[k], true
 }
 
-// secretSet holds the proxy's own identity, the mesh's trust and who the services may be that it sends to, as far as they exist. There
-// is nothing else in it: what a proxy asks for by another name, another proxy's identity among it, is not found.
+// secretSet returns the proxy's own identity, the mesh's trust bundles and the SPIFFE IDs of the services that it sends
+// to, as far as they exist. The set has nothing else: a request for another name, such as another proxy's identity,
+// finds nothing.
 func (p *proxy) secretSet() set {
 	var out []*resource
 	p.mu.Lock()

@@ -21,15 +21,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// What a gRPC server's bootstrap must say as the zone does.
+// Values that a gRPC server's bootstrap must share with the zone.
 const (
-	// ServerListenerTemplate is its server_listener_resource_name_template: gRPC puts the address in that it listens on.
+	// ServerListenerTemplate is its server_listener_resource_name_template: gRPC fills in the address that it listens
+	// on.
 	ServerListenerTemplate = "self_inbound_grpc/%s"
-	// CertificateProvider is the name of the certificate provider for its identity and for whom it trusts.
+	// CertificateProvider names the certificate provider for its identity and its trust bundles.
 	CertificateProvider = "causeway"
 )
 
-// buildProxyless makes the state of a gRPC server that takes its config by itself. The permissions are in the routes: a server
+// buildProxyless builds the state of a gRPC server that reads xDS itself. The permissions are in the routes: a server
 // drains all its connections when its listener changes, and none when its routes do.
 func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state, error) {
 	s := &state{proxyless: true, unsaid: slices.Clone(t.observed.unsaid)}
@@ -78,8 +79,8 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 	return s, nil
 }
 
-// listensOn are the addresses under which a server may ask for the inbound: the inbound's own, and all of the machine where no
-// other inbound has the port. gRPC wants its own words back.
+// listensOn returns the addresses under which a server may ask for the inbound: the inbound's own, and all of the
+// machine's if no other inbound has the port. gRPC expects its own spelling of the address in the answer.
 func (in *inbound) listensOn(ports map[uint32]int) []string {
 	out := []string{in.listen.address}
 	for _, all := range []string{"0.0.0.0", "::"} {
@@ -95,7 +96,8 @@ func (in *inbound) denyFilter() string  { return in.name() + "_rbac_deny" }
 func (in *inbound) allowFilter() string { return in.name() + "_rbac_allow" }
 func (in *inbound) routeName() string   { return "self_inbound_grpc_" + in.section }
 
-// serverListener is mutual TLS with files as certificates, and two filters that deny until the routes say otherwise.
+// serverListener builds a listener with mutual TLS, certificates from files, and two filters that deny until the routes
+// override them.
 func (in *inbound) serverListener(address string) (*resource, error) {
 	deny, err := pack(rbac.DenyAllClassic())
 	if err != nil {
@@ -138,7 +140,7 @@ func (in *inbound) serverListener(address string) (*resource, error) {
 	})
 }
 
-// serverTLS is mutual TLS as gRPC can be told of it: it refuses a listener with parameters of TLS.
+// serverTLS returns mutual TLS in the form that gRPC accepts: it refuses a listener with TLS parameters.
 func serverTLS() *tlsv3.DownstreamTlsContext {
 	provider := &tlsv3.CertificateProviderPluginInstance{InstanceName: CertificateProvider}
 	return &tlsv3.DownstreamTlsContext{
@@ -152,7 +154,7 @@ func serverTLS() *tlsv3.DownstreamTlsContext {
 	}
 }
 
-// serverRoute is where all requests go, with the rules that judge them in place of the filters' own denial.
+// serverRoute routes all requests, with the rules that judge them in place of the filters' own denial.
 func (in *inbound) serverRoute(rules matching.Rules) (*resource, error) {
 	filters := rbac.ClassicFilters(rules)
 	configs := map[string]*anypb.Any{}
@@ -178,7 +180,7 @@ func (in *inbound) serverRoute(rules matching.Rules) (*resource, error) {
 	})
 }
 
-// configProblem is the source of what keeps the proxy from its config.
+// configProblem names the source of the problem that keeps the proxy from its config.
 func (p *proxy) configProblem() string {
 	if p.proxyless {
 		return problemProxyless
@@ -188,8 +190,8 @@ func (p *proxy) configProblem() string {
 
 func isEmpty(s string) bool { return s == "" }
 
-// showLimits shows what of a state does less than was written, and reports whether that is news: inbounds that stay closed, and what
-// a gRPC server cannot be told.
+// showLimits shows what a state cannot enforce, and reports whether that changed: inbounds that stay closed, and what a
+// gRPC server cannot be configured with.
 func (p *proxy) showLimits(s *state) bool {
 	if p.proxyless {
 		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))

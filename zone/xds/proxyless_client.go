@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// forGRPC writes what an Envoy has for its outbounds as gRPC's own client takes it, under the same names: a program dials
-// xds:///<KRI of the service's port>. What cannot be written so is left out, and said.
+// forGRPC converts an Envoy's resources for its outbounds into what gRPC's own client accepts, under the same names: a
+// program dials xds:///<KRI of the service's port>. It leaves out what it cannot convert, and returns that in unsaid.
 func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
 	for k, rewrite := range map[kind]func(*resource) (*resource, error){
 		kindListener: apiListener,
@@ -75,7 +75,7 @@ func clientRoutes(r *resource) (*resource, error) {
 	return newResource(kindRoute, r.name, routes)
 }
 
-// clientEndpoints have weights: gRPC leaves out a locality without one.
+// clientEndpoints returns endpoints with weights: gRPC ignores a locality without one.
 func clientEndpoints(r *resource) (*resource, error) {
 	assignment := &endpointv3.ClusterLoadAssignment{}
 	if err := r.delta.GetResource().UnmarshalTo(assignment); err != nil {
@@ -87,7 +87,8 @@ func clientEndpoints(r *resource) (*resource, error) {
 	return newResource(kindEndpoint, r.name, assignment)
 }
 
-// clientCluster takes its certificates from files, and has in it as whom the service may answer: gRPC asks for no secrets.
+// clientCluster returns a cluster that takes its certificates from files, and contains the SPIFFE IDs of the service:
+// gRPC does not request secrets.
 func clientCluster(r *resource, secrets set) (*resource, error) {
 	cluster, secret := &clusterv3.Cluster{}, &tlsv3.Secret{}
 	if err := r.delta.GetResource().UnmarshalTo(cluster); err != nil {

@@ -14,15 +14,17 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// receivedType is a policy type on what HTTP inbounds receive. It acts on an inbound's routes only, so that no listener moves.
+// receivedType is a policy type on what HTTP inbounds receive. It affects only an inbound's routes, so that no listener
+// is replaced.
 type receivedType struct {
 	resources.Type
-	// apply puts a merged conf, never empty, into the route of the requests that it is for. An error leaves the route as it was.
+	// apply adds a merged conf, never empty, to the route of the requests that it matches. An error leaves the route as
+	// it was.
 	apply func(conf json.RawMessage, route *routev3.Route) error
 }
 
-// receivedTypes are all of them. A new one is a row here, its conf among the types that resources checks, and its fields among those
-// that resources calls enforced.
+// receivedTypes lists all of them. To add a type, add a row here, its conf to the types that resources checks, and its
+// fields to those that resources calls enforced.
 var receivedTypes = []receivedType{
 	{resources.TypeMeshTimeout, applyTimeout},
 	{resources.TypeMeshFaultInjection, applyFault},
@@ -32,7 +34,7 @@ var receivedTypes = []receivedType{
 // maxReceivedRoutes bounds the routes of one inbound: each combination of one rule of each type has one.
 const maxReceivedRoutes = 1024
 
-// choice is one rule of one type: for what it matches, the conf. The last of a type matches all.
+// choice is one rule of one type: a match and its conf. The last choice of a type matches all requests.
 type choice struct {
 	typ    *receivedType
 	match  resources.PermissionMatch
@@ -40,14 +42,15 @@ type choice struct {
 	origin string
 }
 
-// received is what policies make of an HTTP inbound's routes; problems are the parts without effect.
+// received holds the routes of an HTTP inbound that policies produce. problems are the parts without effect.
 type received struct {
 	routes   []*routev3.Route
 	problems []string
 }
 
-// receive makes the routes for an inbound's requests. Of each type the first rule counts that matches; combinations are tried in the
-// order of the types' rules, so that the first route that matches has the first rule of each.
+// receive builds the routes for an inbound's requests. Of each type, the first rule that matches counts. Combinations
+// are tried in the order of the types' rules, so that the first matching route has the first matching rule of each
+// type.
 func receive(t *target, in *inbound, policies []*matching.Policy) received {
 	var out received
 	combinations := []combination{{}}
@@ -81,7 +84,7 @@ func receive(t *target, in *inbound, policies []*matching.Policy) received {
 	return out
 }
 
-// choices reads the rules of a type, up to the first that is for all requests.
+// choices reads the rules of a type, up to the first one for all requests.
 func (r *received) choices(typ *receivedType, rules matching.InboundRules) []choice {
 	var out []choice
 	for i := range rules.Items {
@@ -90,7 +93,7 @@ func (r *received) choices(typ *receivedType, rules matching.InboundRules) []cho
 		if rule.Match == nil {
 			return append(out, c)
 		}
-		// What a peer's match names beside these narrows it down: without that it would hold for more.
+		// Other fields of a peer's match narrow it down: without them it would match more.
 		dec := json.NewDecoder(bytes.NewReader(rule.Match))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&c.match); err != nil || c.match.SNI != nil {
@@ -111,7 +114,7 @@ func (r *received) problem(in *inbound, origin, text string) {
 	}
 }
 
-// route is the one for a combination, with all that its rules say.
+// route builds the route of a combination, with all that its rules configure.
 func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	route := &routev3.Route{
 		Name:  in.name(),
@@ -132,8 +135,9 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	return route
 }
 
-// newInboundRoutes routes everything to the inbound's cluster, without a limit of time but those of policies, and answers what has no
-// registered method. What a client says of who it is does not reach the application.
+// newInboundRoutes routes everything to the inbound's cluster, with no time limit but those of policies, and answers
+// requests without a registered method itself. Headers by which a client claims an identity do not reach the
+// application.
 func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
 	same, err := theUnvarying()
 	if err != nil {

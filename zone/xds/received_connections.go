@@ -12,13 +12,15 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// connectionLimits are what MeshTimeouts say of the connections of an inbound; nil is no limit but the usual ones. All but connect
-// are in the listener, since only a connection manager or TCP proxy knows them (docs/decisions/0050-where-observation-is-configured.md).
+// connectionLimits holds what MeshTimeouts set for the connections of an inbound; nil means the default limits. All but
+// connect are in the listener, since only a connection manager or TCP proxy has these settings
+// (docs/decisions/0050-where-observation-is-configured.md).
 type connectionLimits struct {
 	connect, idle, maxConnection, requestHeaders *time.Duration
 }
 
-// limitInbounds gives inbounds the limits that MeshTimeouts put on connections. Rules with matches have none: requests come later.
+// limitInbounds applies the connection limits of MeshTimeouts to inbounds. It ignores rules with matches: requests come
+// later.
 func (t *target) limitInbounds(policies []*matching.Policy) {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
@@ -26,7 +28,7 @@ func (t *target) limitInbounds(policies []*matching.Policy) {
 		for j := range rules.Items {
 			var conf resources.TimeoutConf
 			if rules.Items[j].Match != nil || json.Unmarshal(rules.Items[j].Conf, &conf) != nil {
-				continue // the routes tell what does not decode
+				continue // the routes report what does not decode
 			}
 			in.limits = connectionLimits{connect: optional(conf.ConnectionTimeout), idle: optional(conf.IdleTimeout)}
 			if conf.HTTP != nil {
@@ -39,7 +41,7 @@ func (t *target) limitInbounds(policies []*matching.Policy) {
 	}
 }
 
-// breakInbounds gives inbounds the limits of MeshCircuitBreakers, of rules without matches.
+// breakInbounds applies the limits of MeshCircuitBreakers to inbounds, from rules without matches.
 func (t *target) breakInbounds(policies []*matching.Policy) {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
@@ -58,7 +60,7 @@ func (t *target) breakInbounds(policies []*matching.Policy) {
 	}
 }
 
-// connectTimeout is how long a connection to the application may take.
+// connectTimeout returns how long a connection to the application may take.
 func (l *connectionLimits) connectTimeout() time.Duration {
 	if l.connect == nil || *l.connect == 0 {
 		return applicationConnectTimeout

@@ -19,7 +19,7 @@ import (
 // faultFilter is the filter that makes faults.
 const faultFilter = "envoy.filters.http.fault"
 
-// applyFault puts the first fault of a conf into a route: there is one filter for them.
+// applyFault adds the first fault of a conf to a route: there is one filter for faults.
 func applyFault(raw json.RawMessage, route *routev3.Route) error {
 	var conf resources.FaultInjectionConf
 	if err := json.Unmarshal(raw, &conf); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// combination is one choice of each type, and what a request must be for all of them.
+// combination is one choice of each type, and what a request must match for all of them.
 type combination struct {
 	chosen  []*choice
 	path    *resources.PathMatch
@@ -19,7 +19,8 @@ type combination struct {
 	clients []*resources.SpiffeIDMatch
 }
 
-// with adds a choice; possible is false where no request matches all. The problem says why it cannot be told which requests do.
+// with adds a choice; possible is false if no request matches all. problem is the reason if it cannot be decided which
+// requests do.
 func (c combination) with(next *choice) (out combination, possible bool, problem string) {
 	out = combination{
 		chosen: append(slices.Clone(c.chosen), next), path: c.path, methods: c.methods, clients: slices.Clone(c.clients),
@@ -48,7 +49,7 @@ func (c combination) with(next *choice) (out combination, possible bool, problem
 	return out, possible, problem
 }
 
-// bothPaths is what matches the paths that two matches have in common.
+// bothPaths returns the match of the paths that two matches have in common.
 func bothPaths(a, b *resources.PathMatch) (m *resources.PathMatch, possible bool, problem string) {
 	if *a == *b {
 		return a, true, ""
@@ -65,7 +66,7 @@ func bothPaths(a, b *resources.PathMatch) (m *resources.PathMatch, possible bool
 	return nil, false, "a path by a regular expression cannot be combined with a path of another policy: this combination has no effect"
 }
 
-// pathMatches reports whether a match holds for a path.
+// pathMatches reports whether a match covers a path.
 func pathMatches(m *resources.PathMatch, path string) bool {
 	switch m.Type {
 	case resources.MatchExact:
@@ -79,7 +80,7 @@ func pathMatches(m *resources.PathMatch, path string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// routeMatch is the combination as Envoy matches it.
+// routeMatch returns the combination as an Envoy match.
 func (c *combination) routeMatch() *routev3.RouteMatch {
 	out := &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 	if c.path != nil {

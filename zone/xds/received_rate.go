@@ -61,7 +61,7 @@ func onLimit(limit *limitv3.LocalRateLimit, on *resources.OnRateLimit) {
 	limit.ResponseHeadersToAdd = headerOptions(on.Headers)
 }
 
-// headerOptions are the headers that a conf has Envoy write; nil are none.
+// headerOptions returns the headers that a conf makes Envoy write; nil for none.
 func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueOption) {
 	if changes == nil {
 		return nil

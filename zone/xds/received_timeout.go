@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// applyTimeout limits the requests of a route. Without a policy the caller's own limits are all there are.
+// applyTimeout limits the requests of a route. Without a policy only the client's own limits apply.
 func applyTimeout(raw json.RawMessage, route *routev3.Route) error {
 	var conf resources.TimeoutConf
 	if err := json.Unmarshal(raw, &conf); err != nil || conf.HTTP == nil {

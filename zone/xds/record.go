@@ -17,40 +17,41 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// maxSubscriptions is how many streams of a proxy its insight remembers.
+// maxSubscriptions is the number of a proxy's streams that its insight keeps.
 const maxSubscriptions = 5
 
-// maxProblem is how much is kept of what is wrong with a proxy, in bytes for each source.
+// maxProblem limits the text of a problem, in bytes for each source.
 const maxProblem = 1024
 
 // Sources of problems, as an insight's metadata names them.
 const (
 	problemConfig   = "config"
 	problemIdentity = "identity"
-	// problemInbounds are inbounds that let nobody in, because their permissions cannot be enforced there, and policies on them without effect.
+	// problemInbounds covers inbounds that admit no client because their permissions cannot be enforced, and policies
+	// on inbounds without effect.
 	problemInbounds = "inbounds"
-	// problemOutbounds are outbounds and policies on them without effect; the rest of the config is in place.
+	// problemOutbounds covers outbounds and policies on them without effect; the rest of the config is in place.
 	problemOutbounds = "outbounds"
-	// problemProxyless is what keeps a gRPC server from its config, problemUnsaid what it cannot be told; where that is of
-	// permissions, they are stricter there.
+	// problemProxyless is what keeps a gRPC server from its config. problemUnsaid is what it cannot be configured with;
+	// for permissions, it then enforces stricter ones.
 	problemProxyless = "proxyless-config"
 	problemUnsaid    = resources.ProblemProxyless
-	// problemPolicies are policies on whole proxies without effect on this one.
+	// problemPolicies covers policies on whole proxies without effect on this one.
 	problemPolicies = resources.ProblemPolicies
-	// problemSpire is what a proxy with a SPIRE identity cannot be told.
+	// problemSpire is what a proxy with a SPIRE identity cannot be configured with.
 	problemSpire = "spire"
 )
 
 // problemRefused names the kind that the proxy refused.
 func problemRefused(k kind) string { return "refused-" + k.String() }
 
-// record is what was seen of one Dataplane's proxy.
+// record holds what the server observes of one Dataplane's proxy.
 type record struct {
 	key  resources.Key
-	open int // guarded by insights.mu: proxies that use it
+	open int // guarded by insights.mu: number of proxies that use it
 
 	mu            sync.Mutex
-	dataplane     bool                            // guarded by mu: there is one; without, there is no insight
+	dataplane     bool                            // guarded by mu: the Dataplane exists; without one there is no insight
 	past          []*meshpb.DiscoverySubscription // guarded by mu: restored, oldest first
 	subscriptions []*subscription                 // guarded by mu, oldest first
 	mtls          *meshpb.DataplaneInsight_MTLS   // guarded by mu
@@ -60,22 +61,22 @@ type record struct {
 // subscription is one stream; its record's mu guards it.
 type subscription struct {
 	id, instance, envoy string
-	// ordinal is its number among the streams that were opened since the start.
+	// ordinal is its number among the streams opened since the start.
 	ordinal          uint32
 	connected, ended time.Time
 	updated          time.Time
 	stats            [kinds]stats
-	// awaited are the nonces of responses that are not answered, the oldest first.
+	// awaited holds the nonces of unanswered responses, the oldest first.
 	awaited [kinds][]string
-	// asked are the kinds that the stream asks for, withheld those of them of which it cannot be told anything yet.
+	// asked marks the kinds that the stream asks for, withheld those of them for which there is nothing to send yet.
 	asked, withheld [kinds]bool
-	// inlined: it takes no filters of their own, they come within its listeners.
+	// inlined means that the stream gets filters within its listeners.
 	inlined bool
 }
 
 type stats struct{ sent, acknowledged, rejected uint64 }
 
-// restore goes on from a written insight. Streams that it shows as open ended with the process that served them.
+// restore continues from a stored insight. Streams that it shows as open ended with the process that served them.
 func (r *record) restore(old *resources.Resource) {
 	if old == nil {
 		return
@@ -103,15 +104,15 @@ func (r *record) disconnect(s *subscription, now time.Time) {
 	s.ended = now
 }
 
-// asks notes that a stream asks for a kind, and whether it could be told what there is.
+// asks notes that a stream asks for a kind, and whether the server could send it.
 func (r *record) asks(s *subscription, k kind, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.asked[k], s.withheld[k] = true, !told
 }
 
-// maxAwaited is how many answers of a stream are waited for by their nonces, of each kind. A proxy that leaves more open is behind for as
-// long as the stream lasts.
+// maxAwaited limits the nonces kept for unanswered responses of a stream, for each kind. A proxy that leaves more
+// unanswered counts as behind for as long as the stream lasts.
 const maxAwaited = 64
 
 func (r *record) sent(s *subscription, k kind, nonce string) {
@@ -124,7 +125,7 @@ func (r *record) sent(s *subscription, k kind, nonce string) {
 	s.awaited[k] = append(s.awaited[k], nonce)
 }
 
-// awaited reports whether a response with the nonce has no answer yet, and takes this one for it.
+// awaited reports whether a response with the nonce was unanswered, and marks it answered.
 func (r *record) awaited(s *subscription, k kind, nonce string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +137,7 @@ func (r *record) awaited(s *subscription, k kind, nonce string) bool {
 	return true
 }
 
-// acknowledged reports whether a refusal is over with it.
+// acknowledged notes an ACK, and reports whether it ends a rejection.
 func (r *record) acknowledged(s *subscription, k kind, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +160,7 @@ func (r *record) rejected(s *subscription, k kind, reason string, now time.Time)
 	r.setProblemLocked(problemRefused(k), reason)
 }
 
-// setProblem remembers what is wrong with the proxy; an empty text says that it is not any more. It reports whether that is news.
+// setProblem sets the problem of a source; an empty text clears it. It reports whether that is a change.
 func (r *record) setProblem(source, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,15 +180,15 @@ func (r *record) setProblemLocked(source, text string) {
 	r.problems[source] = shorten(text)
 }
 
-// shorten keeps whole characters: what is cut in the middle of one cannot be written.
+// shorten cuts a text between characters: one cut within a character cannot be stored.
 func shorten(text string) string {
 	if len(text) <= maxProblem {
 		return text
 	}
-	return strings.Clone(strings.ToValidUTF8(text[:maxProblem], "")) // a part of a string keeps all of it
+	return strings.Clone(strings.ToValidUTF8(text[:maxProblem], "")) // a substring would keep the whole string in memory
 }
 
-// issued notes the proxy's identity. One that is resumed is not a new one.
+// issued notes the proxy's identity. A resumed identity does not count as a new one.
 func (r *record) issued(svid *identity.SVID, resumed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,7 +215,7 @@ func (r *record) setDataplane(there bool) {
 	r.dataplane = there
 }
 
-// write is what brings the status store up to date.
+// write returns the operation that brings the status store up to date.
 func (r *record) write(home resources.Home) (store.Op, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +226,7 @@ func (r *record) write(home resources.Home) (store.Op, error) {
 	return store.Op{Put: insight}, err
 }
 
-// insightLocked is the record as a resource.
+// insightLocked returns the record as a resource.
 func (r *record) insightLocked(home resources.Home) (*resources.Resource, error) {
 	out := &meshpb.DataplaneInsight{MTLS: r.mtls}
 	keep := max(maxSubscriptions-len(r.subscriptions), 0)
@@ -276,7 +277,8 @@ func (s stats) proto() *meshpb.DiscoveryServiceStats {
 	return &meshpb.DiscoveryServiceStats{ResponsesSent: s.sent, ResponsesAcknowledged: s.acknowledged, ResponsesRejected: s.rejected}
 }
 
-// notBefore is when something happened on the stream, as it is shown: the clock may have been set back since the stream began.
+// notBefore returns the time to show for an event on the stream: never before the stream began, even if the clock was
+// set back since.
 func (s *subscription) notBefore(t time.Time) time.Time {
 	if t.Round(0).Before(s.connected.Round(0)) {
 		return s.connected

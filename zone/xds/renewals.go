@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// renewalLook bounds a wait by the clock, which may be set.
+// renewalLook bounds each wait, because the clock may be set.
 const renewalLook = 5 * time.Second
 
-// renewals call back when an identity is due by the wall clock, as its verifiers go by theirs: one timer for all proxies. When the clock
-// was set back, all that were planned by what it said before are due: what was signed then may not be valid for long.
+// renewals calls back when an identity is due by the wall clock, as verifiers use theirs: one timer for all proxies. If
+// the clock was set back, all renewals planned at a later time are due: what was signed then may not be valid for long.
 type renewals struct {
 	now  func() time.Time
 	due  func(*proxy)
@@ -20,10 +20,10 @@ type renewals struct {
 	mu     sync.Mutex
 	heap   renewalHeap         // guarded by mu
 	of     map[*proxy]*renewal // guarded by mu
-	looked time.Time           // guarded by mu: what the clock said last
+	looked time.Time           // guarded by mu: the clock's last reading
 }
 
-// renewal is one proxy's: due at a time, and planned when the clock said so. Both are of the wall clock alone.
+// renewal is one proxy's renewal: its due time, and the time at which it was planned. Both are of the wall clock alone.
 type renewal struct {
 	proxy       *proxy
 	at, planned time.Time
@@ -34,8 +34,8 @@ func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
 	return &renewals{now: now, due: due, wake: make(chan struct{}, 1), of: map[*proxy]*renewal{}}
 }
 
-// plan sets when a proxy's identity is due, in place of what was planned before, and what the clock said when that was found: it may have
-// been set since.
+// plan sets when a proxy's identity is due, and replaces an earlier plan. planned is the clock's reading when that was
+// computed: the clock may have been set since.
 func (r *renewals) plan(p *proxy, at, planned time.Time) {
 	at, planned = at.Round(0), planned.Round(0)
 	r.mu.Lock()
@@ -70,7 +70,8 @@ func (r *renewals) cancel(p *proxy) {
 	}
 }
 
-// next takes the earliest proxy that is due; otherwise it says how long to wait, negative for as long as nothing is planned.
+// next removes and returns the earliest proxy that is due; otherwise it returns how long to wait, negative if nothing
+// is planned.
 func (r *renewals) next() (p *proxy, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +91,7 @@ func (r *renewals) next() (p *proxy, wait time.Duration) {
 	return e.proxy, 0
 }
 
-// setBackLocked makes due what was planned at a time that has not come.
+// setBackLocked makes renewals due that were planned at a time in the future.
 func (r *renewals) setBackLocked(now time.Time) {
 	for _, e := range r.heap {
 		if e.planned.After(now) {
@@ -131,7 +132,7 @@ func (h renewalHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 
-// Push and Pop are container/heap's.
+// Push and Pop implement container/heap.
 func (h *renewalHeap) Push(e any) {
 	e.(*renewal).index = len(*h)
 	*h = append(*h, e.(*renewal))

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// kind is a type of xDS resource that is served here, in the order in which proxies should learn of new ones.
+// kind is a type of xDS resource that the server serves, in the order in which proxies should get new ones.
 type kind uint8
 
 const (
@@ -41,8 +41,8 @@ func kindOf(typeURL string) (kind, bool) {
 	return kind(max(i, 0)), i >= 0
 }
 
-// keptByName: proxies ask for these by name and drop them by themselves, with the listener or cluster that uses them. They are
-// never removed from here: connections that still drain would be denied at once.
+// keptByName reports whether proxies ask for resources of the kind by name, and drop them with the listener or cluster
+// that uses them. The server never removes them: connections that still drain would be denied at once.
 func (k kind) keptByName() bool { return k != kindCluster && k != kindListener }
 
 func (k kind) String() string {
@@ -62,7 +62,7 @@ type message interface {
 	Validate() error
 }
 
-// newResource checks and marshals m. An error here keeps one bad resource from refusing a whole response.
+// newResource validates and marshals m. Its error keeps one bad resource from causing the refusal of a whole response.
 func newResource(k kind, name string, m message) (*resource, error) {
 	a, err := pack(m)
 	if err != nil {
@@ -79,7 +79,7 @@ func newResource(k kind, name string, m message) (*resource, error) {
 	}, nil
 }
 
-// pack validates m and puts it into an Any, always as the same bytes.
+// pack validates m and marshals it into an Any, deterministically.
 func pack(m message) (*anypb.Any, error) {
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -113,7 +113,7 @@ func (s set) equal(o set) bool {
 	return slices.EqualFunc(s, o, func(a, b *resource) bool { return a.name == b.name && a.version == b.version })
 }
 
-// keepOf replaces resources by equal ones of old, so that unchanged ones stay shared and old bytes are not held twice.
+// keepOf replaces resources by equal ones of old, so that unchanged ones stay shared and no bytes are held twice.
 func (s set) keepOf(old set) set {
 	for i, r := range s {
 		if o := old.get(r.name); o != nil && o.version == r.version {

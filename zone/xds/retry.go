@@ -11,13 +11,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// What is tried again where a MeshRetry does not say.
+// Defaults of what a MeshRetry leaves open.
 const (
 	defaultHTTPRetryOn = "gateway-error,connect-failure,refused-stream"
 	defaultGRPCRetryOn = "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable"
 )
 
-// retryOf is the policy for the requests of a rule; where no rule speaks of the backend's protocol, it is unaskedRetry.
+// retryOf returns the retry policy for the requests of a rule, or unaskedRetry if no rule covers the backend's
+// protocol.
 func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.RetryPolicy {
 	conf := decode[resources.RetryConf](s, rule)
 	how, otherwise := conf.HTTP, defaultHTTPRetryOn
@@ -81,7 +82,7 @@ func rateLimitedBackOff(out *routev3.RetryPolicy, l *resources.RateLimitedBackOf
 	}
 }
 
-// otherHosts says where a request goes when it is sent again: elsewhere than before, unless the conf says otherwise.
+// otherHosts sends a retried request to another host, unless the conf sets otherwise.
 func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry) {
 	out.HostSelectionRetryMaxAttempts = unaskedSelections
 	if n := r.HostSelectionMaxAttempts; n != nil && *n > 0 {
@@ -101,7 +102,8 @@ func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry)
 	}
 }
 
-// retryConditions: a status code among them is retried as such, and a method restricts what is retried to requests of it.
+// retryConditions sets what to retry. A status code in the conf is retried as such, and a method restricts retries to
+// its requests.
 func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherwise string) {
 	var on []string
 	for _, item := range r.RetryOn {
@@ -125,7 +127,7 @@ func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherw
 	}
 }
 
-// connectAttempts is how often a TCP connection to a backend is tried.
+// connectAttempts returns how often a TCP connection to a backend is tried.
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
 	conf := decode[resources.RetryConf](s, rule)
 	if conf.TCP == nil || conf.TCP.MaxConnectAttempt == nil || *conf.TCP.MaxConnectAttempt == 0 {

@@ -50,7 +50,7 @@ type (
 	}
 )
 
-// mirrors resolves where copies of a rule's requests go.
+// mirrors resolves the targets of copies of a rule's requests.
 func (s *sender) mirrors(r *httpRoute, b *backend) {
 	for i := range r.conf.Filters {
 		f := &r.conf.Filters[i]
@@ -67,7 +67,7 @@ func (s *sender) mirrors(r *httpRoute, b *backend) {
 	}
 }
 
-// filters adds what a rule does to its requests and responses.
+// filters adds the changes that a rule makes to its requests and responses.
 func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *httpRoute) {
 	for i := range r.conf.Filters {
 		f := &r.conf.Filters[i]
@@ -97,7 +97,7 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 	}
 }
 
-// usable leaves out headers that Envoy does not let routes change, and refuses all routes for.
+// usable leaves out headers that routes may not change: Envoy would refuse all routes.
 func (s *sender) usable(f *headerFilter, origin string) {
 	refused := func(name string) bool {
 		own := name == "" || strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
@@ -119,7 +119,7 @@ func filterConf[T any](s *sender, r *httpRoute, raw json.RawMessage) (conf T) {
 	return conf
 }
 
-// prefixOf is the path prefix that a rule matches, without the slash at its end.
+// prefixOf returns the path prefix that a rule matches, without a trailing slash.
 func prefixOf(r *httpRoute) string {
 	if r.match.Path == nil || r.match.Path.Type != "PathPrefix" {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// routeMatch is a match of a MeshHTTPRoute; one that names nothing takes every request.
+// routeMatch converts a match of a MeshHTTPRoute; an empty one matches every request.
 func routeMatch(m *resources.HTTPRouteMatch) *routev3.RouteMatch {
 	out := &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 	if m.Path != nil {
@@ -30,7 +30,7 @@ func routeMatch(m *resources.HTTPRouteMatch) *routev3.RouteMatch {
 	return out
 }
 
-// matchPath: a prefix ends with a path segment, "/" is a prefix of every path.
+// matchPath sets the path match. A prefix ends at a path segment; "/" is a prefix of every path.
 func matchPath(out *routev3.RouteMatch, m *resources.RoutePathMatch) {
 	switch m.Type {
 	case "Exact":

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// httpRoute is a rule of a MeshHTTPRoute, read.
+// httpRoute is a decoded rule of a MeshHTTPRoute.
 type httpRoute struct {
 	rule   *matching.RouteRule
 	match  resources.HTTPRouteMatch
@@ -21,7 +21,7 @@ type httpRoute struct {
 	mirror map[int]*backend // by the filter's place
 }
 
-// httpRoutes are the rules for a service, in the order in which they are tried.
+// httpRoutes returns the rules for a service, in the order in which they are tried.
 func (s *sender) httpRoutes(b *backend) []httpRoute {
 	var out []httpRoute
 	rules := s.http.For(b.key())
@@ -45,7 +45,7 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 	return out
 }
 
-// tcpRoutes are the shares of a service's connections, nil where no route says.
+// tcpRoutes returns the shares of a service's connections; nil without a route.
 func (s *sender) tcpRoutes(b *backend) []weighted {
 	rules := s.tcp.For(b.key())
 	if len(rules) == 0 {
@@ -59,7 +59,7 @@ func (s *sender) tcpRoutes(b *backend) []weighted {
 	return s.shares(&rules[0], conf.BackendRefs, b)
 }
 
-// routes is the table of an HTTP outbound: what MeshHTTPRoutes say, and for all other requests the service itself.
+// routes builds the table of an HTTP outbound: the MeshHTTPRoutes, and the service itself for all other requests.
 func (s *sender) routes(d *destined) (*resource, error) {
 	host := &routev3.VirtualHost{Name: d.name, Domains: []string{"*"}}
 	for i := range d.httpRoutes {
@@ -75,7 +75,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
 		}
 		s.filters(route, action, r)
-		if err := route.Validate(); err != nil { // one rule is not to keep the proxy from all the rest
+		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
 			s.problem(route.Name, "a rule is none that a proxy takes, and is left out: "+err.Error())
 			continue
 		}
@@ -102,12 +102,12 @@ func total(shares []weighted) (sum uint64) {
 	return sum
 }
 
-// tooHeavy is by how many bits each share is to be smaller for Envoy to take their sum.
+// tooHeavy returns by how many bits to reduce each share so that Envoy accepts their sum.
 func tooHeavy(shares []weighted) int {
 	return bits.Len64((total(shares) + uint64(len(shares))) >> 32)
 }
 
-// action sends requests to the shares, or to the service where there are none.
+// action sends requests to the shares, or to the service if there are none.
 func action(shares []weighted, service string, limits *timeouts) *routev3.RouteAction {
 	out := &routev3.RouteAction{Timeout: durationpb.New(limits.request), IdleTimeout: durationpb.New(limits.streamIdle)}
 	if limits.maxStream != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// secretsOf names a proxy's secrets. The identity's name holds the Dataplane, so that one proxy's never means another's, and a mark of the
-// SPIFFE ID where a MeshIdentity gives it: when that is another one, listeners and clusters have to be too, as Envoy would go on with
-// connections that were made as the old one.
+// secretsOf names a proxy's secrets. The identity's name contains the Dataplane, so that one proxy's name never means
+// another's. If a MeshIdentity gives the SPIFFE ID, the name also contains a mark of it: when the SPIFFE ID changes,
+// listeners and clusters must change too, since Envoy would keep using connections made under the old one.
 func secretsOf(dp resources.Key, who *identity.Assigned) secretNames {
 	k := dp.Mesh + "/" + dp.Name
 	if dp.Namespace != "" {
@@ -26,10 +26,10 @@ func secretsOf(dp resources.Key, who *identity.Assigned) secretNames {
 	return secretNames{identity: "identity_cert:" + k, trust: trustName(dp.Mesh)}
 }
 
-// trustName names the secret that holds whom a mesh believes.
+// trustName returns the name of the secret with a mesh's trust bundles.
 func trustName(mesh string) string { return "identity_trust:" + mesh }
 
-// newIdentity is the secret that holds a proxy's certificate and key.
+// newIdentity returns the secret that holds a proxy's certificate and key.
 func newIdentity(name string, svid *identity.SVID) (*resource, error) {
 	return newResource(kindSecret, name, &tlsv3.Secret{
 		Name: name,
@@ -40,16 +40,16 @@ func newIdentity(name string, svid *identity.SVID) (*resource, error) {
 	})
 }
 
-// trust is whom a mesh believes.
+// trust holds the trust bundles of a mesh.
 type trust struct {
 	*resource // the secret that holds it
 
 	validator *corev3.TypedExtensionConfig
 }
 
-// newTrust is the secret by which peers are verified: a peer's certificate must come from an authority of the trust domain
-// that its SPIFFE ID names. It is nil where nobody is trusted yet: Envoy refuses an empty one, and without one it
-// refuses everybody.
+// newTrust returns the secret that verifies peers: a peer's certificate must come from an authority of the trust domain
+// that its SPIFFE ID names. It is nil if the mesh trusts nobody yet: Envoy refuses an empty one, and without one it
+// refuses every peer.
 func newTrust(name string, bundles *identity.Bundles) (*trust, error) {
 	domains := bundles.Domains()
 	if len(domains) == 0 {

@@ -9,18 +9,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// sending is what a proxy has for its outbounds. It is immutable.
+// sending holds the resources of a proxy's outbounds. It is immutable.
 type sending struct {
 	sets [kinds]set
-	// refs are all references to services that were followed, found or not: a change of what they may mean concerns the proxy.
+	// refs holds all references to services that were followed, found or not: a change of what they may mean concerns
+	// the proxy.
 	refs []resources.BackendRef
-	// granted: a producer's route sends somewhere, so that a grant may decide where; joined: to what MeshServices may join.
+	// granted means that a producer's route sends somewhere, so that a grant may decide where. joined means that it
+	// sends to a service that MeshServices may join.
 	granted, joined bool
-	// problems are outbounds without a listener, and parts of policies without effect.
+	// problems names outbounds without a listener, and parts of policies without effect.
 	problems []string
 }
 
-// sender makes what a proxy has for its outbounds.
+// sender builds the resources of a proxy's outbounds.
 type sender struct {
 	target   *target
 	secrets  secretNames
@@ -47,7 +49,7 @@ type destined struct {
 	tcpRoutes  []weighted
 }
 
-// build makes clusters, listeners and routes, and returns the backends that they need.
+// build builds clusters, listeners and routes, and returns the backends that they need.
 func (s *sender) build() (*sending, []*backend, error) {
 	s.names, s.backends = map[string]bool{}, map[string]*backend{}
 	s.out.problems = slices.Clone(s.target.unserved)
@@ -75,7 +77,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	}
 	var needed []*backend
 	for _, b := range s.backends {
-		if b.external == nil { // whose cluster says all
+		if b.external == nil { // its cluster contains everything
 			needed = append(needed, b)
 		}
 	}
@@ -84,7 +86,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	return &s.out, needed, nil
 }
 
-// resolve finds the services of the outbounds and of the routes that take their traffic.
+// resolve finds the services of the outbounds, and of the routes that take over their traffic.
 func (s *sender) resolve() []*destined {
 	var found []*destined
 	for i := range s.target.outbounds {
@@ -110,7 +112,7 @@ func (s *sender) resolve() []*destined {
 	return found
 }
 
-// needs notes a backend, and returns the one of its name.
+// needs adds a backend, and returns the one of its name.
 func (s *sender) needs(b *backend) *backend {
 	if known := s.backends[b.name]; known != nil {
 		return known
@@ -153,7 +155,7 @@ func (s *sender) make(found []*destined) error {
 	return nil
 }
 
-// weighted is a share of the traffic. Without a backend its requests fail: what was to go there must not go elsewhere.
+// weighted is a share of the traffic. Without a backend its requests fail: they must not go elsewhere.
 type weighted struct {
 	name    string
 	weight  uint32
@@ -163,7 +165,7 @@ type weighted struct {
 // lost is the name of a cluster that does not exist.
 const lost = "causeway_unresolved"
 
-// shares resolves the backends of a route's rule for traffic to b.
+// shares resolves the backends of a rule of a route for traffic to b.
 func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b *backend) []weighted {
 	var out []weighted
 	for i := range refs {
@@ -190,12 +192,12 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 	return out
 }
 
-// concerned reports whether a change of the resource may change what was built.
+// concerned reports whether a change of the resource may change the result.
 func (s *sending) concerned(r *resources.Resource) bool {
 	return s.joined && r.Type == resources.TypeMeshService || slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
 }
 
-// showProblems shows what is wrong with the proxy's outbounds, and reports whether that is news.
+// showProblems shows the problems of the proxy's outbounds, and reports whether they changed.
 func (p *proxy) showProblems(out *sending) (changed bool) {
 	return p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; "))
 }

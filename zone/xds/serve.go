@@ -14,31 +14,33 @@ import (
 )
 
 const (
-	// A proxy that does not answer a ping is taken for dead.
+	// A proxy that does not answer a ping counts as dead.
 	pingAfter, pingTimeout = time.Minute, 20 * time.Second
-	// leastPing is how often proxies may ping.
+	// leastPing is the shortest interval at which proxies may ping.
 	leastPing = 5 * time.Second
-	// maxRequest is more than any proxy's list of names and versions.
+	// maxRequest, in bytes, exceeds any proxy's list of names and versions.
 	maxRequest = 4 << 20
-	// window is how much a proxy may send before it is read, in bytes.
+	// window is the number of bytes that a proxy may send before the server reads them.
 	window = 256 << 10
-	// maxStreams is how many streams a connection may have; a proxy needs one, and one for the log of each inbound.
+	// maxStreams limits the streams of a connection. A proxy needs one, and one for the log of each inbound.
 	maxStreams = 128
-	// maxHeaders bounds the metadata of a stream, in bytes: a token fits many times.
+	// maxHeaders limits the metadata of a stream, in bytes. It is many times the size of a token.
 	maxHeaders = 16 << 10
-	// handshakeTimeout is how long a connection may take to TLS and HTTP/2; one that sends little ends sooner: server.Guest.
+	// handshakeTimeout limits the time of a connection up to TLS and HTTP/2. A connection that sends little ends
+	// sooner: server.Guest.
 	handshakeTimeout = time.Minute
-	// drainTimeout is how long streams may take to end when the server is asked to.
+	// drainTimeout limits the time for streams to end when the server stops.
 	drainTimeout = 5 * time.Second
 )
 
-// Registrar is a service that adds itself to a gRPC server.
+// Registrar is a service that registers itself with a gRPC server.
 type Registrar interface {
 	Register(grpc.ServiceRegistrar)
 }
 
-// Serve serves ADS on l until ctx ends, then ends the streams and returns nil. It closes l. Without a TLS config it is plaintext,
-// which is for loopback. Others are further services for proxies, which see to who calls them by themselves.
+// Serve serves ADS on l until ctx ends, then ends the streams and returns nil. It closes l. Without a TLS config it
+// serves plaintext, which is for loopback. others are further services for proxies, which authenticate their callers
+// themselves.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Proxies, admission *Admission, others ...Registrar) error {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
@@ -48,13 +50,13 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.WaitForHandlers(true),
-		// Fixed windows: gRPC finds one by a ping for each request that arrives, and proxies only acknowledge.
+		// Fixed windows: otherwise gRPC sends a ping for each request to estimate one, and proxies only acknowledge.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if config != nil {
-		// TLS has a buffer of its own; another one would be kept for each proxy.
+		// TLS has a buffer of its own; another one would stay allocated for each proxy.
 		options = append(options, grpc.ReadBufferSize(0), grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
 	} else {
 		l = server.Plaintext(l)

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// aggregated is how go-control-plane names a stream of all types.
+// aggregated is the type by which go-control-plane names a stream of all types.
 const aggregated = ""
 
 // Service serves ADS to the proxies.
@@ -26,8 +26,8 @@ type Service struct {
 	admission *Admission
 }
 
-// NewService returns the service; its streams end when ctx does, so that the server can drain. Without an admission, who
-// connects is believed.
+// NewService returns the service. Its streams end when ctx does, so that the server can drain. Without an admission, it
+// believes every client.
 func NewService(ctx context.Context, proxies *Proxies, admission *Admission) *Service {
 	return &Service{ctx: ctx, proxies: proxies, admission: admission}
 }
@@ -51,7 +51,7 @@ func (s *Service) StreamAggregatedResources(stream discovery.AggregatedDiscovery
 	})
 }
 
-// serve runs a stream until its peer ends it, its credential is no longer good, or the server drains.
+// serve runs a stream until its peer ends it, its credential is no longer valid, or the server drains.
 func (s *Service) serve(of context.Context, handle func(context.Context, *session) error) error {
 	pass, err := s.admission.admit(of)
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// identities is the secret by which clients of a port verify who answers: the mesh's authorities, and which SPIFFE IDs are the
-// service's. It is a secret and not part of the cluster, so that a new Dataplane moves no cluster.
+// identities returns the secret by which clients of a port verify the server: the mesh's authorities, and the SPIFFE
+// IDs of the service. It is not part of the cluster, so that a new Dataplane replaces no cluster.
 func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	exact, prefixes := map[string]bool{}, map[string]bool{}
 	snap, mesh := n.store.Snapshot(), port.mesh()
 	who, given := n.assignments(mesh), identity.GrantsIn(snap, mesh)
-	// A zone may have any number of services behind a port: its trust domains are looked up once. Those of whole are all in prefixes.
+	// A zone may have any number of services behind a port: its trust domains are looked up once. Those in whole are
+	// all in prefixes.
 	ofZone, whole := map[string]map[string]bool{}, map[string]bool{}
 	for _, s := range port.services {
 		if s.Zone() == n.home.Zone {
@@ -53,7 +54,7 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 		context.MatchTypedSubjectAltNames = append(context.MatchTypedSubjectAltNames, uriMatcher(
 			&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}}))
 	}
-	if len(context.MatchTypedSubjectAltNames) == 0 { // an empty list would let everybody of the mesh answer
+	if len(context.MatchTypedSubjectAltNames) == 0 { // an empty list would accept any workload of the mesh
 		context.MatchTypedSubjectAltNames = append(context.MatchTypedSubjectAltNames, uriMatcher(
 			&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "nobody"}}))
 	}
@@ -66,7 +67,7 @@ func uriMatcher(m *matcherv3.StringMatcher) *tlsv3.SubjectAltNameMatcher {
 	return &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: m}
 }
 
-// names reports whether a service says itself as whom it may answer.
+// names reports whether a service lists its SPIFFE IDs itself.
 func names(s *resources.Resource) bool {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	return err != nil || slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
@@ -86,9 +87,9 @@ func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 	}
 }
 
-// addIdentities adds as whom a service of this zone may answer: the SPIFFE IDs that it names, or else the Dataplanes that it selects. A
-// service of another zone that names none, and whose Dataplanes are not known here, is answered for by anybody in the trust domains
-// of that zone.
+// addIdentities adds the SPIFFE IDs of a service of this zone: those that it names, or else those of the Dataplanes
+// that it selects. For a service of another zone that names none, and whose Dataplanes are unknown here, any workload
+// in that zone's trust domains is accepted.
 func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {

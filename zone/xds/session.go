@@ -15,40 +15,39 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// session is one ADS stream. It is the cache and the callbacks of a go-control-plane server of its own, so whatever is
-// asked for on the stream can only be looked up in the stream's own proxy. All methods but wake are called by the stream's
-// goroutine.
+// session is one ADS stream. It is the cache and the callbacks of a go-control-plane server of its own, so a request on
+// the stream can only find resources of the stream's own proxy. The stream's goroutine calls all methods but wake.
 type session struct {
 	proxies *Proxies
 	log     *slog.Logger
 
-	// Set before the first request; pass is what the stream showed.
+	// Set before the first request; pass is the stream's credential.
 	pass      *pass
 	endStream context.CancelCauseFunc
 
 	// Set by the first request, before any watch exists.
 	proxy        *proxy
-	node         *corev3.Node // what is kept of the node
+	node         *corev3.Node // the fields of the node that are kept
 	admin        bool         // the node has AdminCluster
 	subscription *subscription
 	unknown      map[string]struct{}
-	names        [kinds]int // how many it is subscribed to
+	names        [kinds]int // number of subscribed names
 
 	mu       sync.Mutex
 	watches  [kinds]*watch       // guarded by mu
-	told     [kinds]set          // guarded by mu: what the stream was told last, of the kinds that others wait for
+	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
 	asked    [kinds]bool         // guarded by mu: the stream asks for these
 	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
-	again    map[string]struct{} // guarded by mu: endpoints that are due once more, see repeatLocked
+	again    map[string]struct{} // guarded by mu: endpoints to send once more, see repeatLocked
 	suspects suspects            // guarded by mu
 	causes   causes              // guarded by mu
-	inliner  *inliner            // guarded by mu: set for clients that take no filters by ECDS
+	inliner  *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
 }
 
-// watch waits until the proxy should have something else than the stream was told.
+// watch waits until the proxy should have something other than the stream last sent.
 type watch struct {
-	// respond hands over the response and reports true when there is a difference. It is called once more after each
-	// change until it does, with session.mu held.
+	// respond hands over the response and reports true if there is a difference. It is called after each change until
+	// it does, with session.mu held.
 	respond func() bool
 }
 
@@ -56,7 +55,7 @@ func newSession(x *Proxies) *session {
 	return &session{proxies: x, log: x.cfg.Log}
 }
 
-// identify takes the node of the stream's first request. A later one may repeat it but not change it.
+// identify reads the node of the stream's first request. A later request may repeat the node but not change it.
 func (s *session) identify(node *corev3.Node) error {
 	if node == nil && s.proxy != nil {
 		return nil
@@ -83,11 +82,11 @@ func (s *session) identify(node *corev3.Node) error {
 	if err := s.attached(id); err != nil {
 		return err
 	}
-	if s.pass != nil { // from here on every change of it is seen; this one is for what came in between
+	if s.pass != nil { // from here on the stream sees every change; this catches those before
 		s.pass.recheck(key, s.proxies.cfg.Store.Snapshot().Get(key), s.endStream)
 	}
 	s.subscription = s.proxy.record.connect(node, s.proxies.cfg.Instance, s.proxies.streams.Add(1), s.proxies.cfg.Now())
-	s.subscription.inlined = s.inliner != nil || id.proxyless // nobody else has it yet
+	s.subscription.inlined = s.inliner != nil || id.proxyless // no other goroutine has it yet
 	s.proxies.insights.mark(s.proxy.record, soon)
 	s.log.Debug("proxy connected", "namespace", key.Namespace, "proxyless", id.proxyless)
 	return nil
@@ -108,8 +107,8 @@ func (s *session) end() {
 	s.log.Debug("proxy disconnected")
 }
 
-// accept checks a request's names and type. Types that are not served are left unanswered, up to a number; served is false for them, and
-// nothing of such a request is to be kept.
+// accept checks a request's names and type. It leaves a limited number of unserved types unanswered; served is false
+// for them, and nothing of such a request is kept.
 func (s *session) accept(typeURL string, names []string, versions map[string]string) (served bool, err error) {
 	if err := s.acceptNames(names, versions); err != nil {
 		return false, err
@@ -120,8 +119,8 @@ func (s *session) accept(typeURL string, names []string, versions map[string]str
 	return false, s.acceptUnserved(typeURL)
 }
 
-// answered takes the proxy's word on a response, once: a state-of-the-world client that asks for other names repeats the nonce that it
-// answered last, and says nothing by it of what was sent meanwhile.
+// answered applies the proxy's answer to a response, once. A state-of-the-world client that asks for other names
+// repeats the nonce that it answered last; this does not answer what was sent meanwhile.
 func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	k, ok := kindOf(typeURL)
 	if !ok || !s.proxy.record.awaited(s.subscription, k, nonce) {
@@ -158,7 +157,8 @@ func (s *session) sent(typeURL, nonce string) {
 	}
 }
 
-// await answers at once when there is a difference, and otherwise waits for one. It returns what ends the wait.
+// await responds at once if there is a difference, and otherwise waits for one. It returns a function that ends the
+// wait.
 func (s *session) await(k kind, respond func() bool) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *session) await(k kind, respond func() bool) (cancel func()) {
 	}
 }
 
-// wake tells the stream that what its proxy should have of a kind may have changed. Anyone may call it.
+// wake notifies the stream that its proxy's resources of a kind may have changed. Any goroutine may call it.
 func (s *session) wake(k kind) {
 	defer s.endOnPanic()
 	s.mu.Lock()
@@ -189,7 +189,7 @@ func (s *session) wake(k kind) {
 
 func (s *session) wakeLocked(k kind) {
 	if w := s.watches[k]; w != nil {
-		s.watches[k] = nil // what follows from the response may wake the kind again, and it is told once
+		s.watches[k] = nil // the consequences of the response may wake the kind again, and it responds once
 		if w.respond() {
 			s.wakeWaitingLocked(k)
 		} else {
@@ -201,8 +201,8 @@ func (s *session) wakeLocked(k kind) {
 	}
 }
 
-// repeatLocked makes the endpoints of clusters due once more. A proxy warms a changed cluster beside the one in use until it
-// has heard its endpoints, and does not ask for what it has.
+// repeatLocked marks the endpoints of clusters to be sent once more. A proxy warms a changed cluster beside the one in
+// use until it receives its endpoints, and does not ask for endpoints that it has.
 func (s *session) repeatLocked(clusters []string) {
 	if !s.asked[kindEndpoint] {
 		return
@@ -217,7 +217,7 @@ func (s *session) repeatLocked(clusters []string) {
 	s.wakeLocked(kindEndpoint)
 }
 
-// prepare makes what is only made when it is asked for.
+// prepare builds what is only built on request.
 func (s *session) prepare(k kind, sub cache.Subscription) error {
 	if err := s.subscribed(k, sub); err != nil {
 		return err
@@ -228,8 +228,8 @@ func (s *session) prepare(k kind, sub cache.Subscription) error {
 	return nil
 }
 
-// selectedByLocked returns the resources of a kind that a subscription covers and that can be told now; ok is false
-// while nothing can be said.
+// selectedByLocked returns the resources of a kind that a subscription covers and that can be sent now; ok is false
+// while they are unknown.
 func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok bool) {
 	var all set
 	if !s.mustWaitLocked(k) {
@@ -255,7 +255,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		}
 	}
 	out = newSet(out...)
-	if k != kindExtension { // nothing waits for these
+	if k != kindExtension { // no kind waits for these
 		s.told[k] = out
 	}
 	return out, true

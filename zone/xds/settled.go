@@ -11,16 +11,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Standing is how a connected proxy stands to what it should have.
+// Standing reports whether a connected proxy has the configuration that it should have.
 type Standing struct {
-	// Dataplane is the proxy's.
+	// Dataplane is the key of the proxy's Dataplane.
 	Dataplane resources.Key
-	// Behind: it has not acknowledged everything. Reason says why, where it is not only a matter of time.
+	// Behind means that it has not acknowledged everything. Reason is set if time alone does not resolve it.
 	Behind bool
 	Reason string
 }
 
-// Standings lists the connected proxies, ordered by key. While commits are still to be worked in, all are behind.
+// Standings returns the standing of each connected proxy, ordered by key. While there are commits to apply, all proxies
+// are behind.
 func (x *Proxies) Standings() []Standing {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -43,7 +44,8 @@ func (x *Proxies) standingsLocked() []Standing {
 	return out
 }
 
-// Streams counts the streams that proxies have opened since the start. A DataplaneInsight has the number of each as its generation.
+// Streams returns the number of streams that proxies have opened since the start. A DataplaneInsight has each stream's
+// number as its generation.
 func (x *Proxies) Streams() uint32 { return x.streams.Load() }
 
 // IssuedBy counts the connected proxies of a mesh by the authority that signed their identities.
@@ -61,14 +63,14 @@ func (x *Proxies) IssuedBy(mesh string) map[string]int {
 	return out
 }
 
-// filtered: there are filters that the proxy asks for by themselves.
+// filtered reports whether the proxy asks for filters by ECDS.
 func (p *proxy) filtered() bool {
 	state := p.state.Load()
 	return state != nil && len(state.sets[kindExtension]) > 0
 }
 
-// outstanding reports whether a response has no answer yet, or nothing that the proxy asks for covers what it should have; and what is
-// wrong with the proxy for longer. filtered is that of the proxy.
+// outstanding reports whether a response is unanswered, or whether the proxy asks for nothing that covers what it
+// should have. The text is the proxy's lasting problem. filtered is the result of proxy.filtered.
 func (r *record) outstanding(filtered bool) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +92,8 @@ func (r *record) outstanding(filtered bool) (bool, string) {
 	return unanswered || !asks, strings.Join(reasons, "; ")
 }
 
-// unanswered: the stream has not answered everything, or is yet to be told something. Its record's mu is held.
+// unanswered reports whether the stream has not answered everything, or there is something to send on it. Its record's
+// mu is held.
 func (s *subscription) unanswered() bool {
 	for k, n := range s.stats {
 		if n.sent > n.acknowledged+n.rejected || s.withheld[k] {
@@ -100,8 +103,8 @@ func (s *subscription) unanswered() bool {
 	return false
 }
 
-// asksForAll: the stream asks for listeners and for what decides in them. One that was just opened does not yet, and is told of no
-// change, whatever its proxy had before. Its record's mu is held.
+// asksForAll reports whether the stream asks for listeners and for the filters and routes in them. A stream that was
+// just opened does not yet, and gets no changes, whatever its proxy had before. Its record's mu is held.
 func (s *subscription) asksForAll(filtered bool) bool {
 	return s.asked[kindListener] && (!filtered || s.inlined || s.asked[kindExtension])
 }
@@ -110,14 +113,14 @@ func (s *subscription) asksForAll(filtered bool) bool {
 const (
 	stateSettled = "settled" // it has acknowledged everything
 	stateBehind  = "behind"  // it has not yet
-	stateFailing = "failing" // it refused something, or its config cannot be built
+	stateFailing = "failing" // it refused a response, or its config cannot be built
 	stateOffline = "offline" // a Dataplane whose proxy is not connected
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
 	"Proxies that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.", []string{"state"}, nil)
 
-// byState counts the proxies when metrics are asked for.
+// byState counts the proxies by state when metrics are scraped.
 type byState struct{ proxies *Proxies }
 
 // Describe implements prometheus.Collector.
@@ -126,7 +129,7 @@ func (byState) Describe(out chan<- *prometheus.Desc) { out <- descByState }
 // Collect implements prometheus.Collector.
 func (c byState) Collect(out chan<- prometheus.Metric) {
 	if !c.proxies.mu.TryLock() {
-		return // changes are being worked in, and metrics do not wait for that
+		return // changes are being applied, and metrics do not wait for that
 	}
 	standings := c.proxies.standingsLocked()
 	c.proxies.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 )
 
-// signers finds this zone's authorities for trust domains, each once where found is there.
+// signers finds this zone's authorities for trust domains, and caches them in found.
 type signers struct {
 	a     *Admission
 	found map[spiffeid.TrustDomain][]*x509.Certificate
@@ -26,8 +26,8 @@ func (s signers) of(domain spiffeid.TrustDomain) []*x509.Certificate {
 	return found
 }
 
-// signedHere reports whether the chain of p leads to an authority of this zone that may sign for the trust domain that it names. It is
-// verified only when the authorities are others than the last time.
+// signedHere reports whether the chain of p leads to an authority of this zone that may sign for the trust domain that
+// it names. It verifies the chain only if the authorities have changed since the last time.
 func (p *pass) signedHere(known signers) bool {
 	if p.admission.cfg.Authorities == nil {
 		return true

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// requests stand for the request in responses, as deltaRequests do.
+// requests stand in for the request in responses, as deltaRequests do.
 var requests = func() (out [kinds]*cache.Request) {
 	for k, url := range typeURLs {
 		out[k] = &cache.Request{TypeUrl: url}
@@ -19,8 +19,8 @@ var requests = func() (out [kinds]*cache.Request) {
 	return out
 }()
 
-// CreateWatch answers a state-of-the-world subscription with everything it covers, now or when something of it differs from
-// what the proxy has.
+// CreateWatch answers a state-of-the-world subscription with everything that it covers, now or when any of it differs
+// from what the proxy has.
 func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out chan cache.Response) (func(), error) {
 	k, ok := kindOf(req.GetTypeUrl())
 	if !ok {
@@ -44,8 +44,8 @@ func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out ch
 	return cancel, nil
 }
 
-// fullResponseLocked is what the stream must be told, or nil. On a first request the version says what the proxy has; later
-// the subscription knows what was sent, and what was sent is not sent again because it was refused.
+// fullResponseLocked returns what to send on the stream, or nil. On a first request, the version tells what the proxy
+// has. Later the subscription holds what was sent, which is not sent again because the proxy refused it.
 func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool, version string) *cache.PassthroughResponse {
 	want, ok := s.selectedByLocked(k, sub)
 	if !ok {
@@ -71,7 +71,7 @@ func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
 	return &cache.PassthroughResponse{Request: requests[k], DiscoveryResponse: response, ReturnedResources: next}
 }
 
-// differs reports whether a proxy that was sent known must be sent want.
+// differs reports whether a proxy that has known must be sent want.
 func differs(k kind, want, known map[string]string) bool {
 	for name, version := range want {
 		if known[name] != version {
@@ -81,7 +81,7 @@ func differs(k kind, want, known map[string]string) bool {
 	return len(known) > len(want) && !k.keptByName()
 }
 
-// versionOf is the version of a whole set: that of its names and versions.
+// versionOf returns the version of a whole set, from its names and versions.
 func versionOf(s set) string {
 	h := sha256.New()
 	for _, r := range s {
@@ -96,7 +96,7 @@ func (s *session) OnStreamOpen(context.Context, int64, string) error { return ni
 // OnStreamClosed does nothing.
 func (s *session) OnStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamRequest looks at a request before it is worked in.
+// OnStreamRequest checks a request before it is processed.
 func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) error {
 	if s.proxy == nil && needsInline(req.GetNode()) {
 		s.inliner = &inliner{}
@@ -116,7 +116,7 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 	return nil
 }
 
-// OnStreamResponse counts.
+// OnStreamResponse counts the response.
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, resp *discovery.DiscoveryResponse) {
 	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 }

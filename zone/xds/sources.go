@@ -10,12 +10,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// SourceFunc reads what a source of a MeshExternalService refers to: a secret or a file. Its error says why it cannot be had, and
-// holds nothing of it.
+// SourceFunc reads the secret or file that a source of a MeshExternalService refers to. Its error is the reason why it
+// cannot be read, and contains none of its content.
 type SourceFunc func(service *resources.Resource, s *resources.DataSource) ([]byte, error)
 
-// clientOf is the certificate that proxies show to a service, nil where it asks for none. With an error they must not dial it: they
-// would be somebody else than the service was told to expect.
+// clientOf returns the certificate that proxies present to a service; nil if the service requests none. On an error
+// they must not dial the service: they would present another identity than the service expects.
 func (s *sender) clientOf(b *backend, v *resources.ExternalVerification) (*tlsv3.TlsCertificate, error) {
 	if !v.ClientCert.Given() {
 		return nil, nil
@@ -45,7 +45,8 @@ func (s *sender) read(b *backend, source *resources.DataSource) ([]byte, error) 
 	return s.sources(b.service.Resource, source)
 }
 
-// workInSourceLocked builds anew what proxies of a mesh have for MeshExternalServices that refer to something, of which some changed.
+// workInSourceLocked rebuilds the resources of a mesh's proxies for MeshExternalServices with sources, after some of
+// those changed.
 func (x *Proxies) workInSourceLocked(mesh string) {
 	for r := range x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeMeshExternalService, Mesh: mesh}) {
 		if resources.RefersToSources(r) {
@@ -54,7 +55,8 @@ func (x *Proxies) workInSourceLocked(mesh string) {
 	}
 }
 
-// SourcesChanged builds anew what proxies have for the MeshExternalServices of a mesh that refer to secrets or files.
+// SourcesChanged rebuilds the resources of proxies for the MeshExternalServices of a mesh that refer to secrets or
+// files.
 func (x *Proxies) SourcesChanged(mesh string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

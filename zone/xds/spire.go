@@ -14,19 +14,21 @@ import (
 )
 
 const (
-	// SpireCluster is the cluster of a proxy's bootstrap that leads to the SPIRE agent's socket. Envoy asks no other kind of cluster for
-	// secrets.
+	// SpireCluster is the cluster of a proxy's bootstrap that leads to the SPIRE agent's socket. Envoy asks no other
+	// kind of cluster for secrets.
 	SpireCluster = "spire_agent"
-	// allBundles is what an agent calls the bundles of its own and of all federated trust domains, with a validator that tells them apart.
+	// allBundles is the agent's name for the bundles of its own and all federated trust domains, with a validator that
+	// tells them apart.
 	allBundles = "ALL"
 )
 
-// spireSecrets are the names that a SPIRE agent knows: the SPIFFE ID itself, so that an agent that would give another one gives none.
+// spireSecrets returns the names that a SPIRE agent knows. The identity's name is the SPIFFE ID itself, so that an
+// agent that would issue another one issues none.
 func spireSecrets(who *identity.Assigned) secretNames {
 	return secretNames{identity: who.ID.String(), trust: allBundles, spire: true, wait: who.Wait}
 }
 
-// source is where a proxy gets its identity, and by which it verifies clients.
+// source returns where a proxy gets its identity and the bundles to verify clients.
 func (n *secretNames) source() *corev3.ConfigSource {
 	if !n.spire {
 		return overADS()
@@ -44,8 +46,9 @@ func (n *secretNames) source() *corev3.ConfigSource {
 	return out
 }
 
-// forSpire writes the clusters of a proxy with a SPIRE identity: who the service may be is in the cluster itself, since it is to be
-// verified by the agent's bundles, and Envoy takes one secret for that. What cannot be written so is left out, and said.
+// forSpire converts the clusters of a proxy with a SPIRE identity. The SPIFFE IDs of the service are in the cluster
+// itself, since the agent's bundles must verify them, and Envoy accepts one secret for that. It leaves out what it
+// cannot convert, and returns that in unsaid.
 func forSpire(sets [kinds]set, names *secretNames) (out [kinds]set, unsaid []string) {
 	out = sets
 	out[kindCluster], out[kindSecret] = nil, nil
@@ -100,7 +103,7 @@ func spireCluster(r *resource, secrets set, names *secretNames) (*resource, erro
 	return newResource(kindCluster, r.name, cluster)
 }
 
-// namesOf are what a Dataplane's secrets are called, and where they come from.
+// namesOf returns the names of a Dataplane's secrets, and where they come from.
 func namesOf(dp resources.Key, who *identity.Assigned) secretNames {
 	if who.Spire {
 		return spireSecrets(who)

@@ -11,26 +11,26 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// state is what one proxy should have, secrets aside. It is immutable.
+// state holds what one proxy should have, except secrets. It is immutable.
 type state struct {
 	sets [kinds]set
-	// receiving are the clusters and listeners of the inbounds, and their filters; sending is nil without outbounds.
+	// receiving holds the clusters and listeners of the inbounds, and their filters. sending is nil without outbounds.
 	receiving [kinds]set
 	sending   *sending
-	// accesses are those of the inbounds.
+	// accesses holds the accesses of the inbounds.
 	accesses accesses
-	// unrouted are parts of policies on HTTP inbounds without effect; routed: there are such policies.
+	// unrouted names parts of policies on HTTP inbounds without effect. routed means that there are such policies.
 	unrouted []string
 	routed   bool
-	// proxyless: it is a gRPC program's. unsaid is what that cannot be told of its inbounds and of the permissions on them, unsent
-	// what of its outbounds.
+	// proxyless means that the state is for a gRPC program. unsaid names what that program cannot be configured with
+	// for its inbounds and their permissions, unsent for its outbounds.
 	proxyless      bool
 	unsaid, unsent []string
-	// secrets are what the listeners and clusters ask for.
+	// secrets holds the names that the listeners and clusters ask for.
 	secrets secretNames
 }
 
-// with returns s with what belongs to outbounds replaced; shared resources of old stay the same.
+// with returns s with the resources of its outbounds replaced. Resources equal to those of old stay shared.
 func (s *state) with(out *sending, old *state) *state {
 	next := *s
 	next.sets, next.sending, next.unsent = s.receiving, out, nil
@@ -56,9 +56,9 @@ func (s *state) with(out *sending, old *state) *state {
 	return &next
 }
 
-// changed lists the kinds in which s and o differ, in the order in which the proxy should learn of it: what is new before what
-// refers to it, what is gone after. A filter chain is replaced after its filters: a client who is judged in between, by the old
-// ones, would be in the new chain and stay.
+// changed lists the kinds in which s and o differ, in the order in which the proxy should get them: new resources
+// before what refers to them, removed ones after. A filter chain is replaced after its filters: otherwise the old
+// filters could judge a client in the new chain, and it would stay there.
 func (s *state) changed(o *state) []kind {
 	var out []kind
 	for k := range kinds {
@@ -85,7 +85,7 @@ func without(ks []kind, k kind) []kind {
 	return out
 }
 
-// target is a Dataplane prepared for building: what only its own changes alter.
+// target is a Dataplane prepared for building. It changes only with the Dataplane itself.
 type target struct {
 	dataplane *resources.Resource
 	match     *matching.Proxy
@@ -93,19 +93,20 @@ type target struct {
 	inbounds  []inbound
 	form      rbac.Form
 	outbounds []outbound
-	// unserved says which outbounds get no listener, and why.
+	// unserved names the outbounds that get no listener, and why.
 	unserved []string
-	// proxyless: it is built for a gRPC server.
+	// proxyless means that the state is for a gRPC server.
 	proxyless bool
-	// admin: the proxy reaches its own admin interface by AdminCluster.
+	// admin means that the proxy reaches its own admin interface by AdminCluster.
 	admin bool
-	// logFiles are the proxy's; nil for a target without a proxy.
+	// logFiles are the proxy's log files; nil for a target without a proxy.
 	logFiles *logFiles
-	// observed is what policies of wholeTypes say.
+	// observed holds what the policies of wholeTypes configure.
 	observed observed
 }
 
-// newTarget: services may be all MeshServices of the mesh; they tell the protocols of inbounds that say none.
+// newTarget prepares a Dataplane. services may be all MeshServices of the mesh; they set the protocols of inbounds that
+// have none.
 func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], proxyless bool) (*target, error) {
 	match, err := matching.NewProxy(dp)
 	if err != nil {
@@ -122,7 +123,7 @@ func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], p
 	return t, err
 }
 
-// build makes the state of the inbounds, as buildAll does, of whatever kind the proxy is.
+// build builds the state of the inbounds, as buildAll does, for any kind of proxy.
 func build(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
 	if t.proxyless {
 		return buildProxyless(t, policies, old)
@@ -130,8 +131,8 @@ func build(t *target, policies []*matching.Policy, old *state, before accesses) 
 	return buildAll(t, policies, old, before)
 }
 
-// buildAll makes the state of the inbounds; unchanged resources are those of old, and before are the accesses that the
-// Dataplane had last.
+// buildAll builds the state of the inbounds. Unchanged resources are shared with old; before holds the Dataplane's last
+// accesses.
 func buildAll(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
 	s := &state{secrets: t.secrets}
 	for i := range t.inbounds {
@@ -159,8 +160,8 @@ func buildAll(t *target, policies []*matching.Policy, old *state, before accesse
 	return s, nil
 }
 
-// buildReceived makes the state that follows old when only policies on what the proxy receives changed: all but the filters and
-// routes is the same, and the filter chains of clients who lost access.
+// buildReceived builds the state that follows old after a change only of policies on what the proxy receives. Only
+// filters, routes and the filter chains of clients that lost access differ.
 func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, error) {
 	if t.proxyless {
 		s, err := buildProxyless(t, policies, old)

@@ -2,13 +2,13 @@ package xds
 
 import discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-// suspects is what a delta stream does about refusals: a proxy refuses a whole response for one bad resource in it, so
-// the resources of a refused response are sent once more, each alone. Guarded by session.mu.
+// suspects handles refusals on a delta stream. A proxy refuses a whole response for one bad resource, so the resources
+// of a refused response are sent once more, each alone. Guarded by session.mu.
 type suspects struct {
 	nonce [kinds]string                // of the last response
 	sent  [kinds][]*discovery.Resource // of the last response, until it is answered
 	alone [kinds][]*discovery.Resource // to be sent one by one
-	// clusters: the proxy refused one at some time.
+	// clusters means that the proxy has refused a cluster at some time.
 	clusters bool
 }
 
@@ -19,7 +19,7 @@ func (s *session) sending(k kind, r *discovery.DeltaDiscoveryResponse) {
 	s.suspects.nonce[k], s.suspects.sent[k] = r.GetNonce(), r.GetResources()
 }
 
-// judged takes the proxy's answer to a response.
+// judged applies the proxy's answer to a response.
 func (s *session) judged(k kind, nonce string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *session) judged(k kind, nonce string, refused bool) {
 	s.suspects.sent[k] = nil
 }
 
-// nextSuspectLocked takes the next resource to be sent alone, or nil. Those that changed meanwhile are left to the
+// nextSuspectLocked returns the next resource to send alone, or nil. It leaves resources that changed meanwhile to the
 // ordinary comparison.
 func (s *session) nextSuspectLocked(k kind, want set) *discovery.Resource {
 	for len(s.suspects.alone[k]) > 0 {

@@ -19,15 +19,15 @@ import (
 // traceCluster is the collector of a proxy's spans.
 const traceCluster = "causeway_trace"
 
-// tracing is what a MeshTrace makes of a proxy. Where spans go is in the listeners of HTTP traffic, since only a connection
-// manager knows it; which requests are traced, and with which tags, is in the routes, and the collector's address in its cluster.
-// So a policy that comes or goes, or sends spans in another format, moves those listeners, and nothing else does.
+// tracing is the effect of a MeshTrace on a proxy. The provider is in the listeners of HTTP traffic, since only a
+// connection manager has that setting. Sampling and tags are in the routes, and the collector's address is in its
+// cluster. So only a policy that is added or removed, or that changes the span format, replaces those listeners.
 type tracing struct {
 	manager *hcmv3.HttpConnectionManager_Tracing
 	route   *routev3.Tracing
 }
 
-// traceBy reads a merged MeshTrace. A conf without a backend traces nothing.
+// traceBy applies a merged MeshTrace. A conf without a backend traces nothing.
 func (t *target) traceBy(rule matching.ProxyRule) error {
 	if len(rule.Conf) == 0 {
 		return nil
@@ -47,12 +47,12 @@ func (t *target) traceBy(rule matching.ProxyRule) error {
 		return nil
 	}
 	if provider == nil {
-		return nil // apply and rollout status tell that this version does not send spans there
+		return nil // apply and rollout status report that this version does not send spans there
 	}
 	never := &typev3.Percent{}
 	t.observed.collectors = append(t.observed.collectors, cluster)
 	t.observed.trace = &tracing{
-		// The shares are those of requests without a route: none.
+		// The shares are for requests without a route: none.
 		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: provider, ClientSampling: never, RandomSampling: never, OverallSampling: never},
 		route:   routeTracing(&conf),
 	}
@@ -61,12 +61,13 @@ func (t *target) traceBy(rule matching.ProxyRule) error {
 
 func (o *observed) problem(origin, text string) { o.problems = append(o.problems, origin+": "+text) }
 
-// workloadOf is the service name in spans: all proxies of a workload have the same.
+// workloadOf returns the service name in spans: all proxies of a workload share it.
 func workloadOf(dp *resources.Resource) string {
 	return cmp.Or(dp.Labels[resources.LabelWorkload], dp.DisplayName())
 }
 
-// newProvider makes where spans go, and the cluster by which the proxy reaches it; nil for a backend that proxies are not told of.
+// newProvider builds the provider of spans and the cluster that leads to it; nil for a backend that proxies cannot send
+// to.
 func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
 	switch {
 	case b.Zipkin != nil:
@@ -116,7 +117,7 @@ func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resourc
 	return &tracev3.Tracing_Http{Name: "envoy.tracers.zipkin", ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed}}, cluster, err
 }
 
-// routeTracing is which requests are traced, and with which tags.
+// routeTracing returns which requests are traced, and with which tags.
 func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 	sampling := resources.TraceSampling{}
 	if conf.Sampling != nil {
@@ -140,7 +141,7 @@ func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 	return out
 }
 
-// shareOf is a share in percent, to four decimals; all where nothing is said.
+// shareOf returns a share in percent, to four decimals; all if the conf has none.
 func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 	share := 100.0
 	if parsed, err := resources.ParsePercentage(raw); len(raw) > 0 && err == nil {
@@ -149,14 +150,14 @@ func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 	return &typev3.FractionalPercent{Numerator: uint32(math.Round(share * 1e4)), Denominator: typev3.FractionalPercent_MILLION}
 }
 
-// onManager adds where spans go to the connection manager of HTTP traffic; nothing without a MeshTrace.
+// onManager adds the span provider to the connection manager of HTTP traffic; nothing without a MeshTrace.
 func (t *tracing) onManager(m *hcmv3.HttpConnectionManager) {
 	if t != nil {
 		m.Tracing = t.manager
 	}
 }
 
-// onRoutes adds what is traced to routes.
+// onRoutes adds sampling and tags to routes.
 func (t *tracing) onRoutes(routes []*routev3.Route) {
 	for _, r := range routes {
 		if t != nil {

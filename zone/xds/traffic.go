@@ -22,8 +22,9 @@ func (x *Proxies) eachTrafficTarget(m *mesh, snap store.Snapshot, do func(*match
 	}
 }
 
-// workInTrafficLocked reads a mesh's TrafficTargets anew after one of them changed, or something that they refer to. The
-// proxies that they selected or select are built again; who gets the same permissions as before is told nothing.
+// workInTrafficLocked reads a mesh's TrafficTargets again after a change of one of them, or of something that they
+// refer to. It rebuilds the proxies that they selected or select. A proxy whose permissions stay the same gets no
+// response.
 func (x *Proxies) workInTrafficLocked(m *mesh) {
 	affected := map[*proxy]struct{}{}
 	var old []resources.Key

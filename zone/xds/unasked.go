@@ -15,19 +15,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// What holds against dead endpoints where no policy speaks of it. A request is sent again only when no application can
-// have seen it, and an endpoint that cannot be reached is left alone for a short while.
+// Defaults against dead endpoints, where no policy covers them. A request is sent again only when no application can
+// have seen it, and an unreachable endpoint is ejected for a short while.
 const (
 	unaskedRetries    = 3
 	unaskedRetryOn    = "connect-failure,refused-stream,reset-before-request"
-	unaskedSelections = 5 // of another endpoint
-	unaskedAttempts   = 4 // of a TCP connection: two that eject an endpoint, and two more
-	unaskedFailures   = 2 // connections in a row that an endpoint did not take
+	unaskedSelections = 5 // selections of another endpoint
+	unaskedAttempts   = 4 // attempts of a TCP connection: two that eject an endpoint, and two more
+	unaskedFailures   = 2 // consecutive connections that an endpoint did not accept
 	unaskedEjection   = 2 * time.Second
 	longestEjection   = 10 * time.Second
 )
 
-// unaskedRetry tries other endpoints, and those of the next priority when the first has failed.
+// unaskedRetry tries other endpoints, and those of the next priority after the first has failed.
 func (s *sender) unaskedRetry() *routev3.RetryPolicy {
 	return &routev3.RetryPolicy{
 		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries), HostSelectionRetryMaxAttempts: unaskedSelections,
@@ -35,7 +35,7 @@ func (s *sender) unaskedRetry() *routev3.RetryPolicy {
 	}
 }
 
-// notPreviousHosts leaves out the endpoints that had the request already.
+// notPreviousHosts excludes the endpoints that already had the request.
 func (s *sender) notPreviousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	hosts := s.packed(&prevhostsv3.PreviousHostsPredicate{})
 	if hosts == nil {
@@ -47,7 +47,7 @@ func (s *sender) notPreviousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	}}
 }
 
-// notPreviousPriorities leaves out the priorities that failed, after so many attempts; nil for 2.
+// notPreviousPriorities excludes the priorities that failed, after so many attempts; nil means 2.
 func (s *sender) notPreviousPriorities(after *uint32) *routev3.RetryPolicy_RetryPriority {
 	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2}
 	if after != nil && 0 < *after && *after <= math.MaxInt32 {
@@ -72,7 +72,7 @@ func (s *sender) packed(m message) *anypb.Any {
 	return out
 }
 
-// unaskedOutliers leaves alone what does not take connections, and judges nothing that an application answers.
+// unaskedOutliers ejects endpoints that do not accept connections, and ignores what an application answers.
 func unaskedOutliers() *clusterv3.OutlierDetection {
 	out := outliers(&resources.OutlierDetection{})
 	out.Interval = durationpb.New(time.Second)

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// part is what of a proxy's config is built by itself.
+// part is a part of a proxy's config that is built separately.
 type part uint8
 
 const (
@@ -16,14 +16,15 @@ const (
 	partReceives
 )
 
-// unbuilt is what of a proxy's config is older than what is stored, because it could not be built. It is guarded by Proxies' mu.
+// unbuilt records the parts of a proxy's config that are older than the store, because they could not be built.
+// Proxies' mu guards it.
 type unbuilt struct {
 	why [partReceives + 1]string
-	// dataplane is the newest one, where its config could not be built.
+	// dataplane is the newest Dataplane, if its config could not be built.
 	dataplane *resources.Resource
 }
 
-// built notes that a part is of what is stored.
+// built notes that a part is up to date with the store.
 func (u *unbuilt) built(of part) {
 	if u.why[of] = ""; of == partAll {
 		*u = unbuilt{}
@@ -34,7 +35,7 @@ func (u *unbuilt) String() string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(u.why[:]), isEmpty), "; ")
 }
 
-// newest is the Dataplane as it is stored, also where the proxy has the config of an older one. p.target is there.
+// newest returns the Dataplane as stored, even if the proxy has the config of an older one. p.target is not nil.
 func (p *proxy) newest() *resources.Resource {
 	if p.unbuilt.dataplane != nil {
 		return p.unbuilt.dataplane

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// logFiles are the files that a proxy's logs name, and those of them that it could not open: it refuses the whole listener
-// for one, so it is told of its listeners without such files. Proxies.mu guards it.
+// logFiles tracks the files that a proxy's logs name, and those of them that it could not open. The proxy refuses a
+// whole listener for one such file, so its listeners leave those files out. Proxies.mu guards it.
 type logFiles struct {
 	named map[string]bool
-	// unopened have the proxy's words.
+	// unopened holds the proxy's error for each file.
 	unopened map[string]string
 }
 
-// use notes that a log is to be written to a file, and returns why the proxy cannot.
+// use notes that a log writes to a file, and returns why the proxy cannot.
 func (f *logFiles) use(path string) (problem string) {
 	if words, ok := f.unopened[path]; ok {
 		return "the proxy cannot open " + path + ": " + words + ". Mend that and write the policy anew, or restart the proxy"
@@ -25,7 +25,7 @@ func (f *logFiles) use(path string) (problem string) {
 	return ""
 }
 
-// refused takes a proxy's words on listeners that it refused, and reports whether they are of a file.
+// refused reads a proxy's error about listeners that it refused, and reports whether it is about a file.
 func (f *logFiles) refused(words string) bool {
 	for path := range maps.Keys(f.named) {
 		_, why, found := strings.Cut(words, "'"+path+"'")
@@ -42,10 +42,10 @@ func (f *logFiles) refused(words string) bool {
 	return false
 }
 
-// again has the proxy try all files once more.
+// again lets the proxy try all files once more.
 func (f *logFiles) again() { *f = logFiles{} }
 
-// listenersRefused leaves a file out that the proxy cannot open.
+// listenersRefused leaves out a file that the proxy cannot open.
 func (x *Proxies) listenersRefused(p *proxy, words string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

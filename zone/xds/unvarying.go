@@ -12,18 +12,18 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// unvarying is what all inbounds have alike. It is made once, for all of them, and nobody changes it.
+// unvarying holds what all inbounds share. It is made once, for all of them, and is immutable.
 type unvarying struct {
-	// denyHTTP is in the place of permissions that have not come yet.
+	// denyHTTP stands in for permissions that have not arrived yet.
 	denyHTTP *anypb.Any
 	router   *anypb.Any
-	// inspector tells matchers the server name of the handshake.
+	// inspector gives matchers the server name of the handshake.
 	inspector *anypb.Any
-	// unasked takes a route out of what permissions judge.
+	// unasked exempts a route from permissions.
 	unasked *anypb.Any
-	// unregistered match requests whose method is none of those that are registered.
+	// unregistered match requests whose method is not registered.
 	unregistered []*routev3.HeaderMatcher
-	// identityHeaders are taken out of requests. Envoy takes out one spelling of them by itself.
+	// identityHeaders are removed from requests. Envoy itself removes one spelling of them.
 	identityHeaders []string
 }
 

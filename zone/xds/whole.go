@@ -8,29 +8,30 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// wholeTypes are the policies that shape a proxy as a whole. A change of one builds everything anew for the proxies that it
-// selects; what stays the same is not sent.
+// wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
+// it selects; what stays the same is not sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric}
 
-// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker on what inbounds
-// receive.
+// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
+// on what inbounds receive.
 func isWhole(r *resources.Resource) bool {
 	return slices.Contains(wholeTypes, r.Type) || resources.LimitsConnections(r) || resources.LimitsInbounds(r)
 }
 
-// observed is what the policies of wholeTypes make of a proxy. The zero value is that of a proxy without them.
+// observed holds the effect of the policies of wholeTypes on a proxy. The zero value is for a proxy without them.
 type observed struct {
 	// trace is nil for a proxy that traces nothing.
 	trace *tracing
-	// metrics is the listener on which the proxy shows its metrics, nil for none.
+	// metrics is the listener that serves the proxy's metrics; nil for none.
 	metrics *resource
-	// collectors are the clusters of where the proxy reports.
+	// collectors are the clusters of the collectors that the proxy reports to.
 	collectors []*resource
-	// problems are parts of policies without effect; unsaid are the policies of which a gRPC server cannot be told.
+	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
+	// with.
 	problems, unsaid []string
 }
 
-// observe gives a target what policies of wholeTypes say of it.
+// observe applies the policies of wholeTypes to a target.
 func (t *target) observe(policies []*matching.Policy) error {
 	t.observed = observed{}
 	if len(policies) == 0 {
@@ -56,7 +57,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 	return t.traceBy(matching.ProxyConf(resources.TypeMeshTrace, t.match, policies))
 }
 
-// workInWholeLocked notes the proxies that a policy selects, or selected.
+// workInWholeLocked marks the proxies that a policy selects or selected.
 func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resources.Resource) {
 	m := x.meshes[key.Mesh]
 	if m == nil || m.since >= revision {
@@ -75,7 +76,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 	}
 }
 
-// showObserved shows which policies on the proxy as a whole have no effect on it, and reports whether that is news.
+// showObserved shows which policies on the proxy as a whole have no effect on it, and reports whether that changed.
 func (p *proxy) showObserved() bool {
 	if p.target == nil {
 		return false
