@@ -10,17 +10,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// parcels finds a message that another stream is sending: a zone that connects, or hears of a change, mostly gets what
-// others get, so a list or a change is gone through once and not once for each zone. What nobody sends any more is
-// forgotten. Safe for concurrent use.
+// parcels finds a message that another stream is sending. A zone that connects or has news mostly gets what others get,
+// so a list or a change is processed once, and not once for each zone. A message that no stream sends any more is
+// dropped. Safe for concurrent use.
 type parcels struct {
 	mu      sync.Mutex
 	made    map[parcelKey]madeParcel    // guarded by mu
 	packing map[parcelKey]chan struct{} // guarded by mu: closed once it is made, or found to be for one zone alone
 }
 
-// parcelKey says what a message is of: a list of a type or its changes since a revision, from a place on, for peers with
-// these features.
+// parcelKey identifies the content of a message: a list of a type, or its changes since a revision, from a position on,
+// for peers with these features.
 type parcelKey struct {
 	typ       resources.Type
 	features  exchange.Features
@@ -30,7 +30,8 @@ type parcelKey struct {
 	afterName string
 }
 
-// madeParcel is a parcel that holds from the revision that it was made at to one until which the type did not change.
+// madeParcel is a parcel that is valid from the revision that it was made at to one until which the type did not
+// change.
 type madeParcel struct {
 	parcel      weak.Pointer[parcel]
 	from, until uint64
@@ -40,8 +41,8 @@ func newParcels() *parcels {
 	return &parcels{made: map[parcelKey]madeParcel{}, packing: map[parcelKey]chan struct{}{}}
 }
 
-// found returns the parcel for a snapshot at revision at, or nil. unchanged reports whether the type is at that revision what
-// it was at the one that it is asked about.
+// found returns the parcel for a snapshot at revision at, or nil. unchanged reports whether the type has not changed
+// between a given revision and at.
 func (e *Encoder) found(key parcelKey, at uint64, unchanged func(since uint64) bool) *parcel {
 	p := e.parcels.find(key, at, unchanged)
 	if p != nil {
@@ -68,12 +69,12 @@ func (ps *parcels) find(key parcelKey, at uint64, unchanged func(since uint64) b
 	return p
 }
 
-// keep lets others find p as long as somebody sends it.
+// keep lets other streams find p while one sends it.
 func (ps *parcels) keep(key parcelKey, at uint64, p *parcel) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if m := ps.made[key]; m.parcel.Value() != nil && m.until > at {
-		return // a newer one
+		return // there is a newer one
 	}
 	ps.made[key] = madeParcel{parcel: weak.Make(p), from: at, until: at}
 	runtime.AddCleanup(p, ps.forget, key)
@@ -87,8 +88,8 @@ func (ps *parcels) forget(key parcelKey) {
 	}
 }
 
-// begin says that the caller is going to make the parcel, until it calls done, which may be called again. When others is
-// not nil somebody else is at it: wait for it to be closed, and look again.
+// begin announces that the caller makes the parcel, until it calls done, which it may call repeatedly. If others is not
+// nil, another stream is making it: wait until others is closed, then look again.
 func (ps *parcels) begin(key parcelKey) (done func(), others <-chan struct{}) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

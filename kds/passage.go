@@ -8,39 +8,40 @@ import (
 )
 
 const (
-	// lookInterval is how often a connection is looked at, and silentLooks after how many without a sign of life it is closed: the peer's
-	// answer to a ping is due twice in that time.
+	// lookInterval is the interval between two looks at a connection. After silentLooks looks without a sign of life
+	// the connection is closed: the peer's answer to a ping is due twice in that time.
 	lookInterval = 10 * time.Second
 	silentLooks  = 3
-	// slowest is how many bytes a second a peer must take of what waits for it to count as slow rather than gone: half of what 4 kbit/s
-	// carries.
+	// slowest is the rate, in bytes a second, at which a peer must accept waiting data to count as slow rather than
+	// gone: half of what 4 kbit/s carries.
 	slowest = 250
-	// longestBacklog is how long an answer to a ping may wait behind other data. A peer that is gone is noticed by passages long before.
+	// longestBacklog is how long an answer to a ping may wait behind other data. The looks notice a peer that is gone
+	// long before.
 	longestBacklog = time.Hour
 )
 
-// passage is what came and went on a connection until one moment.
+// passage counts the bytes in both directions of a connection up to one moment.
 type passage struct {
-	// came and took are the bytes that arrived, and those that the peer's kernel acknowledged.
+	// came counts the bytes that arrived, took those that the peer's kernel acknowledged.
 	came, took uint64
-	// waits is set while there is more for the peer than it has acknowledged.
+	// waits is set while the peer has not acknowledged all bytes.
 	waits bool
 }
 
-// moved reports whether the peer took its share of what waits for it in the time since then. A peer that acknowledges all at once says
-// nothing by it: the kernel does so for a process that is stopped, too.
+// moved reports whether the peer accepted its share of the waiting data in the time since then. A peer that
+// acknowledges everything at once proves nothing: the kernel does so for a stopped process, too.
 func (p passage) moved(then passage, since time.Duration) bool {
 	return p.waits && p.took > then.took && float64(p.took-then.took) >= slowest*since.Seconds()
 }
 
-// transport looks at the connection under a peer's streams. nil knows nothing. Safe for concurrent use.
+// transport watches the connection under a peer's streams. A nil transport knows nothing. Safe for concurrent use.
 type transport struct {
-	conn   net.Conn // that the kernel knows
+	conn   net.Conn // the innermost connection, which the kernel knows
 	hangUp func()
-	read   atomic.Int64 // bytes, of a connection of which the kernel does not tell
+	read   atomic.Int64 // bytes read, for connections without kernel statistics
 
 	mu     sync.Mutex
-	timer  *time.Timer // guarded by mu; nil once the connection is closed, and before watch
+	timer  *time.Timer // guarded by mu; nil before watch, and once the connection is closed
 	last   passage     // guarded by mu: at the last look
 	silent int         // guarded by mu: looks without a sign of life
 }
@@ -49,7 +50,7 @@ func newTransport(conn net.Conn) *transport {
 	return &transport{conn: underneath(conn), hangUp: func() { _ = conn.Close() }}
 }
 
-// underneath is the connection that the kernel knows.
+// underneath returns the connection that the kernel knows.
 func underneath(conn net.Conn) net.Conn {
 	for {
 		inner, ok := conn.(interface{ NetConn() net.Conn })
@@ -60,7 +61,7 @@ func underneath(conn net.Conn) net.Conn {
 	}
 }
 
-// look is what is known now.
+// look returns the current counts.
 func (t *transport) look() passage {
 	if t == nil {
 		return passage{}
@@ -71,8 +72,8 @@ func (t *transport) look() passage {
 	return passage{came: uint64(t.read.Load())} //nolint:gosec // bytes are not negative
 }
 
-// watch closes the connection once the peer has given no sign of life for a while, until rest. gRPC's own pings cannot tell: over a
-// slow link their answers stand behind the data.
+// watch closes the connection once the peer has given no sign of life for a while, until rest is called. gRPC's own
+// pings cannot detect that: over a slow link their answers queue behind the data.
 func (t *transport) watch(interval time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +97,7 @@ func (t *transport) check(interval time.Duration) {
 		return
 	}
 	t.timer = nil
-	go t.hangUp() // which rests, and so takes the lock
+	go t.hangUp() // it calls rest, which takes the lock
 }
 
 // rest ends watch.

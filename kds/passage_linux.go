@@ -10,7 +10,7 @@ import (
 // pingTimeout is how long gRPC waits for the answer to a ping: transport.watch notices a peer that is gone.
 const pingTimeout = longestBacklog
 
-// passageOf asks the kernel; false where it does not tell.
+// passageOf reads the kernel's TCP statistics; ok is false if there are none.
 func passageOf(conn net.Conn) (p passage, ok bool) {
 	tcp, ok := conn.(syscall.Conn)
 	if !ok {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// pingDelay is the longest that an answer to a ping of the other end's estimator waits for company.
+// pingDelay is the longest time that the answer to a ping of the peer's bandwidth estimator waits for another write.
 const pingDelay = 100 * time.Millisecond
 
-// estimate is the HTTP/2 frame that answers the ping by which gRPC of Go finds how much a connection can hold. A client
-// with default options sends one for whatever arrives, so answering each at once costs as many packets as the messages. Pings that
-// keep a connection alive are others.
+// estimate is the HTTP/2 frame that answers the ping by which gRPC for Go estimates the capacity of a connection. A
+// client with default options sends one for each arrival, so answering each at once costs as many packets as the
+// messages. Keepalive pings differ from it.
 var estimate = string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 2, 4, 16, 16, 9, 14, 7, 7})
 
-// JoinPings returns conn with such answers going out with what is written next, or a little later. conn is what a gRPC server writes
-// frames to, so behind TLS. Only one goroutine at a time may write.
+// JoinPings returns conn, which holds such answers back until the next write, or for pingDelay. conn is what a gRPC
+// server writes frames to, so behind TLS. Only one goroutine at a time may write.
 func JoinPings(conn net.Conn) net.Conn { return joinedConn{conn, &pings{to: conn}} }
 
 type joinedConn struct {
@@ -55,7 +55,7 @@ func (p *pings) write(b []byte) (int, error) {
 	return max(n-len(estimate), 0), err
 }
 
-// hold keeps the answer for the next write, or for a while. p.mu is held.
+// hold keeps the answer for the next write, or for pingDelay. The caller holds p.mu.
 func (p *pings) hold() {
 	p.held, p.since = true, time.Now()
 	switch {
@@ -69,7 +69,7 @@ func (p *pings) hold() {
 	p.armed = true
 }
 
-// flush sends what nothing came for. When that fails, whoever reads or writes next hears of it too.
+// flush sends an answer that no write came for. If that fails, the next read or write fails too.
 func (p *pings) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *pings) flush() {
 	if !p.held {
 		return
 	}
-	if left := pingDelay - time.Since(p.since); left > 0 { // another one since
+	if left := pingDelay - time.Since(p.since); left > 0 { // there has been another one since
 		p.armed = true
 		p.timer.Reset(left)
 		return
@@ -86,5 +86,5 @@ func (p *pings) flush() {
 	_, _ = p.to.Write([]byte(estimate))
 }
 
-// joinedBuffers are for what gRPC writes at once, writeBuffer bytes, and an answer.
+// joinedBuffers have room for one write of gRPC, writeBuffer bytes, and an answer.
 var joinedBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBuffer+len(estimate)); return &b }}

@@ -16,27 +16,28 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// plan is what one response means for the store as it is now.
+// plan is the effect of one response on the current store.
 type plan struct {
 	ops     []store.Op
 	refused []tracker.Refusal
-	// names are all that the response speaks of.
+	// names are all names in the response.
 	names []string
-	// copies are the peer's versions that are here already, or were refused; written those that the batch makes so.
+	// copies are the peer's versions that are already here, or were refused; written those that the batch stores.
 	copies  map[string]knownCopy
 	written []writtenCopy
 	gone    []string
-	// same are copies that the message names and that are known to be as it says.
+	// same are copies that the message names and that are known to be unchanged.
 	same []resources.Key
-	// held are removals that wait for an operator, reason says why; total is how many copies of the type there are.
+	// held are deletions that wait for an operator; reason completes the log message; total is the number of copies of
+	// the type.
 	held   map[resources.Key]uint64
 	reason string
 	total  int
-	// replaced are the names of copies whose content is replaced by that of a store of the peer that was not known here.
+	// replaced are the names of copies whose content a strange store of the peer replaces.
 	replaced []string
-	// here are the names in the message of which a copy is here, or will be.
+	// here are the names in the message that have a copy here, or will have one.
 	here []string
-	// listed and removed become the state of the type: no more than there are copies, whatever the peer names.
+	// listed and removed become the state of the type: at most as many as there are copies, whatever the peer names.
 	listed, removed map[string]bool
 	change          change
 
@@ -51,7 +52,8 @@ type writtenCopy struct {
 	key           resources.Key
 }
 
-// plan reads a response against the store, which has refused what is unstorable. It changes nothing, so it can be done again.
+// plan evaluates a response against the store, which has refused the resources in unstorable. It changes nothing, so it
+// can be repeated.
 func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, unstorable map[resources.Key]error) *plan {
 	p := &plan{
 		snapshot: v.storeOf(d.Type).Snapshot(), unstorable: unstorable,
@@ -84,7 +86,7 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 	return p
 }
 
-// planList adds what a complete list removes, once its last part is here: copies of this peer that no part named.
+// planList adds the deletions of a complete list, once its last part is here: the peer's copies that no part named.
 func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool, said progress) {
 	if said.more {
 		p.listed = with(state.listed, p.here)
@@ -99,7 +101,7 @@ func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, 
 	p.remove(v, d, missing, true)
 }
 
-// planResume adds what a resumed answer removes, once its last part is here.
+// planResume adds the deletions of a resumed answer, once its last part is here.
 func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception, removed []string, present map[string]bool, said progress) {
 	if !said.more {
 		all := slices.AppendSeq(slices.Clone(removed), maps.Keys(state.removed))
@@ -118,7 +120,7 @@ func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception
 	p.removed = with(state.removed, known)
 }
 
-// with adds names to a set. It changes the set: a plan that is made again adds the same once more.
+// with adds names to a set, in place: a plan that is made again adds the same names once more.
 func with(set map[string]bool, names []string) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool, len(names))
@@ -129,7 +131,8 @@ func with(set map[string]bool, names []string) map[string]bool {
 	return set
 }
 
-// The mass-deletion guard: a list that would remove more than half and more than this many copies is held.
+// guardedDeletions is the mass-deletion guard's limit: it holds a list that would delete more than half and more than
+// this many copies.
 const guardedDeletions = 10
 
 // remove adds deletions; guarded ones pass the guard or are held. Source: docs/reliability.md, promise 3.
@@ -149,8 +152,8 @@ func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Re
 	}
 }
 
-// guard reports whether the removal of so many has to wait for an operator: of most of a type, or of any when the store of the
-// peer is not the one that was known here.
+// guard reports whether that many deletions must wait for an operator: those of most of a type, or any at all if the
+// peer's store is a strange one.
 func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 	strange := v.met.isStrange()
 	if gone == 0 || gone <= guardedDeletions && !strange || isLive(d.Type) {
@@ -167,7 +170,7 @@ func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 	return v.acceptDeletes == nil || !v.acceptDeletes(v.arrival.Zone, d.Type)
 }
 
-// planOne adds what one resource means, or says why it is refused.
+// planOne adds the effect of one resource, or returns the reason for its refusal.
 func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
 	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() && wire.GetVersion() != "" {
 		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision && !v.misread(held) {
@@ -197,7 +200,7 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 	return v.stage(p, wire, r)
 }
 
-// stage adds r to the batch unless it is here already, or its name is somebody else's.
+// stage adds r to the batch, unless the store already has it, or its name belongs to another owner.
 func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resource) error {
 	if other := p.staged[r.Key]; other != nil && ownerOf(other) != ownerOf(r) {
 		return fmt.Errorf("its name %s is also that of %s in the same message; this one is %s: give one of them another name", r.Name, ownerOf(other), ownerOf(r))
@@ -212,7 +215,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 		}
 		r.CreationTime = held.CreationTime
 		if v.arrival.Direction == exchange.GlobalToZone {
-			r.Status = held.Status // a zone's own word about its copy; the global sends a zero value
+			r.Status = held.Status // a zone owns the status of its copy; the global sends a zero value
 		}
 		if held.SameContent(r) {
 			p.copies[wire.GetName()] = knownCopy{version: wire.GetVersion(), key: r.Key, revision: held.Revision}
@@ -229,7 +232,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 	if err := v.checkSize(held, r); err != nil {
 		return err
 	}
-	r.Version = wire.GetVersion() // which takes room too
+	r.Version = wire.GetVersion() // it counts against the size limits too
 	if err := v.admit(p, held, r); err != nil {
 		return err
 	}
@@ -242,8 +245,9 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 	return nil
 }
 
-// checkSize refuses what no server takes now. What the global has is taken as long as the store can hold it: the global has judged
-// it, maybe before there was the limit, and a zone without one of its policies may allow what others deny.
+// checkSize refuses resources above the size limit. What the global has is accepted as long as the store can hold it:
+// the global has judged it, perhaps before the limit existed, and a zone that lacks one of its policies may allow what
+// others deny.
 func (v *receiver) checkSize(held, r *resources.Resource) error {
 	if v.arrival.Direction == exchange.GlobalToZone {
 		return nil
@@ -251,19 +255,19 @@ func (v *receiver) checkSize(held, r *resources.Resource) error {
 	return store.CheckSize(r, held)
 }
 
-// mayReplace decides whether a resource that is here may become r. Two owners can come by one name: on the global place gives the
-// second another.
+// mayReplace decides whether r may replace the stored resource held. Two owners can have the same name: on the global,
+// place gives the second another.
 func (v *receiver) mayReplace(held, r *resources.Resource) error {
 	if v.isCopy(held) && ownerOf(held) == ownerOf(r) {
 		return nil
 	}
 	if v.arrival.Direction == exchange.GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal && held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
-		return nil // made while the zone ran alone; now the global's word holds
+		return nil // made while the zone ran alone; now the global's version counts
 	}
 	return fmt.Errorf("the name %s is taken by %s; this one is %s: give one of them another name", r.Name, ownerOf(held), ownerOf(r))
 }
 
-// named finds the copies behind names on the wire, leaving out those that the message also brings.
+// named returns the copies of wire names, except those that the message also brings.
 func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, present map[string]bool) []*resources.Resource {
 	var out []*resources.Resource
 	seen := map[string]bool{}
@@ -281,7 +285,8 @@ func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, prese
 	return out
 }
 
-// copyNamed finds the copy called `<name>.<mesh>` on the wire. Both parts may have dots, so every cut is tried.
+// copyNamed returns the copy whose wire name is `<name>.<mesh>`, or nil. Both parts may contain dots, so it tries every
+// cut.
 func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *resources.Resource {
 	if len(wire) > tracker.MaxRefusedName {
 		return nil
@@ -296,7 +301,7 @@ func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *r
 	return nil
 }
 
-// namesOf are those that a copy may have here.
+// namesOf returns the names that a copy may have here.
 func (v *receiver) namesOf(mesh, name string) []string {
 	if v.arrival.Direction == exchange.ZoneToGlobal {
 		return []string{exchange.ApartName(mesh, name, v.arrival.Zone), name}
@@ -312,7 +317,7 @@ func lookup(s store.Snapshot, t resources.Type, mesh, copyNamespace, name string
 	return s.Get(key)
 }
 
-// copies yields the copies of this peer: nothing else is ever deleted on its word.
+// copies yields the copies of this peer. The peer can delete nothing else.
 func (v *receiver) copies(s store.Snapshot, t resources.Type) iter.Seq[*resources.Resource] {
 	labels := map[string]string{resources.LabelOrigin: resources.OriginGlobal}
 	if v.arrival.Direction == exchange.ZoneToGlobal {
@@ -335,7 +340,7 @@ func (v *receiver) isCopy(r *resources.Resource) bool {
 	return r.Labels[resources.LabelOrigin] == resources.OriginGlobal
 }
 
-// checkItem judges what is repeated of a resource, whatever else is wrong with it.
+// checkItem checks the parts of a resource that refusals repeat, whatever else is wrong with it.
 func checkItem(wire *discovery.Resource) error {
 	if err := checkFullName(wire.GetName()); err != nil {
 		return fmt.Errorf("%w: %w", errUndecodable, err)
@@ -346,15 +351,15 @@ func checkItem(wire *discovery.Resource) error {
 	return nil
 }
 
-// refuseUnnamed refuses what has no name by which it could be known the next time.
+// refuseUnnamed refuses a resource whose name is too malformed to identify it later.
 func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := truncate(wire.GetName())
 	p.names = append(p.names, name)
 	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Reason: err.Error()})
 }
 
-// refuse notes why a resource is not taken. That this version was refused is remembered only of one that has a copy here: a peer
-// that resumes is told of no others, so it offers them again. So it does what there was no room for.
+// refuse records why a resource is refused. It records the refused version only if the resource has a copy here: a peer
+// that resumes is told of no others, so it offers them again. Those over a limit are offered again too.
 func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := wire.GetName()
 	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Version: wire.GetVersion(), Reason: err.Error()})
@@ -368,14 +373,14 @@ func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Reso
 	}
 }
 
-// owner is who wrote a resource, and what it is called there.
+// owner is the author of a resource, and its name there.
 type owner struct{ zone, namespace, name string }
 
 func ownerOf(r *resources.Resource) owner {
 	return owner{zone: r.Zone(), namespace: r.Labels[resources.LabelNamespace], name: r.DisplayName()}
 }
 
-// String is for refusals: `zone "ab" namespace "c" name "x"`.
+// String formats the owner for refusals: `zone "ab" namespace "c" name "x"`.
 func (o owner) String() string {
 	if o.zone == "" {
 		return fmt.Sprintf("the global's own (namespace %q, name %q)", o.namespace, o.name)

@@ -9,10 +9,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// What is here spares the stream's goroutine being woken: an answer is handled by the goroutine that read it, and a wave by the one
-// that made it. Neither may wait for a peer, nor for the stream's goroutine, which may be waiting for one.
+// The functions here spare waking the stream's goroutine: the goroutine that reads an answer handles it, and the one
+// that begins a wave notifies the senders. Neither may wait for a peer, nor for the stream's goroutine, which may be
+// waiting for one.
 
-// left yields the requests that take leaves to run.
+// left returns the requests that take leaves to run.
 func (s *sender) left(receive func() (*discovery.DeltaDiscoveryRequest, error)) func() (*discovery.DeltaDiscoveryRequest, error) {
 	return func() (*discovery.DeltaDiscoveryRequest, error) {
 		for {
@@ -24,7 +25,7 @@ func (s *sender) left(receive func() (*discovery.DeltaDiscoveryRequest, error)) 
 	}
 }
 
-// take handles an answer, and sends what waited for it. It reports false for what run has to handle.
+// take handles an answer and sends what waited for it. It returns false for requests that run must handle.
 func (s *sender) take(request *discovery.DeltaDiscoveryRequest) bool {
 	if request.GetResponseNonce() == "" || !s.mu.TryLock() {
 		return false
@@ -38,7 +39,7 @@ func (s *sender) take(request *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// hear looks at a wave, and sends what is new. A panic in it is this stream's, and not of those that hear after it.
+// hear looks at a wave and sends what is new. A panic in it ends this stream only; the others still hear.
 func (s *sender) hear() {
 	defer s.endOnPanic()
 	if !s.mu.TryLock() {
@@ -49,7 +50,7 @@ func (s *sender) hear() {
 	s.proceed()
 }
 
-// endOnPanic, deferred, ends the session when what was done for it panicked.
+// endOnPanic, deferred, ends the session if its work panicked.
 func (s *sender) endOnPanic() {
 	if s.panics == nil {
 		return
@@ -60,7 +61,7 @@ func (s *sender) endOnPanic() {
 	}
 }
 
-// proceed does what cannot have to wait, and leaves the rest, as all that has to do with lists, to run. s.mu is held.
+// proceed does what cannot block, and leaves the rest, and all that concerns lists, to run. The caller holds s.mu.
 func (s *sender) proceed() {
 	if s.stream != nil && s.failed == nil && s.unsent == nil && s.turn.ready == nil && !s.listing() {
 		if _, _, s.failed = s.step(context.Background(), false); s.failed == nil && s.unsent == nil && !s.listing() {

@@ -9,34 +9,38 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// errOverLimit: a resource is refused because of what else is stored of the zone, so it is offered again with the next session.
+// errOverLimit reports that a resource exceeds the zone's limits given what else the zone has stored, so the next
+// session offers it again.
 var errOverLimit = errors.New("over the limit")
 
-// quota is what a zone has here and may have, as one receiver counts it. Only the receiver's goroutine uses it.
+// quota counts what a zone has stored here, against its limits, for one receiver. Only the receiver's goroutine uses
+// it.
 type quota struct {
 	limits Limits
-	// counted is when usage was last read from the stores, zero for never.
+	// counted is the time at which usage was last read from the stores; zero for never.
 	counted time.Time
 	usage   usage
 }
 
-// usage is how much there is.
+// usage is the number and size of a zone's resources.
 type usage struct {
 	resources map[resources.Type]int
 	bytes     int64
 }
 
-// recount is how long a full quota is believed: somebody else may have removed something.
+// recount is how long a full quota is valid: another writer may have removed something.
 const recount = 10 * time.Second
 
-// change is what a plan does to a type's usage. added and grown were admitted, over counts what was not, by bound.
+// change is the effect of a plan on a type's usage. added and grown count what was admitted, over what was not, by
+// limit.
 type change struct {
 	added int
 	grown int64
 	over  map[string]int
 }
 
-// admit reports whether r, which takes the place of held or of nothing, still has room beside what the plan has admitted.
+// admit returns an error if r, which replaces held if that is not nil, exceeds the limits beside what the plan has
+// admitted.
 func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
 	if v.quota == nil {
 		return nil
@@ -87,7 +91,7 @@ func (q *quota) judge(p *plan, t resources.Type, added int, grown int64) error {
 	return nil
 }
 
-// usage reads from the stores what there is of the zone.
+// usage reads the zone's usage from the stores.
 func (v *receiver) usage() usage {
 	u := usage{resources: map[resources.Type]int{}}
 	for _, d := range resources.Descriptors() {
@@ -102,7 +106,7 @@ func (v *receiver) usage() usage {
 	return u
 }
 
-// spend notes what a plan has done, and which bounds it met.
+// spend records the usage of an applied plan, and the limits that it met.
 func (v *receiver) spend(t resources.Type, p *plan) {
 	if v.quota == nil {
 		return
@@ -122,7 +126,7 @@ func (v *receiver) spend(t resources.Type, p *plan) {
 	}
 }
 
-// sizeOf is about how much a resource takes, in bytes.
+// sizeOf returns the approximate size of a resource, in bytes.
 func sizeOf(r *resources.Resource) int64 {
 	size := len(r.Key.Name) + len(r.Spec.JSON()) + len(r.Status) + len(r.Version)
 	for key, value := range r.Labels {

@@ -23,14 +23,15 @@ import (
 const methodReached = "Reached"
 
 var (
-	// ErrNotConnected: there is no session with the global to ask it by.
+	// ErrNotConnected reports that there is no session with the global.
 	ErrNotConnected = errors.New("not connected to the global")
-	// ErrCannotTell: the global does not know the question; it is an older one, or of another make.
+	// ErrCannotTell reports that the global does not support the method: it is an older version or another
+	// implementation.
 	ErrCannotTell = errors.New("the global cannot tell how far resources of zones have come")
 )
 
-// reachedRequest is a zone's question about a resource of its own, by the names that it has there. Content is a digest of its spec: only
-// what is the same on the global counts.
+// reachedRequest is a zone's question about its own resource, under the names that it has there. Content is a digest of
+// its spec: only equal content on the global counts.
 type reachedRequest struct {
 	Type      resources.Type `json:"type"`
 	Mesh      string         `json:"mesh"`
@@ -57,10 +58,10 @@ func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	return srv.(reportServer).Reached(ctx, in)
 }
 
-// maxQuestion bounds a question about a resource, in bytes.
+// maxQuestion bounds a reachedRequest, in bytes.
 const maxQuestion = 32 << 10
 
-// Reached implements reportServer. A zone is told only of what it wrote itself.
+// Reached implements reportServer. It answers a zone only about resources that the zone wrote.
 func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {
@@ -100,7 +101,8 @@ func (g *Global) reached(zone string, ask *reachedRequest) *tracker.Reached {
 	return out
 }
 
-// owesReport reports whether a zone that has told nothing of its proxies would: what they have is not known. One of another maker never does.
+// owesReport reports whether a zone that has not reported on its proxies will: what they have is unknown. Other
+// implementations never report.
 func (g *Global) owesReport(zone string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +110,8 @@ func (g *Global) owesReport(zone string) bool {
 	return s != nil && s.features.Has(exchange.FeatureReports)
 }
 
-// Reached asks the global which other zones have applied a resource that this zone wrote. Errors wrap ErrNotConnected and ErrCannotTell.
+// Reached asks the global which other zones have applied a resource that this zone wrote. Errors wrap ErrNotConnected
+// or ErrCannotTell.
 func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*tracker.Reached, error) {
 	conn := z.conn.Load()
 	if conn == nil {

@@ -19,72 +19,74 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// responseStream is a stream of which this side is the one that asks.
+// responseStream is the subscribing end of a stream.
 type responseStream interface {
 	Send(*discovery.DeltaDiscoveryRequest) error
 	Recv() (*discovery.DeltaDiscoveryResponse, error)
 }
 
-// receiverConfig is what one stream's receiver works with.
+// receiverConfig configures the receiver of one stream.
 type receiverConfig struct {
 	arrival exchange.Arrival
 	store   store.Store
 	mapping *exchange.Mapping
-	// validate judges a resource that was decoded and mapped.
+	// validate judges a resource after decoding and mapping.
 	validate func(*resources.Resource) error
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
-	// status, when not nil, takes live types.
+	// status, if not nil, holds live types.
 	status store.Store
 	known  *Known
-	// quota is what the peer may have stored here, nil for all it likes; over remembers which bounds it met.
+	// quota limits what the peer may store here, nil for no limit; over records the limits that it met.
 	quota *quota
 	over  *tracker.Over
-	// replica is this server's instance among several, empty for one that is alone.
+	// replica is this server's instance name among several; empty for a single server.
 	replica string
-	// met, when not nil, knows whether the peer's store is one that this side has come to terms with.
+	// met, if not nil, knows whether the peer's store is one that this side has accepted.
 	met *acquaintance
-	// resume: the peer understands initial_resource_versions.
+	// resume is set if the peer understands initial_resource_versions.
 	resume bool
-	// node introduces this side; later requests carry only its id.
+	// node describes this side; later requests carry only its id.
 	node *corev3.Node
-	// acceptDeletes lets an operator wave a mass deletion through; nil never does.
+	// acceptDeletes reports whether an operator lets a mass deletion pass; nil never does.
 	acceptDeletes func(zone string, t resources.Type) bool
 	sendTimeout   time.Duration
-	// tracer is nil when nothing is traced.
+	// tracer is nil if tracing is off.
 	tracer  trace.Tracer
 	panics  *panics.Guard
 	session *session
 	log     *slog.Logger
 }
 
-// receiver applies what arrives on one stream. One goroutine runs it, so no field needs a lock.
+// receiver applies the messages of one stream. One goroutine runs it, so no field needs a lock.
 type receiver struct {
 	receiverConfig
 	types map[resources.Type]*reception
-	// send answers the peer.
+	// send sends an answer to the peer.
 	send func(context.Context, *discovery.DeltaDiscoveryRequest) error
 }
 
 // reception is the state of one type on one stream.
 type reception struct {
-	// answered: a response of the type was answered on this stream. A plain peer's first one is the complete list.
+	// answered is set once a response of the type was answered on this stream. A plain peer's first one is the complete
+	// list.
 	answered bool
 	// listed are the names in the parts of a complete list so far that have a copy here; nil outside one.
 	listed map[string]bool
-	// named are the names in the parts of a complete list or answer so far that are refused; claimed those that the peer was told are
-	// here, although they were refused: it does not name them again.
+	// named are the refused names in the parts of a complete list or answer so far. claimed are those that the peer was
+	// told are here, although they were refused: it does not name them again.
 	named, claimed map[string]bool
 	// removed are the copies that the parts of a resumed answer remove so far.
 	removed map[string]bool
-	// unknown: the type was reported already.
+	// unknown is set once the unknown type was reported.
 	unknown bool
 }
 
-// maxUnknownTypes bounds how many names of unknown types one stream can make us remember, and how often it can ask for one.
+// maxUnknownTypes bounds the names of unknown types that one stream can make us hold, and its requests for unknown
+// types.
 const maxUnknownTypes = 1024
 
-// maxConflicts is how often a batch is planned again because somebody else wrote in between.
+// maxConflicts bounds how often a batch is planned again because another writer was first.
 const maxConflicts = 8
 
 func newReceiver(c receiverConfig) *receiver {
@@ -94,12 +96,12 @@ func newReceiver(c receiverConfig) *receiver {
 	return &receiver{receiverConfig: c, types: map[resources.Type]*reception{}}
 }
 
-// run asks for every type and applies what arrives until the stream or ctx ends.
+// run subscribes to every type and applies the responses until the stream or ctx ends.
 func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
 	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
 		return sendWithin(ctx, v.sendTimeout, v.session.transport, v.panics, stream.Send, m)
 	}
-	for _, limit := range []string{tracker.LimitRefusals, tracker.LimitBytes} { // met anew, if they are
+	for _, limit := range []string{tracker.LimitRefusals, tracker.LimitBytes} { // recorded again if they are met again
 		v.over.End(limit, "")
 	}
 	if err := v.ask(ctx); err != nil {
@@ -121,7 +123,7 @@ func (v *receiver) run(ctx context.Context, stream responseStream, responses <-c
 	}
 }
 
-// pruneRefusals forgets, once a complete list or answer is here, what was refused of resources that are gone.
+// pruneRefusals drops, once a complete list or answer is here, the refusals of resources that are gone.
 func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said progress, p *plan) {
 	if !said.list && !said.resume || v.refusals.None() {
 		return
@@ -138,7 +140,7 @@ func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said
 }
 
 // handle applies one response and returns the answer: an ACK once everything is durable, or a NACK that names what was
-// refused, once the rest is.
+// refused, once the rest is durable.
 func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryResponse) (*discovery.DeltaDiscoveryRequest, error) {
 	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == exchange.ZoneToGlobal && id != "" && id != v.arrival.Zone {
 		return nil, fmt.Errorf("zone %s: %w: its messages are by %q", v.arrival.Zone, ErrNotAllowed, truncate(id))
@@ -167,8 +169,8 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 	return answer, nil
 }
 
-// forbid refuses all that a response brings of a type that does not travel this way. What it removes is not looked at: nothing of the
-// type came from the peer.
+// forbid refuses all resources in a response of a type that does not travel in this direction. It ignores removals:
+// nothing of the type came from the peer.
 func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryResponse) (refused []tracker.Refusal) {
 	var names []string
 	for _, item := range resp.GetResources() {
@@ -248,7 +250,7 @@ func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause 
 	return commit, nil
 }
 
-// checkOf is the check of batches that concern a type. Zones are in the durable store only.
+// checkOf returns the check of batches of a type. Zones are in the durable store only.
 func (v *receiver) checkOf(t resources.Type) func(store.Snapshot) error {
 	if v.storeOf(t) == v.store {
 		return v.check
@@ -256,7 +258,7 @@ func (v *receiver) checkOf(t resources.Type) func(store.Snapshot) error {
 	return func(store.Snapshot) error { return v.check(v.store.Snapshot()) }
 }
 
-// storeOf is where copies of a type live.
+// storeOf returns the store that holds copies of a type.
 func (v *receiver) storeOf(t resources.Type) store.Store {
 	if v.status != nil && isLive(t) {
 		return v.status
@@ -264,7 +266,8 @@ func (v *receiver) storeOf(t resources.Type) store.Store {
 	return v.store
 }
 
-// check is asked under the store's write lock: is this session still the zone's, and does the zone take part?
+// check fails if this session is no longer the zone's, or the zone does not take part. It runs under the store's write
+// lock.
 func (v *receiver) check(s store.Snapshot) error {
 	if err := v.session.fence(); err != nil {
 		return err
@@ -281,13 +284,13 @@ func (v *receiver) check(s store.Snapshot) error {
 	return nil
 }
 
-// settle remembers the outcome of one response.
+// settle records the outcome of one response.
 func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.Line(v.arrival.Direction, d.Type, false)
 	line.Applied(said.revision, said.mute)
-	held := len(p.held) // before the ledger has it, and others change it
+	held := len(p.held) // read it before the ledger has it and others change it
 	v.settleHeld(line, said, p)
 	v.spend(d.Type, p)
 	v.known.update(d.Type, p.copies, p.gone)
@@ -308,7 +311,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 		return nil
 	}
 	v.met.hears(said.revision)
-	if said.list || said.resume { // what comes later was changed by somebody
+	if said.list || said.resume { // anything later is a deliberate change
 		v.met.replaces(d.Type, p.replaced)
 	}
 	if (said.list || said.resume) && !said.more {
@@ -317,8 +320,8 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	return v.met.review(ctx)
 }
 
-// settleHeld keeps the book of removals that wait for an operator: a new list replaces it, anything else takes out what came
-// back or is gone.
+// settleHeld records the deletions that wait for an operator. A new list replaces them; any other message releases what
+// it brings back or removes.
 func (v *receiver) settleHeld(line *tracker.Line, said progress, p *plan) {
 	if (said.list || said.resume) && !said.more {
 		line.Hold(p.held, time.Now())

@@ -9,10 +9,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// moveWithin bounds the wait before a zone that lost one replica of the global goes to the next.
+// moveWithin bounds the wait of a zone that lost one replica of the global before it connects to the next.
 const moveWithin = 250 * time.Millisecond
 
-// Run keeps a session open until ctx ends, and then returns nil. It fails at once only when it can never succeed.
+// Run keeps a session open until ctx ends, and then returns nil. It fails at once only for an error that a retry cannot
+// mend.
 func (z *Zone) Run(ctx context.Context) error {
 	if err := CheckZoneName(z.config.Zone); err != nil {
 		return err
@@ -21,7 +22,7 @@ func (z *Zone) Run(ctx context.Context) error {
 		backoff.WithInitialInterval(z.config.BackoffMin), backoff.WithMaxInterval(z.config.BackoffMax),
 		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
 	var wait time.Duration
-	// Each zone has an order of its own, so that the zones of a replica that goes spread over the others.
+	// Each zone has its own random order, so that the zones of a replica that stops spread over the others.
 	z.order = rand.Perm(z.targets()) //nolint:gosec // which replica is first is no secret
 	for failed := 0; ctx.Err() == nil; {
 		z.opened = time.Time{}
@@ -29,8 +30,8 @@ func (z *Zone) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		// One that outlasted the wait before it was worth waiting for; one that ends as soon as it begins is left alone longer
-		// each time.
+		// A session that outlasted the wait before it resets the backoff; one that ends as soon as it begins lengthens
+		// the wait each time.
 		if !z.opened.IsZero() && time.Since(z.opened) > wait || errors.Is(err, ErrResync) {
 			pause.Reset()
 			failed = 0
@@ -54,10 +55,10 @@ func (z *Zone) Run(ctx context.Context) error {
 	return nil
 }
 
-// targets is how many addresses there are.
+// targets returns the number of addresses.
 func (z *Zone) targets() int { return len(z.config.Others) + 1 }
 
-// targetNow is the address of the global whose turn it is.
+// targetNow returns the address of the global to use now.
 func (z *Zone) targetNow() string {
 	if i := z.order[z.target%z.targets()]; i > 0 {
 		return z.config.Others[i-1]

@@ -22,14 +22,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// saveDelay folds the changes of this long into one write of a peer's file.
+// saveDelay is the time over which changes are collected into one write of a peer's file.
 const saveDelay = 15 * time.Second
 
-// KnownFiles keep what is known of peers' copies over restarts, in a file for each peer, so that a server that comes back
-// says what it has instead of being sent everything. An entry holds a hash of the stored copy: one that was changed or
-// removed by hand is not claimed, and so is put back. The files can be deleted at any time. Safe for concurrent use.
+// KnownFiles persist each peer's Known, in a file for each peer, so that a restarted server says what it has instead of
+// being sent everything. An entry holds a hash of the stored copy: a copy that was changed or removed by hand is not
+// claimed, and so the peer sends it again. The files can be deleted at any time. Safe for concurrent use.
 type KnownFiles struct {
-	// Dir is made when it is missing, in a folder that is there. Stores hold the copies: the durable one, and the one of live types where there is one.
+	// Dir is created if it is missing; its parent must exist. Stores hold the copies: the durable store, and the one of
+	// live types if there is one.
 	Dir    string
 	Stores []store.Reader
 	Log    *slog.Logger
@@ -39,12 +40,12 @@ type KnownFiles struct {
 	peers map[string]*Known // guarded by mu
 }
 
-// NewKnownFiles returns the memory in dir. Run must run for it to be written.
+// NewKnownFiles returns the files in dir. They are written while Run runs.
 func NewKnownFiles(dir string, log *slog.Logger, stores ...store.Reader) *KnownFiles {
 	return &KnownFiles{Dir: dir, Stores: stores, Log: log, wake: make(chan struct{}, 1), peers: map[string]*Known{}}
 }
 
-// of returns what is known of a peer, from its file at first. Names of peers are DNS labels.
+// of returns the Known of a peer, loaded from its file the first time. Names of peers are DNS labels.
 func (f *KnownFiles) of(peer string) *Known {
 	if f == nil {
 		return newKnown()
@@ -64,7 +65,7 @@ func (f *KnownFiles) of(peer string) *Known {
 	return k
 }
 
-// drop forgets a peer for good.
+// drop removes a peer and its file.
 func (f *KnownFiles) drop(peer string) {
 	if f == nil {
 		return
@@ -77,8 +78,8 @@ func (f *KnownFiles) drop(peer string) {
 
 func (f *KnownFiles) path(peer string) string { return filepath.Join(f.Dir, peer+".jsonl") }
 
-// Run writes what changed until ctx ends, and then once more. It returns nil: what cannot be written is logged and tried again; after a
-// restart without it, everything is compared in full.
+// Run writes changes until ctx ends, and then once more. It returns nil: a write that fails is logged and tried again.
+// Without the file, everything is compared in full after a restart.
 func (f *KnownFiles) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -121,13 +122,13 @@ type remembered struct {
 	Key     resources.Key  `json:"k"`
 	// Hash is that of the stored copy.
 	Hash string `json:"h"`
-	// Seen is in a line of its own, which older servers skip.
+	// Seen has a line of its own, which older servers skip.
 	Seen *Seen `json:"seen,omitempty"`
 }
 
-// saveOne replaces a peer's file as a whole.
+// saveOne replaces a peer's file atomically.
 func (f *KnownFiles) saveOne(peer string, k *Known) error {
-	// Not MkdirAll: a data folder that was moved away is not made anew.
+	// Not MkdirAll: a data folder that was moved away must not be created again.
 	if err := os.Mkdir(f.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -169,7 +170,7 @@ func (f *KnownFiles) write(out io.Writer, k *Known) error {
 	return nil
 }
 
-// load takes over the entries whose copies are as they were.
+// load adds the entries whose copies are unchanged.
 func (f *KnownFiles) load(peer string, k *Known) error {
 	file, err := os.Open(f.path(peer))
 	if err != nil {
@@ -203,7 +204,7 @@ func (f *KnownFiles) get(key resources.Key) *resources.Resource {
 	return nil
 }
 
-// contentHash is of all that a peer decides about a copy.
+// contentHash returns the hash of all that a peer decides about a copy.
 func contentHash(r *resources.Resource) string {
 	h := sha256.New()
 	labels, _ := json.Marshal(r.Labels) // a map of strings: sorted, and without an error

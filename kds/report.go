@@ -20,22 +20,23 @@ import (
 const (
 	// maxBehind bounds the proxies that a report names.
 	maxBehind = 10_000
-	// reportDelay folds what happens meanwhile into one report, and lets proxies answer.
+	// reportDelay collects events into one report, and gives proxies time to answer.
 	reportDelay = 100 * time.Millisecond
-	// A zone with proxies that are behind looks again, less and less often.
+	// shortestLook and longestLook bound the interval, which doubles each time, at which a zone with proxies behind
+	// reports again.
 	shortestLook, longestLook = 200 * time.Millisecond, 10 * time.Second
 )
 
-// The service of what Causeway's servers tell each other beside KDS. A report is JSON, so that it can grow.
+// ReportService carries what Causeway's servers tell each other beside KDS. A report is JSON, so that it can grow.
 const (
 	reportServiceName = "causeway.v1.ReportService"
 	methodReport      = "Report"
 )
 
-// reportServer is what serves ReportService.
+// reportServer implements ReportService.
 type reportServer interface {
 	Report(context.Context, *wrapperspb.BytesValue) (*emptypb.Empty, error)
-	// Reached answers a zone's question how far a resource of its own has come.
+	// Reached answers a zone's question about the rollout of its own resource.
 	Reached(context.Context, *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error)
 }
 
@@ -80,16 +81,16 @@ func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptyp
 	return &emptypb.Empty{}, nil
 }
 
-// Bounds of a peer's report. A peer that is newer may know more types.
+// Limits of a peer's report. A newer peer may know more types.
 const (
 	maxReportTypes  = 256
 	maxBehindReason = 1 << 10
 	maxHeldCount    = 1 << 30
-	// maxReportValues and maxReportDepth leave room for what a newer peer says of each proxy.
+	// maxReportValues and maxReportDepth leave room for what a newer peer reports of each proxy.
 	maxReportValues, maxReportDepth = 10 * maxBehind, 16
 )
 
-// checkReport judges a peer's report, and shortens what it says for people.
+// checkReport checks a peer's report and truncates its texts for people.
 func checkReport(r *tracker.Report) error {
 	if len(r.Applied) > maxReportTypes || len(r.Held) > maxReportTypes {
 		return fmt.Errorf("it names %d and %d types, want at most %d", len(r.Applied), len(r.Held), maxReportTypes)
@@ -125,7 +126,7 @@ func checkReport(r *tracker.Report) error {
 	return nil
 }
 
-// LastReport is what a zone said last of its proxies; nil for one that has not, or cannot.
+// LastReport returns a zone's last report on its proxies; nil if it has sent none, or cannot.
 func (g *Global) LastReport(zone string) *tracker.Report {
 	if data := g.data(zone); data != nil {
 		return data.report.Load()
@@ -133,7 +134,8 @@ func (g *Global) LastReport(zone string) *tracker.Report {
 	return nil
 }
 
-// Covers reports whether a zone's report tells of proxies that have all of what the zone wrote itself of a type, as far as that is here.
+// Covers reports whether a zone's report is about proxies that have everything of a type that the zone wrote itself, as
+// far as that has arrived here.
 func (g *Global) Covers(zone string, report *tracker.Report, t resources.Type) bool {
 	data := g.data(zone)
 	if data == nil || report == nil || report.Own == 0 {
@@ -142,7 +144,7 @@ func (g *Global) Covers(zone string, report *tracker.Report, t resources.Type) b
 	return report.Own >= data.ledger.Line(exchange.ZoneToGlobal, t, false).Newest()
 }
 
-// wakeReports is an Observer that notices what changes a report.
+// wakeReports is an Observer that notices the events that change a report.
 type wakeReports chan struct{}
 
 // Observe implements Observer.
@@ -160,8 +162,8 @@ func (w wakeReports) wake() {
 	}
 }
 
-// report tells the global about the proxies whenever something was applied, and while some are behind. A report that
-// fails is made again with the next one: it is news, not data.
+// report reports to the global on the proxies whenever something was applied, and while some are behind. It does not
+// repeat a report that fails, but makes a new one: reports are news, not data.
 func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) error {
 	if z.config.Proxies == nil || !s.features.Has(exchange.FeatureReports) {
 		<-ctx.Done()
@@ -199,9 +201,9 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 	}
 }
 
-// sendReport returns how many proxies are behind.
+// sendReport returns the number of proxies that are behind.
 func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
-	applied := z.ledger.Applied() // first: what the proxies answer for is at least this
+	applied := z.ledger.Applied() // read it first: the proxies have at least this
 	own := z.config.Store.Snapshot().Revision()
 	behind, streams := z.config.Proxies()
 	named := min(len(behind), maxBehind)

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// handle takes one request: a subscription, or the answer to a message.
+// handle processes one request: a subscription, or the answer to a message.
 func (s *sender) handle(req *discovery.DeltaDiscoveryRequest) error {
 	if err := s.named(req.GetNode()); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *sender) handle(req *discovery.DeltaDiscoveryRequest) error {
 		s.answered(sub, req)
 		return nil
 	case sub != nil:
-		// Asked twice: the first list is on its way. From a peer that is at work on a message it is a sign of life.
+		// A repeated subscription: the first list is on its way. If a message is in flight, it is a sign of life.
 		if sub.inflight != nil {
 			sub.inflight.heard = s.now()
 		}
@@ -42,8 +42,8 @@ func (s *sender) handle(req *discovery.DeltaDiscoveryRequest) error {
 	return nil
 }
 
-// unserved takes a request for a type of which nothing is told here. It gets no answer: a peer takes an empty list for the word that
-// there are none, and deletes what it has.
+// unserved processes a subscription to a type that is not served here. It gets no answer: a peer takes an empty list to
+// mean that there are no resources, and deletes its own.
 func (s *sender) unserved(t resources.Type) error {
 	if s.unknown++; s.unknown > maxUnknownTypes {
 		return fmt.Errorf("%w: more than %d", ErrTooManyTypes, maxUnknownTypes)
@@ -54,7 +54,7 @@ func (s *sender) unserved(t resources.Type) error {
 	return nil
 }
 
-// named refuses a zone that calls itself another than it has proven to be.
+// named refuses requests with a node id other than the authenticated zone.
 func (s *sender) named(node *corev3.Node) error {
 	if id := node.GetId(); s.direction == exchange.GlobalToZone && id != "" && id != s.zone {
 		return fmt.Errorf("zone %s: %w: its requests are by node %q", s.zone, ErrNotAllowed, truncate(id))
@@ -91,7 +91,7 @@ func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
 	}
 }
 
-// haveSize is about what the versions take that the peer said it has and that are still needed, in bytes.
+// haveSize returns the approximate size of the peer's versions that are still needed, in bytes.
 func (s *sender) haveSize() (size int) {
 	for _, sub := range s.order {
 		size += sub.haveSize
@@ -99,7 +99,7 @@ func (s *sender) haveSize() (size int) {
 	return size
 }
 
-// haveSize counts the bytes, and what an entry of the map takes beside them.
+// haveSize returns the size of the names and versions, and of the map's entries, in bytes.
 func haveSize(have map[string]string) (size int) {
 	const entry = 48
 	for name, version := range have {
@@ -108,14 +108,14 @@ func haveSize(have map[string]string) (size int) {
 	return size
 }
 
-// answered takes an ACK or NACK. Either way the peer has judged the message, and its place moves on: what it refused
-// is offered again when it changes.
+// answered processes an ACK or NACK. Either way the peer has judged the message, and the cursor moves on: a refused
+// resource is offered again when it changes.
 func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryRequest) {
 	if sub == nil || sub.inflight == nil || sub.inflight.nonce != req.GetResponseNonce() {
-		return // of a message without resources, or of none that we know
+		return // of a message without resources, or of an unknown one
 	}
 	if s.unsent != nil && s.unsent.sub == sub {
-		return // of one that the peer cannot have
+		return // of a message that was not sent yet
 	}
 	m := sub.inflight
 	now := s.now()
@@ -128,7 +128,7 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 		m.steps.End("refused: " + truncate(req.GetErrorDetail().GetMessage()))
 		event.Kind, event.Refusals = Rejected, s.rejected(sub, m, req.GetErrorDetail().GetMessage())
 	}
-	// Only now, so that nobody finds the message answered and not what was refused of it.
+	// Last, so that a message is never seen as answered before its refusals are.
 	sub.inflight = nil
 	s.advance(sub, m)
 	behind := time.Time{}
@@ -139,17 +139,17 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 	s.session.observe(event)
 }
 
-// accepted forgets what was refused before of what m brought.
+// accepted clears the earlier refusals of what m brought.
 func (s *sender) accepted(sub *subscription, m *inflight) {
 	if s.refusals.None() {
 		return
 	}
-	names := append(m.names(), "") // what was refused without a name is over, too
+	names := append(m.names(), "") // a refusal without a name is over, too
 	s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}, names, nil)
 	s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type}, names, nil)
 }
 
-// rejected notes which resources of m the peer's message names.
+// rejected records which resources of m the peer's message names.
 func (s *sender) rejected(sub *subscription, m *inflight, message string) []tracker.Refusal {
 	scope := tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: true}
 	names := m.names()
@@ -159,7 +159,7 @@ func (s *sender) rejected(sub *subscription, m *inflight, message string) []trac
 	return refused
 }
 
-// advance moves the type's place to where m took it.
+// advance moves the type's cursor, or its transfer, behind m.
 func (s *sender) advance(sub *subscription, m *inflight) {
 	switch {
 	case m.next.done:
@@ -175,7 +175,7 @@ func (s *sender) advance(sub *subscription, m *inflight) {
 	}
 }
 
-// pruneRefusals forgets what was refused of resources that went while the peer was away.
+// pruneRefusals drops the refusals of resources that were deleted while the peer was away.
 func (s *sender) pruneRefusals(sub *subscription) {
 	if s.refusals.None() {
 		return
@@ -196,7 +196,7 @@ func (m *inflight) names() []string {
 	return append(names, m.removed...)
 }
 
-// about returns what completes a refusal with which resource it is of, and in which version.
+// about returns a function that adds the resource's identity and version to a refusal.
 func (m *inflight) about() func(*tracker.Refusal) {
 	byName := make(map[string]*encoded, len(m.resources))
 	for _, e := range m.resources {
@@ -209,7 +209,7 @@ func (m *inflight) about() func(*tracker.Refusal) {
 	}
 }
 
-// truncate keeps a peer's text from filling a log.
+// truncate shortens a peer's text for logs.
 func truncate(s string) string {
 	const most = 512
 	if len(s) > most {

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Rollout tells how far a resource of this server's store has come among the zones.
+// Rollout returns the rollout of a resource of this server's store to the zones.
 func (g *Global) Rollout(r *resources.Resource) *tracker.Rollout {
 	out := tracker.NewRollout(r)
 	refused := g.Refused(r.Key)
@@ -35,7 +35,8 @@ func (g *Global) Reach(r *resources.Resource) []string {
 	return g.reach(r, snapshot, func(zone string) bool { return ZoneEnabled(snapshot, zone) })
 }
 
-// Meant lists the zones that r would go to if none were disabled, in order: the proxies of a zone that is go on with what they have.
+// Meant lists the zones that r would go to if none were disabled, in order: the proxies of a disabled zone continue
+// with what they have.
 func (g *Global) Meant(r *resources.Resource) []string {
 	return g.reach(r, g.config.Store.Snapshot(), func(string) bool { return true })
 }
@@ -50,8 +51,8 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 	return g.crossing.Reach(r, here)
 }
 
-// source is the global while it is not known to have no newer copies of a type: it is away, or came back and what it has was not
-// compared yet.
+// source returns the global, as offline or still comparing, while it is unknown whether it has newer copies of a type;
+// nil once that is known.
 func (z *Zone) source(t resources.Type) *tracker.RolloutOffline {
 	if away := z.ledger.Absent(exchange.ReachesGlobal, z.started); away != nil {
 		return away
@@ -62,8 +63,8 @@ func (z *Zone) source(t resources.Type) *tracker.RolloutOffline {
 	return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: z.ledger.SessionSince(), Comparing: true}
 }
 
-// Rollout reports whether a resource of this zone's store has come to the global. A copy of the global's has nowhere to go; it is known
-// to be the newest while the global is here.
+// Rollout reports whether a resource of this zone's store has reached the global. A copy of a global resource goes
+// nowhere; it is known to be the newest while the global is connected.
 func (z *Zone) Rollout(r *resources.Resource) *tracker.Rollout {
 	out := tracker.NewRollout(r)
 	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {

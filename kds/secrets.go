@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// wire is a resource as the audience gets it. Secrets in it are opened for peers that use them. The global uses none of what zones write,
-// so one that knows the form gets hashes instead.
+// wire returns a resource as the audience gets it. Secrets are decrypted for peers that use them. The global uses no
+// secrets of zones, so one that supports hidden secrets gets hashes instead.
 func (e *Encoder) wire(r *resources.Resource, a *exchange.Audience) (*discovery.Resource, error) {
 	sealed := r.Spec.Sealed()
 	sent := r
@@ -32,7 +32,7 @@ func (e *Encoder) wire(r *resources.Resource, a *exchange.Audience) (*discovery.
 	if err != nil || !sealed || sent == r {
 		return wire, err
 	}
-	// The version is kept in the clear by the peer. A hash of the value would let it be found by trying.
+	// The peer stores the version in the clear. A hash of the secret value could be found by trial.
 	if out, err = hideSecrets(out.WithSpec(r.Spec)); err != nil {
 		return nil, err
 	}

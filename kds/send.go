@@ -9,12 +9,13 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// promptBytes may stand unanswered in a stream without a send having to wait: gRPC takes 64 KiB of a stream's messages before
-// it blocks for those that the peer has not read, and what the peer has answered it has read.
+// promptBytes may be unanswered in a stream without a send blocking: gRPC buffers 64 KiB of a stream's messages before
+// it blocks on unread ones, and the peer has read what it answered.
 const promptBytes = 32 << 10
 
-// sendWithin sends m and waits for it, at most for the timeout, and on while the peer takes what waits for it. When it fails, the stream
-// must be ended, which is what ends the send still under way: gRPC blocks while the peer does not read.
+// sendWithin sends m and waits until it is sent: for the timeout, and longer while the peer accepts waiting data. If it
+// fails, the caller must end the stream, which also ends the send that still runs: gRPC blocks while the peer does not
+// read.
 func sendWithin[M any](ctx context.Context, timeout time.Duration, over *transport, guard *panics.Guard, send func(M) error, m M) error {
 	sent := make(chan error, 1)
 	go func() { sent <- guard.Do(serving, func() error { return send(m) }) }()
@@ -38,7 +39,7 @@ func sendWithin[M any](ctx context.Context, timeout time.Duration, over *transpo
 	}
 }
 
-// receiveAll hands what arrives to in until the stream or ctx ends, and returns why.
+// receiveAll passes messages to in until the stream or ctx ends, and returns the reason.
 func receiveAll[M any](ctx context.Context, receive func() (M, error), in chan<- M) error {
 	for {
 		m, err := receive()
@@ -53,7 +54,7 @@ func receiveAll[M any](ctx context.Context, receive func() (M, error), in chan<-
 	}
 }
 
-// sendReady sends one message for every type that has something to say and no answer due.
+// sendReady sends one message of every type that has something to send and no message in flight.
 func (s *sender) sendReady(ctx context.Context, patient bool) error {
 	if m := s.unsent; m != nil && patient {
 		s.unsent = nil
@@ -62,7 +63,7 @@ func (s *sender) sendReady(ctx context.Context, patient bool) error {
 		}
 	}
 	for _, sub := range s.order {
-		// More than once where a change turns out to need a list.
+		// More than once if a change turns out to need a list.
 		for s.unsent == nil && s.due(sub, patient) {
 			m, err := s.next(sub)
 			switch {
@@ -82,12 +83,13 @@ func (s *sender) sendReady(ctx context.Context, patient bool) error {
 	return nil
 }
 
-// due reports whether the type's next message may be made. A list may take long, and its turn, which only run gives up again.
+// due reports whether the type's next message may be made. A list can take long and needs a turn, which only run gives
+// up again.
 func (s *sender) due(sub *subscription, patient bool) bool {
 	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.turn.mine())
 }
 
-// prompt reports whether gRPC takes what is in flight at once.
+// prompt reports whether gRPC has accepted everything in flight.
 func (s *sender) prompt() bool {
 	unanswered := 0
 	for _, sub := range s.order {
@@ -98,8 +100,8 @@ func (s *sender) prompt() bool {
 	return unanswered <= promptBytes
 }
 
-// send sends a message that is in flight already. What gRPC takes at once needs no watch over it, which would cost a goroutine
-// for each message of each zone.
+// send sends a message that is already in flight. A message that gRPC accepts at once needs no timeout, which would
+// cost a goroutine for each message of each zone.
 func (s *sender) send(ctx context.Context, sub *subscription, m *response) error {
 	var err error
 	if s.prompt() {
@@ -115,8 +117,9 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 	return nil
 }
 
-// message starts a response. control_plane and nonce are as in Kuma's wire format, "Exchange sequence". A nonce cannot be guessed: a
-// peer that answered what it has not read would make prompt wrong, and other streams wait for its own.
+// message starts a response. control_plane and nonce are as in Kuma's wire format, "Exchange sequence". A nonce is
+// unguessable: a peer that answered what it has not read would make prompt wrong, and other streams would wait for its
+// own.
 func (s *sender) message(typeURL string, p progress) *response {
 	m := &response{typeURL: typeURL, nonce: s.nonces.next(), identifier: s.identifier}
 	if s.audience.Features.Has(exchange.FeatureParts) {

@@ -16,104 +16,109 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// requestStream is a stream of which this side is the one that is asked.
+// requestStream is the serving end of a stream.
 type requestStream interface {
-	// SendMsg takes a *response.
+	// SendMsg sends a *response.
 	SendMsg(m any) error
 	Recv() (*discovery.DeltaDiscoveryRequest, error)
 }
 
-// senderConfig is what one stream's sender works with.
+// senderConfig configures the sender of one stream.
 type senderConfig struct {
 	direction exchange.Direction
-	// zone is the zone's end of the stream; identifier is what this side calls itself.
+	// zone is the zone of the stream; identifier is this side's name in messages.
 	zone, identifier string
-	// replica is this server's instance among several, empty for one that is alone.
+	// replica is this server's instance name among several; empty for a single server.
 	replica string
 	store   store.Reader
-	// pace says when to look at the store.
+	// pace decides when to look at the store.
 	pace     pace
 	crossing *exchange.Crossing
 	encoder  *Encoder
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
-	// over remembers which bounds the peer met.
+	// over records the limits that the peer met.
 	over *tracker.Over
-	// turns limits full states; nil does not.
+	// turns limits concurrent full states; nil does not.
 	turns *turns
-	// status, when not nil, holds live types: those of which nothing is durable on this side.
+	// status, if not nil, holds live types: those that are volatile on this side.
 	status store.Reader
-	// features are what the peer announced before its first request, in the metadata.
+	// features are those that the peer announced in the metadata, before its first request.
 	features exchange.Features
-	// maxMessage cuts messages, maxWhole bounds one that cannot be cut; bytes.
+	// maxMessage is the size at which messages are split, maxWhole that of the largest message that cannot be split,
+	// both in bytes.
 	maxMessage, maxWhole int
 	sendTimeout          time.Duration
-	// answerTimeout is how long a peer may leave a message unanswered while there is more to say.
+	// answerTimeout is how long a peer may leave a message unanswered while more waits for it.
 	answerTimeout time.Duration
 	now           func() time.Time
-	// tracer is nil when nothing is traced.
+	// tracer is nil if tracing is off.
 	tracer  trace.Tracer
 	panics  *panics.Guard
 	session *session
 	log     *slog.Logger
 }
 
-// sender answers the requests of one stream. Its state for a type is a place in the store's changelog: nothing is
-// polled, listed or queued. The stream's goroutine runs it; what cannot have to wait is also done by whoever brings it, an answer or
-// a wave, because waking a goroutine for each zone costs more than the work.
+// sender answers the requests of one stream. Its state for a type is a position in the store's changelog: it polls,
+// lists and queues nothing. The stream's goroutine runs it. The goroutine that brings an answer or a wave also does
+// what cannot block, because waking a goroutine for each zone costs more than the work.
 type sender struct {
 	senderConfig
-	// nudged has room for one signal: there is something that only the stream's goroutine does.
+	// nudged holds one signal: there is work that only the stream's goroutine does.
 	nudged chan struct{}
 
-	// mu guards all that follows.
+	// mu guards all fields below.
 	mu sync.Mutex
 	// stream is nil before run and after it.
 	stream   requestStream
 	audience exchange.Audience
 	peer     *Peer
 	types    map[resources.Type]*subscription
-	// order is the registry's, so that what others refer to is sent first.
+	// order is the registry's, so that referenced types are sent first.
 	order []*subscription
-	// durable and live are the stores that are sent from; live has no store where there is no live status.
+	// durable and live are the stores to send from; live has none if there is no live status.
 	durable, live source
 	turn          turn
-	// wave and liveSeen are up to where the stores were looked at, once looked; settled: all of the wave has been answered.
+	// wave and liveSeen are the positions up to which the stores were read, once looked is set; settled is set once all
+	// of the wave was answered.
 	wave, liveSeen  uint64
 	looked, settled bool
-	// judge: what is stored of the zone itself changed, or may have. enabled, when not nil, is what it came to.
+	// judge is set if the zone's own resource may have changed. enabled, if not nil, caches the result.
 	judge   bool
 	enabled *bool
-	// unsent is a message in flight that only the stream's goroutine may send; failed is why the stream has to end.
+	// unsent is a message in flight that only the stream's goroutine may send; failed is the reason why the stream must
+	// end.
 	unsent *unsent
 	failed error
 	nonces nonces
 	// begun is the transfer that next begins, until its message is in flight.
 	begun transfer
-	// unknown counts requests for types of which nothing is told here.
+	// unknown counts requests for types that are not served here.
 	unknown int
 }
 
-// subscription is one type that the peer asked for.
+// subscription is one type that the peer subscribed to.
 type subscription struct {
-	// What is asked of each type of each zone at each change comes first, in one line of the processor's cache.
+	// The fields that every change reads for each type of each zone come first, in one cache line.
 	descriptor *resources.Descriptor
 	source     *source
 	// inflight is the message that the peer has not answered.
 	inflight *inflight
-	// transfer is a list or change that takes several messages, between two of them.
+	// transfer is a list or change of several messages, between two of them.
 	transfer *transfer
-	// cursor: the peer has answered for everything up to this revision.
+	// cursor is the revision up to which the peer has answered everything.
 	cursor uint64
-	// dirty: the type changed after cursor, or may have. full: the changes are not known, a complete list is due.
+	// dirty is set if the type may have changed after cursor; full if the changes are unknown, so that a complete list
+	// is due.
 	dirty, full bool
-	// listed: the complete list that begins a subscription has been answered.
+	// listed is set once the complete list that begins a subscription was answered.
 	listed bool
 
 	line *tracker.Line
-	// noticed is when dirty became true.
+	// noticed is the time at which dirty was set.
 	noticed time.Time
-	// have are the versions that the peer said it has, until the first list is answered; haveSize is about what they take, in bytes.
+	// have are the versions that the peer says it has, until the first list is answered; haveSize is their approximate
+	// size, in bytes.
 	have     map[string]string
 	haveSize int
 }
@@ -124,19 +129,19 @@ type late struct {
 	at   time.Time
 }
 
-// inflight is a message on its way. The resources are shared with all other streams.
+// inflight is a message on its way. All streams share the resources.
 type inflight struct {
 	nonce string
 	*parcel
 	revision uint64
-	// next is where the type stands once the peer has answered.
+	// next is the position of the type once the peer has answered.
 	next *transfer
-	// end is what next is when the type is done with this message.
+	// end is the value of next if this message completes the transfer.
 	end  transfer
 	sent time.Time
-	// heard is when the peer last said that it has the message, zero when it did not.
+	// heard is the time of the peer's last sign of life for this message; zero if there was none.
 	heard time.Time
-	// late is nil until the answer is.
+	// late is nil until the answer is late.
 	late *late
 	// steps end with the answer.
 	steps store.Steps
@@ -158,13 +163,13 @@ func newSender(c senderConfig) *sender {
 	}
 }
 
-// unsent is a message that nobody has sent yet.
+// unsent is a message that is in flight but not sent yet.
 type unsent struct {
 	sub     *subscription
 	message *response
 }
 
-// run serves the stream until it or ctx ends. requests is what arrives on it and was not taken.
+// run serves the stream until it or ctx ends. requests are those that left did not handle.
 func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan *discovery.DeltaDiscoveryRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,15 +214,15 @@ func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan 
 	}
 }
 
-// step looks at what is new and sends what is due. The channels are closed when there is more. Unless it is patient, it does not wait
-// for the peer, and leaves what may have to.
+// step looks at what is new and sends what is due. The channels close when there is more. Unless patient is set, it
+// does not wait for the peer, and leaves work that may.
 func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan struct{}, err error) {
 	if s.failed != nil {
 		return nil, nil, s.failed
 	}
 	now, news := s.pace.next()
 	liveNow, status := s.live.changed()
-	// Not with each answer: what came since the wave goes with the next one.
+	// Not with each answer: news since the wave goes with the next one.
 	if !s.looked || now != s.wave || liveNow != s.liveSeen {
 		if err := s.look(); err != nil {
 			return nil, nil, err
@@ -235,7 +240,8 @@ func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan st
 	return news, status, nil
 }
 
-// idle reports whether every message has been answered. What sendReady had nothing to send for is not dirty any more.
+// idle reports whether every message has been answered. A type for which sendReady had nothing to send is no longer
+// dirty.
 func (s *sender) idle() bool {
 	for _, sub := range s.order {
 		if sub.inflight != nil {
@@ -245,7 +251,7 @@ func (s *sender) idle() bool {
 	return true
 }
 
-// lists reports whether the type's next message is of a full state.
+// lists reports whether the type's next message belongs to a full state.
 func (sub *subscription) lists() bool {
 	return sub.full || sub.transfer != nil && sub.transfer.list
 }

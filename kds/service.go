@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// The services are declared by hand because they carry Envoy's discovery messages, whose .proto sources are not part
-// of this repository. Source: Kuma's wire format, "Services".
+// The services are declared by hand because they carry Envoy's discovery messages, whose .proto sources are not in this
+// repository. Source: Kuma's wire format, "Services".
 const (
 	syncServiceName   = "kuma.mesh.v1alpha1.KDSSyncService"
 	globalServiceName = "kuma.mesh.v1alpha1.GlobalKDSService"
@@ -32,14 +32,14 @@ type globalToZoneClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryReque
 // zoneToGlobalClient is the zone's end of ZoneToGlobalSync.
 type zoneToGlobalClient = grpc.BidiStreamingClient[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]
 
-// syncServer is what serves KDSSyncService.
+// syncServer implements KDSSyncService.
 type syncServer interface {
 	GlobalToZoneSync(globalToZoneServer) error
 	ZoneToGlobalSync(zoneToGlobalServer) error
 }
 
-// controlServer is what serves GlobalKDSService. The three streams are reverse calls: the global asks over them for what
-// a zone's proxies say. HoldAdminStream keeps one open without asking.
+// controlServer implements GlobalKDSService. Its three streams are reverse calls, by which the global can query a
+// zone's proxies. HoldAdminStream keeps one open and sends nothing.
 type controlServer interface {
 	HealthCheck(context.Context, *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error)
 	HoldAdminStream(grpc.ServerStream) error
@@ -101,7 +101,7 @@ func handleAdminStream(srv any, stream grpc.ServerStream) error {
 
 func fullMethod(service, method string) string { return "/" + service + "/" + method }
 
-// openGlobalToZone opens the stream on which the zone asks and the global sends.
+// openGlobalToZone opens the stream on which the zone subscribes and the global sends.
 func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (globalToZoneClient, error) {
 	stream, err := conn.NewStream(ctx, &syncServiceDesc.Streams[0], fullMethod(syncServiceName, methodGlobalToZone))
 	if err != nil {
@@ -110,7 +110,7 @@ func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (globa
 	return &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ClientStream: stream}, nil
 }
 
-// openZoneToGlobal opens the stream on which the global asks and the zone sends.
+// openZoneToGlobal opens the stream on which the global subscribes and the zone sends.
 func openZoneToGlobal(ctx context.Context, conn grpc.ClientConnInterface) (zoneToGlobalClient, error) {
 	stream, err := conn.NewStream(ctx, &syncServiceDesc.Streams[1], fullMethod(syncServiceName, methodZoneToGlobal))
 	if err != nil {
@@ -119,7 +119,7 @@ func openZoneToGlobal(ctx context.Context, conn grpc.ClientConnInterface) (zoneT
 	return &grpc.GenericClientStream[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]{ClientStream: stream}, nil
 }
 
-// healthCheck calls the unary method.
+// healthCheck calls HealthCheck.
 func healthCheck(ctx context.Context, conn grpc.ClientConnInterface, opts ...grpc.CallOption) (*meshpb.ZoneHealthCheckResponse, error) {
 	out := new(meshpb.ZoneHealthCheckResponse)
 	err := conn.Invoke(ctx, fullMethod(globalServiceName, methodHealthCheck), &meshpb.ZoneHealthCheckRequest{}, out, opts...)

@@ -9,25 +9,25 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 )
 
-// session is one transport connection of a zone, with its streams. The first end of one of them, or a newer session of
-// the same zone, ends it; then it may write no more.
+// session is one transport connection of a zone, with its streams. It ends when one of them ends, or when a newer
+// session of the same zone begins; then it can no longer write.
 type session struct {
 	// number orders the sessions of this process; zone is the authenticated name.
 	number uint64
 	zone   string
 	// connection is the transport connection, on the global; nil in a zone.
 	connection *connection
-	// transport is what the connection runs over; nil where that is not known.
+	// transport is the transport of the connection; nil if it is unknown.
 	transport *transport
-	// pass let the zone in; nil in a zone, and where nobody asks.
+	// pass is the credential that admitted the zone; nil in a zone, and without Authenticate.
 	pass Pass
 	// authTokenProvided and features are from the metadata.
 	authTokenProvided bool
 	features          exchange.Features
-	// system is what the zone calls its system namespace, on the global; empty where it does not say.
+	// system is the name of the zone's system namespace, on the global; empty if the zone does not send it.
 	system   string
 	observer Observer
-	// claim makes the zone this replica's, at the first call; set on the global, before the session can be found.
+	// claim claims the zone for this replica, at the first call; set on the global, before the session can be found.
 	claim func() error
 
 	ctx    context.Context
@@ -36,7 +36,7 @@ type session struct {
 	peer atomic.Pointer[Peer]
 
 	mu    sync.Mutex
-	open  [2]bool // guarded by mu: which streams are there
+	open  [2]bool // guarded by mu: which streams are open
 	users int     // guarded by mu: streams that have not returned
 }
 
@@ -46,19 +46,19 @@ func newSession(ctx context.Context, number uint64, zone string, observer Observ
 	return s
 }
 
-// observe completes the event with whose session it is and passes it on.
+// observe adds the session to the event and passes it on.
 func (s *session) observe(e Event) {
 	e.Zone, e.Session, e.Peer = s.zone, s.number, s.peer.Load()
 	s.observer.Observe(e)
 }
 
-// introduce notes what the peer says of itself.
+// introduce records the peer's description of itself.
 func (s *session) introduce(d exchange.Direction, p *Peer) {
 	s.peer.Store(p)
 	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: d})
 }
 
-// fence refuses to let an ended session write. It is asked under the store's write lock.
+// fence fails if the session has ended, so that it cannot write. It runs under the store's write lock.
 func (s *session) fence() error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
@@ -66,8 +66,8 @@ func (s *session) fence() error {
 	return nil
 }
 
-// enter takes a stream into the session; false when the session has ended, is another connection's, or has such a stream
-// already.
+// enter adds a stream to the session. It returns false if the session has ended, belongs to another connection, or has
+// such a stream.
 func (s *session) enter(connection *connection, d exchange.Direction) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *session) enter(connection *connection, d exchange.Direction) bool {
 	return true
 }
 
-// exit takes a stream out and reports whether it was the last.
+// exit removes a stream and reports whether it was the last.
 func (s *session) exit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

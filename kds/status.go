@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ended turns the end of a stream into a reason for the session's end.
+// ended returns the reason for the session's end, given that of a stream.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return ErrStreamEnded
@@ -20,7 +20,8 @@ func ended(err error) error {
 	return fmt.Errorf("%w: %w", ErrStreamEnded, err)
 }
 
-// ToStatus is the one place where errors become gRPC codes: what is wrapped decides, and what is not known is Internal. Nil stays nil.
+// ToStatus converts all errors to gRPC statuses: the wrapped error decides the code, unknown ones are Internal. Nil
+// stays nil.
 func ToStatus(err error) error {
 	code := codes.Internal
 	switch {

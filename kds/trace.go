@@ -16,15 +16,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// The words of a progress that say where a change comes from: its age in microseconds, and a traceparent for each trace.
+// Words of a progress that describe the origin of a change: its age in microseconds, and a traceparent for each trace.
 const (
 	wordAge   = "age="
 	wordTrace = "trace="
-	// maxTraceWords bounds what is taken of a peer's traces.
+	// maxTraceWords bounds the traces that are read from a peer.
 	maxTraceWords = 8
 )
 
-// announced are our features for a server with this tracer.
+// announced returns our features for a server with this tracer.
 func announced(tracer trace.Tracer) exchange.Features {
 	if tracer == nil {
 		return exchange.OwnFeatures() &^ exchange.FeatureTraces
@@ -32,7 +32,7 @@ func announced(tracer trace.Tracer) exchange.Features {
 	return exchange.OwnFeatures()
 }
 
-// ageOf is how long ago the oldest write was; zero when nobody knows.
+// ageOf returns the age of the oldest write, or zero if it is unknown.
 func ageOf(c *store.Cause, now time.Time) time.Duration {
 	if c.Written.IsZero() {
 		return 0
@@ -40,7 +40,7 @@ func ageOf(c *store.Cause, now time.Time) time.Duration {
 	return max(now.Sub(c.Written), 0)
 }
 
-// trace begins the sending of a change in each of its traces, for a peer that goes on with them.
+// trace starts the sending step of a change in each of its traces, for a peer that continues them.
 func (s *sender) trace(sub *subscription, c *store.Cause) store.Steps {
 	if s.tracer == nil || len(c.Traces) == 0 || !s.audience.Features.Has(exchange.FeatureTraces) {
 		return nil
@@ -48,7 +48,7 @@ func (s *sender) trace(sub *subscription, c *store.Cause) store.Steps {
 	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone), attribute.String("type", string(sub.descriptor.Type)), attribute.String("direction", s.direction.Label()))
 }
 
-// abandon ends what is still under way with the stream.
+// abandon ends the traced steps that are still open with the stream.
 func (s *sender) abandon() {
 	for _, sub := range s.order {
 		if sub.inflight != nil {
@@ -57,7 +57,7 @@ func (s *sender) abandon() {
 	}
 }
 
-// causeOf is what a message says of the change in it, with the steps of applying it.
+// causeOf returns the cause of the change in a message, and the steps of applying it.
 func (v *receiver) causeOf(t resources.Type, said *progress) (store.Cause, store.Steps) {
 	var c store.Cause
 	if said.age > 0 {
@@ -87,7 +87,7 @@ func (p *progress) parseCause(word string) {
 	}
 }
 
-// traceParent is a span context as W3C writes it.
+// traceParent returns a span context in W3C form.
 func traceParent(sc trace.SpanContext) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), sc), carrier)

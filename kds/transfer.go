@@ -12,14 +12,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// transfer is a complete list or a change on its way from one place of the changelog to another, in one message or in
-// several. All its messages describe the same snapshot, which is kept only from one part to the next: so a resource
-// that comes and goes between two parts is not missed.
+// transfer is a complete list or a change on its way from one position of the changelog to another, in one message or
+// several. All its messages describe the same snapshot, which is kept from one part to the next: a resource that is
+// created and deleted between two parts is not missed.
 type transfer struct {
-	// target is the revision of snapshot: where the type stands when all is done.
+	// target is the revision of snapshot: the type's cursor once the transfer is done.
 	target   uint64
 	snapshot store.Snapshot
-	// list: everything; otherwise what changed after since.
+	// list is set for everything; otherwise the transfer holds the changes after since.
 	list  bool
 	since uint64
 	// after is the last resource sent so far, nil at the beginning; afterName the last removal.
@@ -28,7 +28,7 @@ type transfer struct {
 	done      bool
 }
 
-// behind is the transfer once p, its next message, has been answered: end, which it fills in, when nothing comes after it.
+// behind returns the transfer after p, its next message, was answered: end, which it fills in, if p is the last.
 func (t *transfer) behind(p *parcel, end *transfer) *transfer {
 	if p.done {
 		*end = transfer{target: t.target, list: t.list, done: true}
@@ -37,24 +37,25 @@ func (t *transfer) behind(p *parcel, end *transfer) *transfer {
 	return &transfer{target: t.target, snapshot: t.snapshot, list: t.list, since: t.since, after: p.after, afterName: p.afterName}
 }
 
-// sent reports whether an earlier part brought what is under key.
+// sent reports whether an earlier part contained the resource under key.
 func (t *transfer) sent(key *resources.Key) bool {
 	return t.after != nil && compareKeys(*key, *t.after) <= 0
 }
 
 func (t *transfer) full() bool { return t.list }
 
-// step is what happened to one key between two places of the changelog.
+// step is the change of one key between two positions of the changelog.
 type step struct{ old, new *resources.Resource }
 
-// next builds the type's next message and puts it in flight; nil when the peer misses nothing, or a list that is due now.
+// next builds the type's next message and puts it in flight. It returns nil if the peer lacks nothing, or if a list is
+// now due.
 func (s *sender) next(sub *subscription) (*response, error) {
 	t := sub.transfer
 	if t == nil {
 		snapshot := sub.source.store.Snapshot()
 		t = &s.begun
 		*t = transfer{target: snapshot.Revision(), snapshot: snapshot, list: sub.full, since: sub.cursor}
-		defer func() { s.begun = transfer{} }() // which would keep the snapshot
+		defer func() { s.begun = transfer{} }() // it would keep the snapshot alive
 	}
 	sub.dirty = false
 	parcel, err := s.pack(sub, t)
@@ -88,8 +89,8 @@ func (s *sender) next(sub *subscription) (*response, error) {
 	return m, nil
 }
 
-// beyondWindow: the changelog does not reach back to where the peer is. One that joins parts takes a complete list at any
-// time, in its turn; another one takes a stream's first response as complete, so it has to open a new stream. Nothing is guessed.
+// beyondWindow handles a peer that is behind the changelog's window. A peer that joins parts gets a complete list, in
+// its turn. Any other takes only a stream's first response as complete, so it must open a new stream.
 func (s *sender) beyondWindow(sub *subscription) (*response, error) {
 	if !s.audience.Features.Has(exchange.FeatureParts) {
 		return nil, fmt.Errorf("%w (%s)", ErrPastWindow, sub.descriptor.Type)
@@ -98,11 +99,11 @@ func (s *sender) beyondWindow(sub *subscription) (*response, error) {
 	return nil, nil
 }
 
-// errWindow: the changelog does not reach back far enough.
+// errWindow reports that the changelog does not reach back far enough.
 var errWindow = errors.New("past the changelog's window")
 
-// fold brings the commits after the transfer's start together, one step for each key, ordered by key. A zone that was
-// enabled or disabled concerns all that it wrote.
+// fold merges the commits after the transfer's start into one step for each key, ordered by key. A zone that was
+// enabled or disabled affects everything that it wrote.
 func (s *sender) fold(sub *subscription, t *transfer, v *view) ([]step, store.Cause, error) {
 	var cause store.Cause
 	commits, ok := sub.source.store.Changes(t.since)
@@ -155,8 +156,8 @@ func (s *sender) fold(sub *subscription, t *transfer, v *view) ([]step, store.Ca
 	return out, cause, nil
 }
 
-// split says what the peer has to be sent for the steps, and what to be told is gone: what it could see before and
-// cannot now.
+// split returns what the peer must be sent for the steps, and what is gone for it: what it could see before and cannot
+// now.
 func (s *sender) split(steps []step, v *view) (adds iter.Seq[addition], removed []string) {
 	var send []addition
 	for _, st := range steps {
@@ -183,7 +184,7 @@ func (s *sender) split(steps []step, v *view) (adds iter.Seq[addition], removed 
 	return slices.Values(send), removed
 }
 
-// sameForPeer reports whether the peer would be sent the same again: a zone does not get to see a status.
+// sameForPeer reports whether the peer would be sent the same again: a zone does not see a status.
 func (s *sender) sameForPeer(st step) bool {
 	if st.old == st.new {
 		return true

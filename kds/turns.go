@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// turns limits how many streams are sent their full state at once, in order of arrival: after a restart all zones come at
-// the same moment. A nil *turns has no limit. Safe for concurrent use.
+// turns limits how many streams are sent their full state at once, in order of arrival: after a restart all zones
+// connect at the same moment. A nil *turns has no limit. Safe for concurrent use.
 type turns struct {
 	mu      sync.Mutex
 	limit   int
 	free    int             // guarded by mu
-	waiting []chan struct{} // guarded by mu, in order of arrival
-	// busy, when not nil, is told when the first takes a turn and when the last has left.
+	waiting []chan struct{} // guarded by mu; in order of arrival
+	// busy, if not nil, is called when the first stream takes a turn and when the last has left.
 	busy func(bool)
 }
 
@@ -26,7 +26,7 @@ func newTurns(limit int, busy func(bool)) *turns {
 	return &turns{limit: limit, free: limit, busy: busy}
 }
 
-// queue returns a channel that is closed once it is the caller's turn. The caller must leave, whether it was or not.
+// queue returns a channel that is closed once it is the caller's turn. The caller must call leave in any case.
 func (t *turns) queue() chan struct{} {
 	ready := make(chan struct{})
 	if t == nil {
@@ -47,7 +47,7 @@ func (t *turns) queue() chan struct{} {
 	return ready
 }
 
-// leave gives the turn to the next, or takes the caller out of the queue.
+// leave gives the turn to the next stream, or removes the caller from the queue.
 func (t *turns) leave(ready chan struct{}) {
 	if t == nil {
 		return
@@ -73,16 +73,16 @@ func (t *turns) leave(ready chan struct{}) {
 // turn is one stream's place in the queue. It belongs to the stream's goroutine.
 type turn struct {
 	turns *turns
-	// most is how long a turn may last: a peer that is slow to answer must not keep the others waiting. It then queues again
-	// for what is left.
+	// most is the longest time of a turn: a peer that answers slowly must not delay the others. It then queues again
+	// for the rest.
 	most time.Duration
 
-	ready chan struct{} // nil while nothing is asked for
+	ready chan struct{} // nil while the stream needs no turn
 	got   bool
 	over  *time.Timer
 }
 
-// mine asks for the turn and reports whether it is there.
+// mine requests the turn and reports whether the stream has it.
 func (t *turn) mine() bool {
 	if t.ready == nil {
 		t.ready = t.turns.queue()
@@ -98,7 +98,7 @@ func (t *turn) mine() bool {
 	return t.got
 }
 
-// coming is closed when the turn comes; nil when none is waited for.
+// coming returns a channel that is closed when the turn comes; nil if the stream waits for none.
 func (t *turn) coming() <-chan struct{} {
 	if t.got {
 		return nil
@@ -106,7 +106,7 @@ func (t *turn) coming() <-chan struct{} {
 	return t.ready
 }
 
-// overdue tells when the turn has lasted too long; nil when there is none.
+// overdue returns a channel that signals when the turn has lasted too long; nil if the stream has none.
 func (t *turn) overdue() <-chan time.Time {
 	if !t.got {
 		return nil
@@ -114,7 +114,7 @@ func (t *turn) overdue() <-chan time.Time {
 	return t.over.C
 }
 
-// end gives the turn up, or the wait for it.
+// end gives up the turn, or the wait for it.
 func (t *turn) end() {
 	if t.ready == nil {
 		return

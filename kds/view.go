@@ -11,21 +11,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// view is an audience at two moments: which zones took part where a change begins, and where it ends. It serves one
+// view is an audience at two moments: which zones took part at the start of a change, and at its end. It serves one
 // message and is not shared.
 type view struct {
 	then, now exchange.Audience
 
 	snapshot store.Snapshot
-	known    map[string]bool // zones looked up in snapshot
+	known    map[string]bool // zones that were looked up in snapshot
 	before   map[string]bool // zones that changed, as they were
 
-	// particular: which zone it is decided about something, so what is made is for this zone alone. alone is told at once.
+	// particular is set if the content depends on the zone, so that the message is for this zone alone. alone is called
+	// as soon as it is.
 	particular bool
 	alone      func()
 }
 
-// isParticular notes that which zone it is matters.
+// isParticular records that the content depends on the zone.
 func (v *view) isParticular() {
 	if v.particular {
 		return
@@ -60,7 +61,7 @@ func (v *view) enabledNow(zone string) bool {
 	return enabled
 }
 
-// was notes how a zone was before the first of its changes.
+// was records how a zone was before the first of its changes.
 func (v *view) was(zone string, old *resources.Resource) {
 	if _, noted := v.before[zone]; noted {
 		return
@@ -87,8 +88,8 @@ func ZoneKey(zone string) resources.Key {
 	return resources.Key{Type: resources.TypeZone, Name: zone}
 }
 
-// ZoneEnabled reports whether a zone takes part. One that is not registered, or cannot be read, does: what it wrote is
-// not withdrawn on a doubt.
+// ZoneEnabled reports whether a zone takes part. One that is not registered, or cannot be read, does: in doubt, what it
+// wrote is not withdrawn.
 func ZoneEnabled(snapshot store.Snapshot, zone string) bool {
 	return takesPart(snapshot.Get(ZoneKey(zone)))
 }

@@ -24,12 +24,12 @@ import (
 const (
 	typeURLPrefix   = "type.googleapis.com/"
 	resourceTypeURL = typeURLPrefix + "kuma.mesh.v1alpha1.KumaResource"
-	// maxWireName bounds what a peer may call a resource; hashing.MaxNameLength is the longest one that we make.
+	// maxWireName bounds the name of a peer's resource; hashing.MaxNameLength is the longest one that we make.
 	maxWireName = 253
 )
 
-// Encode puts r, which Outbound has mapped, on the wire. The version is the SHA-256 of the bytes.
-// Source: Kuma's wire format, "Any rules" and "Exchange sequence".
+// Encode encodes r, which Outbound has mapped, for the wire. The version is the SHA-256 of the bytes. Source: Kuma's
+// wire format, "Any rules" and "Exchange sequence".
 func Encode(r *resources.Resource) (*discovery.Resource, error) {
 	spec, err := encodeSpec(r)
 	if err != nil {
@@ -72,8 +72,8 @@ func encodeSpec(r *resources.Resource) (*anypb.Any, error) {
 	return &anypb.Any{TypeUrl: typeURLPrefix + string(message.ProtoReflect().Descriptor().FullName()), Value: value}, nil
 }
 
-// Decode reads a resource of type t as the peer sent it. Its key has no namespace: Inbound derives it. The error says
-// what is wrong with this one resource.
+// Decode decodes a peer's resource of type t. Its key has no namespace: Inbound derives it. The error concerns this
+// resource only.
 func Decode(t resources.Type, wire *discovery.Resource) (*resources.Resource, error) {
 	d, ok := resources.Lookup(t)
 	if !ok {
@@ -126,7 +126,8 @@ func checkMeta(d *resources.Descriptor, meta *meshpb.KumaResource_Meta, wireName
 	return nil
 }
 
-// notInNames is what can stand in no name: it would break paths, logs or refusals, which are lines.
+// notInNames reports whether a character is invalid in every name: it would break paths, logs or refusals, which are
+// lines.
 func notInNames(c rune) bool { return c <= ' ' || c == '/' || c == 0x7f }
 
 func decodeSpec(d *resources.Descriptor, spec *anypb.Any) (*resources.Spec, error) {
@@ -156,7 +157,7 @@ func decodeSpec(d *resources.Descriptor, spec *anypb.Any) (*resources.Spec, erro
 	return resources.NewSpecOf(d.Type, message)
 }
 
-// newMessage makes an empty spec of a type whose codec is Protobuf.
+// newMessage returns an empty spec of a type whose codec is Protobuf.
 func newMessage(t resources.Type) (proto.Message, error) {
 	switch t {
 	case resources.TypeMesh:
@@ -195,21 +196,22 @@ func canonicalStatus(raw []byte) (json.RawMessage, error) {
 	return canonical, err
 }
 
-// progress is what Causeway says in system_version_info, which the plain protocol leaves empty: the sender's revision
-// and, where it matters, how the message belongs to others.
+// progress is Causeway's content of system_version_info, which the plain protocol leaves empty: the sender's revision
+// and, if needed, how the message relates to others.
 type progress struct {
 	revision uint64
-	// mute: the peer does not say its revisions; the rest is what its message means then.
+	// mute is set if the peer does not send its revisions; the other fields are then what its message implies.
 	mute bool
-	// list: the message is part of a complete list; what none of its parts names is gone.
+	// list is set if the message is part of a complete list; what none of its parts names is gone.
 	list bool
-	// resume: the message is part of the answer to initial_resource_versions.
+	// resume is set if the message is part of the answer to initial_resource_versions.
 	resume bool
-	// more parts of the same list, answer or change follow.
+	// more is set if more parts of the same list, answer or change follow.
 	more bool
-	// age is how long ago the oldest of the changes was written, at its origin, when the message left; zero is not known.
+	// age is the time from the oldest write of the changes, at its origin, to the sending of the message; zero if
+	// unknown.
 	age time.Duration
-	// traces are the sender's steps in them. Only a peer with FeatureTraces hears of these.
+	// traces are the sender's steps in them. Only a peer with FeatureTraces gets them.
 	traces []trace.SpanContext
 }
 
@@ -233,7 +235,7 @@ func (p progress) String() string {
 	return s
 }
 
-// parseProgress reads String's form; ok is false for what a plain peer sends. Unknown words are skipped.
+// parseProgress reads String's form; ok is false for what a plain peer sends. It skips unknown words.
 func parseProgress(s string) (p progress, ok bool) {
 	words := strings.Fields(s)
 	if len(words) == 0 {

@@ -25,59 +25,60 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ZoneConfig is what a zone's side of KDS works with.
+// ZoneConfig configures the zone's side of KDS.
 type ZoneConfig struct {
 	// Zone is this zone's name; required.
 	Zone string
-	// Target is the global's host:port; required. Others are the addresses of its other replicas, or more of its own. Zones begin with
-	// any of them, so that they spread, and go to the next at once when a session ends; only when none serves do they wait.
+	// Target is the global's host:port; required. Others are the addresses of its other replicas, or more of its own. A
+	// zone begins with any of them, so that zones spread, and tries the next at once when a session ends; it waits only
+	// if none serves.
 	Target string
 	Others []string
 	// Credentials secure the connection; nil is plaintext, for loopback.
 	Credentials credentials.TransportCredentials
 	// Store holds the zone's resources; required.
 	Store store.Store
-	// Status holds what is only true while it lasts: DataplaneInsights. Those of Store are sent when it is nil.
+	// Status holds volatile resources: DataplaneInsights. If it is nil, those of Store are sent.
 	Status store.Reader
-	// Validate judges what the global sends, after it was mapped; nil accepts what can be decoded.
+	// Validate judges the global's resources after mapping; nil accepts all that decode.
 	Validate func(*resources.Resource) error
-	// SystemNamespace decides the roles of policies; resources.DefaultSystemNamespace by default. CopyNamespace is where
-	// copies live here; empty on Universal.
+	// SystemNamespace decides the roles of policies; resources.DefaultSystemNamespace by default. CopyNamespace is the
+	// namespace of copies here; empty on Universal.
 	SystemNamespace, CopyNamespace string
-	// Self is what the zone says of itself; its features are set here.
+	// Self describes this zone to the global; NewZone sets its features.
 	Self Peer
-	// MaxMessageSize cuts messages, in bytes: DefaultMaxMessageSize by default, never above MaxMessageSize.
+	// MaxMessageSize is the size in bytes at which messages are split: DefaultMaxMessageSize by default, at most
+	// MaxMessageSize.
 	MaxMessageSize int
-	// SendTimeout ends a session whose global does not read; 10 s by default. AnswerTimeout one whose global does not
-	// answer while there is more for it; 2 min by default.
+	// SendTimeout ends a session whose global does not read; 10 s by default. AnswerTimeout ends one whose global does
+	// not answer while more waits for it; 2 min by default.
 	SendTimeout, AnswerTimeout time.Duration
-	// HealthInterval is how often HealthCheck is called unless the global says otherwise; 1 min by default.
+	// HealthInterval is the interval of HealthCheck unless the global sets one; 1 min by default.
 	HealthInterval time.Duration
-	// Backoff between sessions, with jitter, growing from BackoffMin (500 ms by default) to BackoffMax (30 s). A session
-	// that lasted longer than the wait before it starts it anew.
+	// BackoffMin (500 ms by default) and BackoffMax (30 s) bound the wait between sessions, which doubles, with jitter.
+	// A session that lasted longer than the wait before it resets the wait.
 	BackoffMin, BackoffMax time.Duration
-	// Beside runs with each session, on its connection and with its metadata in ctx, until ctx ends; its end ends the session. Nil
-	// for nothing.
+	// Beside runs with each session, on its connection and with its metadata in ctx, until ctx ends. When it returns,
+	// the session ends. Nil for nothing.
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface) error
-	// AcceptDeletes lets an operator wave through removals that the mass-deletion guard holds; nil never does.
+	// AcceptDeletes reports whether an operator lets removals pass that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
-	// Proxies lists those that have not acknowledged all that follows from the store, and counts the streams that proxies had opened
-	// before; nil when nobody knows, and then the global is told nothing of them.
+	// Proxies lists the proxies that have not acknowledged all that follows from the store, and counts the streams that
+	// proxies had opened before. If it is nil, the global gets no reports on them.
 	Proxies func() (behind []tracker.ProxyBehind, streams uint32)
-	// Incarnation names the zone's own store, as long as it is the same one; empty is not announced.
+	// Incarnation identifies the history of the zone's own store. If empty, it is not announced.
 	Incarnation string
-	// Incarnations keeps which incarnation of the global's store the zone has come to terms with; nil asks nothing of a global
-	// whose store is another than before.
+	// Incarnations keeps which incarnation of the global's store the zone has accepted; nil accepts any.
 	Incarnations Incarnations
-	// Known keeps what is known of the global's copies over restarts; nil keeps it while the process lives.
+	// Known persists the versions of the global's copies over restarts; nil keeps them in memory only.
 	Known *KnownFiles
-	// Open opens the secrets of what is sent; nil where nothing is sealed.
+	// Open decrypts the secrets of resources that are sent; nil if nothing is sealed.
 	Open OpenFunc
-	// Observer hears what happens; nil for none.
+	// Observer receives the events of sessions; nil for none.
 	Observer Observer
-	// Tracer gets a span for each step of a traced change; nil for none.
+	// Tracer records a span for each step of a traced change; nil for none.
 	Tracer trace.Tracer
-	// Panics catches what would end the process on behalf of the global; nil lets it.
+	// Panics recovers panics on behalf of the global; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
 }
@@ -99,13 +100,13 @@ type Zone struct {
 	news      wakeReports
 	connected atomic.Bool
 	sessions  uint64    // of Run's goroutine
-	order     []int     // in which order the targets are tried; of Run's goroutine
-	target    int       // which place in it is next; of Run's goroutine
-	started   time.Time // since when this server can know of the global
+	order     []int     // the order in which targets are tried; of Run's goroutine
+	target    int       // the position in order of the next target; of Run's goroutine
+	started   time.Time // the time from which on this server can know of the global
 	opened    time.Time // when the last session's streams were open; zero if they never were; of Run's goroutine
 }
 
-// NewZone returns the zone's side; Run does the work.
+// NewZone returns the zone's side of KDS. Run runs it.
 func NewZone(c ZoneConfig) *Zone {
 	if c.Credentials == nil {
 		c.Credentials = insecure.NewCredentials()
@@ -147,10 +148,10 @@ func NewZone(c ZoneConfig) *Zone {
 // Connected reports whether both streams are open.
 func (z *Zone) Connected() bool { return z.connected.Load() }
 
-// Refusals lists what is refused between this zone and the global now, in both directions.
+// Refusals lists the current refusals between this zone and the global, in both directions.
 func (z *Zone) Refusals() []tracker.Refusal { return z.refusals.List() }
 
-// session dials, runs both streams and the health checks, and returns why the first of them ended.
+// session dials, runs both streams and the health checks, and returns the reason of the first that ends.
 func (z *Zone) session(ctx context.Context) error {
 	conn, err := grpc.NewClient(z.targetNow(), append(dialOptions(), grpc.WithTransportCredentials(z.heard.Credentials(z.config.Credentials)))...)
 	if err != nil {
@@ -268,24 +269,25 @@ func (z *Zone) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// shortestHealth and longestHealth bound what a global asks for.
+// shortestHealth and longestHealth bound the interval that a global sets.
 const (
 	shortestHealth = 10 * time.Millisecond
 	longestHealth  = time.Hour
 )
 
-// health is what a global answers to HealthCheck. It is zero for one that does not know the method.
+// health is a global's answer to HealthCheck. It is zero for one without the method.
 type health struct {
 	interval    time.Duration
 	features    exchange.Features
 	incarnation string
-	// point is where the store is, nothing from a global that does not say; forgotten is there when it is not the one that was seen.
+	// point is the position of the store, empty from a global that does not send it. forgotten is set if the store is
+	// not the one that was seen.
 	point     Seen
 	forgotten bool
 }
 
-// checkHealth calls HealthCheck and learns from its header what the global is. One without the method is plain. The first call of a
-// session connects. It waits while something is heard, at most for limit.
+// checkHealth calls HealthCheck and reads the global's features and store from its header. A global without the method
+// is plain. The first call of a session connects. It waits while bytes arrive, at most for limit.
 func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit time.Duration) (health, error) {
 	ctx, cancel := z.heard.within(ctx, z.config.SendTimeout, limit)
 	defer cancel()
@@ -322,7 +324,7 @@ func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		next, err := z.checkHealth(ctx, conn, longestBacklog) // the answer stands behind what the global sends
+		next, err := z.checkHealth(ctx, conn, longestBacklog) // the answer queues behind what the global sends
 		if err != nil {
 			return err
 		}
