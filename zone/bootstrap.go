@@ -128,7 +128,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	return append([]byte(start), text...), err
 }
 
-// adminCluster is the way to the proxy's own admin interface, of which a MeshMetric shows the metrics.
+// adminCluster returns the cluster of the proxy's own admin interface, whose metrics a MeshMetric exposes.
 func adminCluster(address *corev3.Address) *clusterv3.Cluster {
 	discovery := clusterv3.Cluster_STRICT_DNS
 	if net.ParseIP(address.GetSocketAddress().GetAddress()) != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// forecastSync adds to the answers to dry runs where each change would be copied. A zone knows the global, and the
-// zones whose MeshTrusts it holds.
+// forecastSync adds the destinations of each change's copies to the answers to dry runs. A zone knows the global, and
+// the zones whose MeshTrusts it holds.
 func forecastSync(zone string) api.PreviewFunc {
 	return func(p *api.Preview) error {
 		here := exchange.Place{Zone: zone}

@@ -37,8 +37,7 @@ func (i incarnations) Accept(ctx context.Context, incarnation string) error {
 	}
 }
 
-// ownIncarnation returns the name of the zone's own store, and makes it where there is none: in a store that was begun anew, or
-// restored.
+// ownIncarnation returns the name of the zone's own store. It makes the name in a store that is new or restored.
 func ownIncarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
 		name, _, err := keeper.Get(ctx, kds.IncarnationSecret)

@@ -88,8 +88,8 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 	return nil
 }
 
-// own reports whether a program on this machine that dials address and port may reach a port on loopback. A name may: what it leads to is
-// found out by who dials, and is somebody else's to change.
+// own reports whether a program on this machine that dials address and port may reach a port on loopback. A name may:
+// the dialer resolves it, and others can change the result.
 func (p *ports) own(address string, port uint32) bool {
 	ip, err := netip.ParseAddr(address)
 	name := err != nil

@@ -40,7 +40,7 @@ type rollout struct {
 	zone            string
 	store, status   store.Reader
 	systemNamespace string
-	// started is since when this server can know about proxies.
+	// started is the time since which this server can know about proxies.
 	started   time.Time
 	standings func() []xds.Standing
 	// link is nil for a zone that runs alone.
@@ -111,7 +111,7 @@ func insightKey(dataplane *resources.Resource) resources.Key {
 	return key
 }
 
-// away describes a Dataplane whose proxy is not connected, and since when, as far as this server knows.
+// away describes a Dataplane whose proxy is not connected, and since when, if this server knows.
 func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) tracker.ProxyUnknown {
 	out := tracker.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
 	if _, out.Since = matching.Connected(status.Get(insightKey(dataplane))); out.Since.IsZero() {

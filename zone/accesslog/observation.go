@@ -27,7 +27,7 @@ type Observation struct {
 	ShadowPolicy string
 }
 
-// Other stands for methods and paths that are not told apart.
+// Other stands for methods and paths that are not distinguished.
 const Other = "*"
 
 // Limits on what a proxy says.
@@ -70,7 +70,7 @@ func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
 	return out
 }
 
-// judgement names where an entry says who decided what.
+// judgement names the fields of an entry that hold a decision and the policy that made it.
 type judgement struct{ namespace, policy, result string }
 
 func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, where judgement) []seen {

@@ -2,7 +2,7 @@ package accesslog
 
 import "time"
 
-// Bounds of the paths that a Journal tells apart within its entries, and of one path in bytes.
+// Limits of the paths that a Journal distinguishes within its entries, and of one path in bytes.
 const (
 	maxPathsOfEntry = 32
 	maxPathsOfProxy = 256
@@ -10,7 +10,7 @@ const (
 	maxPath         = 256
 )
 
-// pathSeen is how often one path was seen in an Entry, and when last.
+// pathSeen counts how often one path was seen in an Entry, and when last.
 type pathSeen struct {
 	count uint64
 	last  time.Time
@@ -40,7 +40,8 @@ func (j *Journal) addPathLocked(e *Entry, proxy, path string, at time.Time) {
 	e.paths[path] = p
 }
 
-// roomForPathLocked: each proxy has a share, so that none takes the room of others.
+// roomForPathLocked reports whether there is room for a proxy's path. Each proxy has a share, so that none takes the
+// room of others.
 func (j *Journal) roomForPathLocked(proxy string) bool {
 	return j.pathsOf[proxy] < max(maxPathsOfProxy, maxPaths/max(1, len(j.proxies))) && j.paths < 2*maxPaths
 }

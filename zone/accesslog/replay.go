@@ -13,21 +13,21 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// call is requests of one kind to one path, or connections of one kind.
+// call is a set of requests of one kind to one path, or of connections of one kind.
 type call struct {
 	*Entry
 
 	section string
-	// path is empty on TCP, and where it was not kept.
+	// path is empty on TCP, and if it was not kept.
 	path  string
 	count uint64
 	last  time.Time
 }
 
-// unclear: it is not known which paths these requests were to.
+// unclear reports whether the paths of these requests are unknown.
 func (c *call) unclear() bool { return c.Method != "" && c.path == "" }
 
-// callsOf are those of an entry since a time, by path.
+// callsOf returns the calls of an entry since a time, by path.
 func callsOf(e *Entry, since time.Time) []call {
 	kri, _ := resources.ParseKRI(e.Inbound)
 	var out []call
@@ -62,7 +62,7 @@ type remark struct {
 	paths []string
 }
 
-// propose adds what was allowed to the permissions, and says what cannot be.
+// propose adds what was allowed to the permissions, and reports what it cannot add.
 func (r *replay) propose() {
 	denied := map[[4]string]time.Time{}
 	for i := range r.calls {
@@ -132,7 +132,8 @@ func (r *replay) judge() {
 	}
 }
 
-// letsIn reports whether rules allow a call. Of requests to paths that are not known, it is only known when nothing of the kind is allowed.
+// letsIn reports whether rules allow a call. For requests to unknown paths, the result is known only if the rules allow
+// nothing of the kind.
 func letsIn(rules matching.Rules, c *call) (lets, known bool) {
 	req := rbac.Request{Protocol: matching.TCP, Method: c.Method, Path: c.path}
 	if c.Method != "" {
@@ -155,7 +156,7 @@ func letsIn(rules matching.Rules, c *call) (lets, known bool) {
 	return false, true
 }
 
-// say takes down a warning about a call. Those that say the same of one entry become one.
+// say adds a warning about a call. It merges equal warnings about one entry.
 func (r *replay) say(what string, c *call) {
 	key := fmt.Sprintf("%s\x00%p", what, c.Entry)
 	if r.said == nil {

@@ -11,21 +11,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// safeAfter is how long nobody may have met a shadow denial before it is called safe to enforce.
+// safeAfter is the time without a shadow denial after which enforcing it counts as safe.
 const safeAfter = 7 * 24 * time.Hour
 
-// Report says who would be denied if every allowWithShadowDeny were a deny.
+// Report lists the clients that would be denied if every allowWithShadowDeny were a deny.
 type Report struct {
 	// Items have the most recent first.
 	Items []Denial `json:"items"`
-	// Dropped is how many requests of any kind are not told apart any more, for want of room.
+	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
 	Dropped uint64 `json:"dropped"`
-	// Since is when the counting began.
+	// Since is the time at which the counting began.
 	Since     time.Time   `json:"since"`
 	Readiness []Readiness `json:"readiness"`
-	// Unknown is why nothing is known of what was asked: that nothing is listed means nothing then. Empty where something is.
+	// Unknown is the reason why nothing is known about the question. An empty list then means nothing. It is empty if
+	// something is known.
 	Unknown string `json:"unknown,omitempty"`
-	// LeftOut counts the items and policies that are not shown, because who asks may not read the Dataplane or the policy.
+	// LeftOut counts the items and policies whose Dataplane or policy the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
@@ -41,21 +42,21 @@ type Denial struct {
 	LastSeen   time.Time `json:"lastSeen"`
 }
 
-// Readiness reports whether the shadow denials of a policy can be enforced without anybody noticing.
+// Readiness reports whether the shadow denials of a policy can be enforced without denying a client.
 type Readiness struct {
 	Policy string `json:"policy"`
 	Safe   bool   `json:"safe"`
 	Text   string `json:"text"`
 }
 
-// reportQuery is what to report. Empty fields select everything.
+// reportQuery selects what to report. Empty fields select everything.
 type reportQuery struct {
 	mesh, policy string
 	now          time.Time
 	reader       *api.Reader
 }
 
-// shows reports whether who asks may read what all KRIs name.
+// shows reports whether the caller may read the resources of all KRIs.
 func shows(reader *api.Reader, kris ...string) bool {
 	for _, text := range kris {
 		if kri, err := resources.ParseKRI(text); reader != nil && (err != nil || !reader.MayKRI(kri)) {
@@ -65,7 +66,8 @@ func shows(reader *api.Reader, kris ...string) bool {
 	return true
 }
 
-// unknown is why there can be no answer, whatever was seen: what was named does not exist, or may not be read. Empty otherwise.
+// unknown returns the reason why there can be no answer, whatever was seen: a named resource does not exist, or the
+// caller may not read it. It is empty otherwise.
 func (q *reportQuery) unknown(snap store.Snapshot) string {
 	if q.mesh != "" && snap.Get(resources.Key{Type: resources.TypeMesh, Name: q.mesh}) == nil {
 		return "there is no mesh " + q.mesh + " here"
@@ -129,7 +131,7 @@ func hasShadow(r *resources.Resource) bool {
 	})
 }
 
-// readiness judges one policy, which is as it is since changed.
+// readiness judges one policy, which has been unchanged since changed.
 func readiness(policy string, changed time.Time, s *summary, now time.Time) Readiness {
 	var count uint64
 	last := time.Time{}

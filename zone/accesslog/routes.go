@@ -11,20 +11,20 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// defaultSince is how far back suggestions look.
+// defaultSince is the default period of suggestions.
 const defaultSince = 24 * time.Hour
 
-// Config is what the routes answer from.
+// Config holds the sources of the routes' answers.
 type Config struct {
 	Store   store.Reader
 	Journal *Journal
-	// Collecting: proxies report here. Without, the journal stays empty, and the answers say so.
+	// Collecting means that proxies report here. Otherwise the journal stays empty, and the answers report that.
 	Collecting bool
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
 }
 
-// How suggestions say which paths are allowed.
+// Forms in which suggestions allow paths.
 const (
 	pathsExact  = "exact"
 	pathsPrefix = "prefix"

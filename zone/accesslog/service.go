@@ -19,15 +19,15 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// CollectorConfig is what a Collector is made of.
+// CollectorConfig configures a Collector.
 type CollectorConfig struct {
-	// Store knows the Dataplanes that may report.
+	// Store holds the Dataplanes that may report.
 	Store store.Reader
-	// Admit judges what a stream shows, before anything it says is read; nil admits all. Identify is called with the context that it
-	// returns. Errors are gRPC statuses.
+	// Admit judges the credential of a stream before anything else it sends is read; nil admits all. Identify is called
+	// with the context that it returns. Errors are gRPC statuses.
 	Admit func(ctx context.Context) (context.Context, error)
-	// Identify judges a stream and says which Dataplane a node is the proxy of. It calls end when the stream is to end, until
-	// release is called. Still is asked before each message is believed. Errors are gRPC statuses.
+	// Identify judges a stream and returns the Dataplane whose proxy a node is. It calls end when the stream must end,
+	// until release is called. The collector calls still before it believes each message. Errors are gRPC statuses.
 	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error)
 	// Journal takes what is reported.
 	Journal *Journal

@@ -11,7 +11,7 @@ type Sink string
 
 // Sinks that are no files.
 const (
-	// Service is this package's: the zone collects.
+	// Service is the collector of this package, in the zone.
 	Service Sink = "als"
 	// Stdout is the proxy's own.
 	Stdout Sink = "stdout"

@@ -11,18 +11,20 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// Suggestion is permissions that allow what was seen allowed, by client, method and path, and what they would do to all else that was seen.
+// Suggestion holds permissions that allow what was seen allowed, by client, method and path, and their effect on
+// everything else that was seen.
 type Suggestion struct {
-	// Resources are MeshTrafficPermissions in Universal form: one for each inbound that was called, since what a client may on one is
-	// not to be allowed on another; or one that allows nothing.
+	// Resources are MeshTrafficPermissions in Universal form: one for each inbound that was called, so that what a
+	// client may do on one inbound is not allowed on another; or one that allows nothing.
 	Resources []json.RawMessage `json:"resources"`
-	// Observed is how many requests, and connections on TCP, they were made from.
+	// Observed is the number of requests, and connections on TCP, that the suggestion is based on.
 	Observed uint64    `json:"observed"`
 	Since    time.Time `json:"since"`
 	Warnings []string  `json:"warnings"`
-	// Unknown is why nothing is known of who calls the Dataplane; then there are no resources. Empty where something is.
+	// Unknown is the reason why the clients of the Dataplane are unknown; then there are no resources. It is empty if
+	// they are known.
 	Unknown string `json:"unknown,omitempty"`
-	// LeftOut counts the policies that are not named in the warnings, because who asks may not read them.
+	// LeftOut counts the policies that the warnings do not name because the caller may not read them.
 	LeftOut int `json:"leftOut,omitempty"`
 
 	reader *api.Reader
@@ -42,11 +44,11 @@ func (s *Suggestion) named(policy string) string {
 	return hiddenPolicy
 }
 
-// suggestQuery is what a suggestion is asked for.
+// suggestQuery selects what a suggestion is about.
 type suggestQuery struct {
 	dataplane *resources.Resource
 	since     time.Time
-	// prefixes: paths are allowed by their first segments, not one by one.
+	// prefixes means that paths are allowed by their first segments, not one by one.
 	prefixes bool
 	reader   *api.Reader
 }

@@ -18,8 +18,8 @@ func (w *World) Lint(mesh string) []Finding {
 	return found
 }
 
-// LintShown is Lint without the findings about, or with texts that name, resources that the caller may not read;
-// leftOut counts those.
+// LintShown returns the result of Lint without findings that are about, or name, resources that the caller may not
+// read; leftOut counts those.
 func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	names := []string{mesh}
 	if mesh == "" {
@@ -56,7 +56,7 @@ type linter struct {
 	mesh  *mesh
 	found []Finding
 	seen  map[Finding]bool
-	// standing is that of each entry on the checked inbounds.
+	// standing holds the standing of each entry on the checked inbounds.
 	standing map[placedKey]*standing
 }
 

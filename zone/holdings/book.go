@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limits. What is over them is not kept: it is given anew after a restart.
+// Limits. What exceeds them is not kept, and issued again after a restart.
 const (
 	maxEntries = 16 << 10
 	// maxEntry and maxTotal are bytes of one entry, and of all.
@@ -34,7 +34,7 @@ type ID struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Config says where a Book is. Path and Box are required.
+// Config sets where a Book is stored. Path and Box are required.
 type Config struct {
 	// Path is the file.
 	Path string
@@ -57,7 +57,7 @@ type Book struct {
 	mu      sync.Mutex
 	entries map[ID]*entry   // guarded by mu
 	pending map[ID]struct{} // guarded by mu: what the file does not say yet
-	// underway is how much of what was pending is being written. Guarded by mu.
+	// underway counts the pending changes that are being written. Guarded by mu.
 	underway int
 	total    int  // guarded by mu: bytes of all entries
 	full     bool // guarded by mu: something was not kept, which the log says once
@@ -70,12 +70,13 @@ type Book struct {
 	tidied  time.Time  // guarded by writing
 }
 
-// entry is held in the clear until it is in the file, and then as it is there. Only who writes the file changes it, with Book.mu held.
+// entry is held in the clear until it is in the file, and then in its sealed form. Only the goroutine that writes the
+// file changes it, with Book.mu held.
 type entry struct {
 	plain, line []byte
 	size        int
 	until       time.Time // zero for as long as nobody deletes it
-	// before: an earlier process sealed the line.
+	// before means that an earlier process sealed the line.
 	before bool
 }
 

@@ -14,8 +14,8 @@ const (
 	reasonNotResolved = "NotResolved"
 	reasonIneffective = "PartlyIneffective"
 	reasonNotBelieved = "NotBelieved"
-	// reasonNotEnforced is for what this version's proxies do not carry out, reasonSelectsNothing for a policy that no
-	// Dataplane that this server knows is affected by.
+	// reasonNotEnforced reports parts that this version's proxies do not enforce. reasonSelectsNothing reports a policy
+	// that affects no Dataplane known to this server.
 	reasonNotEnforced    = "NotEnforced"
 	reasonSelectsNothing = "SelectsNothing"
 )

@@ -9,21 +9,21 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// effect is what a policy does to the Dataplanes that this server knows.
+// effect is the effect of a policy on the Dataplanes that this server knows.
 type effect struct {
-	// known reports that there are Dataplanes, and that all were looked at that the policy may select; selects reports that
-	// it selects one of them.
+	// known means that there are Dataplanes, and that effectOn examined all that the policy may select. selects means
+	// that it selects one of them.
 	known, selects bool
-	// without says why the policy has no effect on one of them; empty if there is none.
+	// without is the reason why the policy has no effect on one of them; empty if there is none.
 	without string
 }
 
-// mostLookedAt bounds the Dataplanes that one write or read of a policy looks at.
+// mostLookedAt limits the Dataplanes examined for one write or read of a policy.
 const mostLookedAt = 1000
 
-// effectOn looks for Dataplanes of the snapshot that the policy selects. It stops at the first on which the policy has an
-// effect, and skips those for which may returns false. It looks at mostLookedAt of those that have the labels that the
-// policy requires; with more, nothing is known.
+// effectOn examines the Dataplanes of the snapshot that the policy selects. It stops at the first on which the policy
+// has an effect, and skips those for which may returns false. It examines at most mostLookedAt of those with the labels
+// that the policy requires; if there are more, the effect is unknown.
 func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) (e effect) {
 	for range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
 		e.known = true
@@ -63,7 +63,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 	return e
 }
 
-// effectTexts says of a policy that it selects nothing, or nothing on which it has an effect.
+// effectTexts reports that a policy selects nothing, or nothing on which it has an effect.
 func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) []string {
 	if p.Resource.Descriptor().Policy == nil || !p.Enforced() || p.Target.KindOrMesh() == resources.KindMeshGateway {
 		return nil
@@ -98,7 +98,8 @@ func (h *handlers) effectWarnings(after store.Snapshot, p *matching.Policy, read
 	return append(out, h.effectTexts(after, p, reader.May)...)
 }
 
-// effectConditions says the same to who reads the policy, and which parts of it no proxy carries out.
+// effectConditions reports the same in the conditions of a policy that is read, and the parts of it that no proxy
+// enforces.
 func (h *handlers) effectConditions(v *view, p *matching.Policy) []resources.Condition {
 	parts, _ := resources.Unenforced(p.Resource)
 	out := make([]resources.Condition, 0, len(parts))

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// MaySelect reports whether the policy could select the Dataplane, by its labels and names alone. It never says no
-// where Selects says yes, and costs less.
+// MaySelect reports whether the policy could select the Dataplane, by its labels and names alone. It never returns
+// false if Selects returns true, and costs less.
 func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 	ref := p.Target
 	if ref.KindOrMesh() == resources.KindDataplane && ref.Name != "" && dataplane.DisplayName() != ref.Name && dataplane.Name != ref.Name {
@@ -22,9 +22,9 @@ func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 	return true
 }
 
-// WithoutHTTP says why a policy whose confs are about requests has no effect on a proxy that it selects: none of the
-// inbounds that it selects takes requests. It is empty where the policy has an effect, or could have one. The proxy
-// knows the protocols of its inbounds (WithServices).
+// WithoutHTTP returns the reason why a policy on requests has no effect on a proxy that it selects: none of the
+// inbounds that it selects takes requests. It is empty if the policy has an effect, or could have one. The proxy must
+// have the protocols of its inbounds (WithServices).
 func WithoutHTTP(p *Policy, proxy *Proxy) string {
 	if !resources.RequestsOnly(p.Resource.Type) || resources.LimitsConnections(p.Resource) || !p.Receives() || len(p.items.to) > 0 {
 		return ""

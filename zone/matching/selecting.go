@@ -43,8 +43,8 @@ func (s *Selection) Enforced() bool {
 	return !none && (s.policy == nil || s.policy.Enforced())
 }
 
-// LeftOut says why the resource has no effect on a Dataplane that it selects, as far as the Dataplane itself and what its
-// proxy's insight says tell; insight may be nil. It is empty where it has one.
+// LeftOut returns the reason why the resource has no effect on a Dataplane that it selects, according to the Dataplane
+// and its proxy's insight, which may be nil. It is empty if the resource has an effect.
 func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*resources.Resource) string {
 	if s.policy == nil {
 		return ""
@@ -71,7 +71,8 @@ func NameLeftOut(list []string, dataplane *resources.Resource, why string) []str
 	return append(list, "on "+resources.KRIOf(dataplane).String()+": "+why)
 }
 
-// unsaid returns what an insight says of a policy that a proxy cannot be told of, or that has no effect on it.
+// unsaid returns the insight's report of a policy that the proxy cannot be configured with, or that has no effect on
+// it.
 func unsaid(insight *resources.Resource, kri string) string {
 	if insight == nil {
 		return ""

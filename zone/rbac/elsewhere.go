@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// elsewhereHeaders ask an application to treat a request as one of another path, as some frameworks and servers do. X-Envoy-Original-Path is none of
-// them: a proxy that rewrites a path as a MeshHTTPRoute says adds it.
+// elsewhereHeaders make some frameworks and servers treat a request as one of another path. X-Envoy-Original-Path is
+// not among them: a proxy that rewrites a path for a MeshHTTPRoute adds it.
 var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url")
 
 // elsewhere matches a request that cannot be judged by its path.
@@ -25,7 +25,8 @@ func isElsewhere(req *Request) bool {
 	return slices.ContainsFunc(elsewhereHeaders, func(name string) bool { _, there := req.Headers[name]; return there })
 }
 
-// toldBy says what requests are told apart by, beside their client: what is in front of the rules depends on it.
+// toldBy records how the rules tell requests apart beside their client. The matchers in front of the rules depend on
+// it.
 type toldBy struct{ methods, paths bool }
 
 func toldByIn(rules matching.Rules) toldBy {
