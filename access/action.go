@@ -11,13 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Action is what somebody wants to do with one thing.
+// Action is what a caller wants to do with one thing.
 type Action struct {
 	// Verb is one of resources.AccessVerbs.
 	Verb string
 	// Type is a type of the registry, or one of resources.AccessThings.
 	Type string
-	// Scope says which of these the thing has; empty is ScopeServer.
+	// Scope defines which of these fields the thing has; empty is ScopeServer.
 	Scope Scope
 	// Mesh, Namespace and Name are empty where the thing has none.
 	Mesh, Namespace, Name string
@@ -31,8 +31,8 @@ func On(verb string, key resources.Key) Action {
 	return About(verb, string(key.Type), key.Mesh, key.Namespace, key.Name)
 }
 
-// OnResource is the action of a verb on a resource, judged by its home: that of a copy is where it was written, and the name is the
-// one that it has there.
+// OnResource returns the action of a verb on a resource. It uses the resource's home: a copy is judged by where it was
+// written and by the name that it has there.
 func OnResource(verb string, r *resources.Resource) Action {
 	return On(verb, resources.Key{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName()})
 }
@@ -46,7 +46,8 @@ func OnKRI(verb string, kri resources.KRI) Action {
 	return On(verb, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name})
 }
 
-// About is the action of a verb on a thing of a type. What the scope of such things does not have is left out, whoever says it.
+// About returns the action of a verb on a thing of a type. It ignores what the scope of such things does not have,
+// whoever sets it.
 func About(verb, thing, mesh, namespace, name string) Action {
 	a := Action{Verb: verb, Type: thing, Scope: ScopeOf(verb, thing)}
 	switch a.Scope {
@@ -60,7 +61,8 @@ func About(verb, thing, mesh, namespace, name string) Action {
 	return a
 }
 
-// String is how people read the permission that the action needs: `update MeshTimeout "slow" in mesh default, namespace payments`.
+// String returns the permission that the action needs, for people: `update MeshTimeout "slow" in mesh default,
+// namespace payments`.
 func (a Action) String() string {
 	if a.Verb == resources.AccessAny {
 		return "everything (the role " + resources.RoleAdmin + ")"
@@ -83,10 +85,10 @@ func (a Action) String() string {
 	return b.String()
 }
 
-// Assignments are the identities that a change of a Dataplane newly gives it, each as the action that it needs. Labels of a
-// Dataplane decide whom it can pretend to be, and so does its name, where no label says anything else. by are the labels that the
-// MeshIdentities of the mesh look at (resources.IdentityLabels): each is assigned as the workload `<label>=<value>`.
-// Source: seed 003, "TrafficTarget": who assigns a service account decides who receives its traffic.
+// Assignments returns the identities that a change of a Dataplane newly gives it, each as the action that it needs. The
+// labels of a Dataplane decide which identities it can have. If no label applies, its name does. by holds the labels
+// that the MeshIdentities of the mesh use (resources.IdentityLabels): each is assigned as the workload
+// `<label>=<value>`. Source: seed 003, "TrafficTarget": who assigns a service account decides who receives its traffic.
 func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Action {
 	had := map[Action]bool{}
 	if old != nil {
@@ -103,9 +105,9 @@ func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Actio
 	return out
 }
 
-// Answers are the identities as which a change of a MeshService newly lets somebody answer for it, each as the action that it needs: its
-// clients, with all that they send, are led to whoever has one. Those of the service's own namespace are its owner's. Any other is assigned
-// as the workload that its path names, or else by the whole SPIFFE ID.
+// Answers returns the identities that a change of a MeshService newly accepts for it, each as the action that it needs:
+// whoever has such an identity receives its clients and all that they send. Identities of the service's own namespace
+// belong to its owner. Any other is assigned as the workload that its path names, or else by the whole SPIFFE ID.
 func Answers(old, service *resources.Resource) []Action {
 	had := map[string]bool{}
 	if old != nil {
@@ -146,8 +148,8 @@ func namedIdentities(service *resources.Resource) []string {
 	return out
 }
 
-// identities are what a Dataplane's labels and name claim. A workload belongs to no namespace: whoever may assign it has to
-// be allowed to for all of the mesh.
+// identities returns what a Dataplane's labels and name claim. A workload belongs to no namespace: a caller needs
+// permission for the whole mesh to assign it.
 func identities(dp *resources.Resource, by map[string]bool) []Action {
 	var out []Action
 	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount], dp.Labels[resources.LabelWorkload]

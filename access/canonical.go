@@ -52,7 +52,7 @@ func elements(array json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// valueEnd is where the value ends that canonical JSON begins with.
+// valueEnd returns the end of the value that canonical JSON begins with.
 func valueEnd(raw []byte) int {
 	depth, text := 0, false
 	for i := 0; i < len(raw); i++ {

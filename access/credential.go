@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxTokenBytes is much more than any token that is accepted.
+// maxTokenBytes is much more than any token that the server accepts.
 const maxTokenBytes = 16 << 10
 
-// authenticate takes the first of these that there is: what the endpoint's own proof takes, a bearer token, a client certificate,
-// loopback. A credential that is no proof is never passed over for a weaker one, and none for another.
+// authenticate uses the first credential present: what the endpoint's own proof accepts, a bearer token, a client
+// certificate, loopback. It never ignores an invalid credential in favour of another one or of none.
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
@@ -51,7 +51,8 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	return localAdmin(), nil
 }
 
-// both judges a token beside a client certificate: each is to prove the same user, who is in the groups that both say.
+// both verifies a token beside a client certificate. Each must prove the same user, whose groups are those that both
+// name.
 func (g *Guard) both(r *http.Request, header string) (Subject, error) {
 	s, err := g.bearer(r, header)
 	if err != nil {
@@ -91,7 +92,7 @@ func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
 	return userOf(g.config.Issuer, token)
 }
 
-// issuerOf reads the claim iss of a token without believing it: it only says who is to verify the token.
+// issuerOf reads the claim iss of a token without believing it: it only selects the verifier of the token.
 func issuerOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -12,21 +12,21 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ResourceChange is what became of one resource.
+// ResourceChange is the change of one resource.
 type ResourceChange struct {
 	Type      string `json:"type"`
 	Mesh      string `json:"mesh,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Result is created, updated or deleted; update or delete of what was only begun.
+	// Result is created, updated or deleted; update or delete if the change only began.
 	Result string        `json:"result"`
 	Diff   []FieldChange `json:"diff,omitempty"`
-	// Cut: there is more to the difference than the line may hold.
+	// Cut means that the difference exceeds what the line may hold.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// FieldChange is one field whose value changed. From is absent for a new field, To for one that is gone. Values that may be
-// secret are left out: then Hidden is set.
+// FieldChange is one field whose value changed. From is absent for a new field, To for a removed one. Values that may
+// be secret are left out, and Hidden is set.
 type FieldChange struct {
 	Path   string          `json:"path"`
 	From   json.RawMessage `json:"from,omitempty"`
@@ -40,7 +40,7 @@ const (
 	maxDiffValue  = 512
 )
 
-// Changes tells what a commit did. Of very large ones it tells all names and the first fields.
+// Changes returns what a commit changed. For very large commits it returns all names and the first fields.
 func Changes(commit *store.Commit) []ResourceChange {
 	left := maxDiffFields
 	out := make([]ResourceChange, 0, len(commit.Changes))
@@ -89,7 +89,7 @@ type differ struct {
 	cut    bool
 }
 
-// compare takes nil for what is not there.
+// compare uses nil for an absent value.
 func (d *differ) compare(path string, from, to json.RawMessage) {
 	switch {
 	case bytes.Equal(from, to):
@@ -145,7 +145,7 @@ func (d *differ) add(path string, from, to json.RawMessage) {
 	d.fields = append(d.fields, c)
 }
 
-// present is nil for null, which is as good as nothing.
+// present returns nil for null, which counts as absent.
 func present(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
@@ -153,7 +153,8 @@ func present(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// hidden is a canonical value without what may be secret inside of it. Most have nothing of the kind: they are as they stand.
+// hidden returns a canonical value without anything in it that may be secret. Most values contain no secret and stay as
+// they are.
 func hidden(raw json.RawMessage) json.RawMessage {
 	text := strings.ToLower(string(raw))
 	if !strings.Contains(text, `"key"`) && !hasSecretWord(text) {
@@ -164,7 +165,7 @@ func hidden(raw json.RawMessage) json.RawMessage {
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// short keeps a value, or says how long it is.
+// short keeps a value, or replaces it by its length.
 func (d *differ) short(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxDiffValue {
 		return raw
@@ -218,7 +219,8 @@ func hide(v any) any {
 	return v
 }
 
-// secretWords are parts of the names of fields that may hold secrets, in the specs of this and of other control planes.
+// secretWords lists parts of the names of fields that may hold secrets, in the specs of this and of other control
+// planes.
 var secretWords = []string{"secret", "password", "passphrase", "token", "privatekey", "clientkey", "inline", "credential"}
 
 func secretField(name string) bool {

@@ -10,16 +10,17 @@ const (
 	EventDelete = "delete"
 	// EventLogin is a credential that is no proof, and a request without one.
 	EventLogin = "login"
-	// EventDenied is a request of somebody known, without the permission for it or against the rules for browsers.
+	// EventDenied is a request of an authenticated caller without the permission for it, or against the rules for
+	// browsers.
 	EventDenied = "denied"
 	EventIssue  = "issue"
 	EventRotate = "rotate"
 	EventRevoke = "revoke"
-	// EventZone is what happens to a zone: it joined, was disabled, was told to resync, ...
+	// EventZone is an event of a zone: it joined, was disabled, was asked to resync, ...
 	EventZone = "zone"
 	// EventBackUp is a copy of everything that a server keeps.
 	EventBackUp = "back-up"
-	// EventReveal is a look at the secrets of a resource.
+	// EventReveal is a read of the secrets of a resource.
 	EventReveal = "reveal"
 	// EventDamaged stands for a line that cannot be read any more.
 	EventDamaged = "damaged"
@@ -30,7 +31,8 @@ const (
 	Done   = "done"
 	Denied = "denied"
 	Failed = "failed"
-	// Unknown is what was begun, and of which this log does not know whether it was done: the server ended in between.
+	// Unknown is the outcome of an action that began, and of which this log does not know whether it was done: the
+	// server ended in between.
 	Unknown = "unknown"
 )
 
@@ -42,8 +44,8 @@ type Entry struct {
 	// Event and Outcome are among the constants above.
 	Event   string `json:"event"`
 	Outcome string `json:"outcome"`
-	// User and Groups are who it was, as proven by Method and Credential, which names the credential. For a failed login
-	// User is who the credential claims to be.
+	// User and Groups identify the caller, as proven by Method and Credential, which names the credential. For a failed
+	// login, User is the user that the credential claims.
 	User       string   `json:"user,omitempty"`
 	Groups     []string `json:"groups,omitempty"`
 	Method     Method   `json:"method,omitempty"`
@@ -65,11 +67,11 @@ type Entry struct {
 	Missing string           `json:"missing,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
 	Changes []ResourceChange `json:"changes,omitempty"`
-	// Details are what else is worth knowing, by name.
+	// Details are further facts, by name.
 	Details map[string]string `json:"details,omitempty"`
 	// Intent is the mark of what was written down before it was done, see Log.Begin.
 	Intent string `json:"intent,omitempty"`
-	// Suppressed is how many refusals before this one were counted only, because there were too many.
+	// Suppressed is the number of refusals before this one that were only counted, because there were too many.
 	Suppressed uint64 `json:"suppressed,omitempty"`
 }
 
@@ -78,8 +80,8 @@ func (e *Entry) About(a Action) {
 	e.Verb, e.Type, e.Mesh, e.Namespace, e.Name = a.Verb, a.Type, a.Mesh, a.Namespace, a.Name
 }
 
-// refused reports whether the entry tells of what did not happen. Those have files of their own, so that nobody who only
-// knocks can push out what was done.
+// refused reports whether the entry is about something that was not done. Such entries have files of their own, so that
+// a caller without permissions cannot push out what was done.
 func (e *Entry) refused() bool { return e.Outcome == Denied }
 
 // maxEntryText bounds texts that come from outside, in bytes.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrAudit: the audit log cannot be written, so nothing is done that would belong into it.
+// ErrAudit reports that the audit log cannot be written, so nothing is done that belongs in it.
 var ErrAudit = errors.New("the audit log cannot be written")
 
-// DeniedError says which permission somebody lacks.
+// DeniedError names the permission that the caller lacks.
 type DeniedError struct {
 	Subject Subject
 	Missing Action
@@ -18,24 +18,24 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s lacks the permission: %s", e.Subject.Name, e.Missing)
 }
 
-// LoginError says why a credential is no proof. Reason is for the audit log; a peer is only told Hint.
+// LoginError is the reason why a credential proves nothing. Reason is for the audit log; a peer only gets Hint.
 type LoginError struct {
 	Reason string
-	// Hint says what a caller could do; it says nothing about other credentials than the one that was shown.
+	// Hint tells a caller what to do. It reveals nothing about credentials other than the presented one.
 	Hint string
-	// Claimed is who the credential says it is for, where that could be read; nothing of it is proven.
+	// Claimed is the user that the credential claims, if it could be read. Nothing of it is proven.
 	Claimed string
 	Method  Method
 }
 
 func (e *LoginError) Error() string { return e.Reason }
 
-// OriginError refuses a request that a browser may have made for a page of somebody else.
+// OriginError refuses a request that a browser may have made for a foreign page.
 type OriginError struct{ Reason string }
 
 func (e *OriginError) Error() string { return e.Reason }
 
-// GrantError refuses a change of roles or bindings by somebody who may write them.
+// GrantError refuses a change of roles or bindings by a caller who may otherwise write them.
 type GrantError struct{ Reason string }
 
 func (e *GrantError) Error() string { return e.Reason }

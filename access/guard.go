@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Config is what a Guard needs of its owner.
+// Config is what a Guard needs from its owner.
 type Config struct {
 	// Store holds the roles and bindings. Required.
 	Store store.Reader
@@ -27,9 +27,9 @@ type Config struct {
 	OIDC Verifier
 	// OIDCIssuer is the issuer of those tokens, as their claim iss spells it.
 	OIDCIssuer string
-	// LocalAdmin: who comes over loopback, in plaintext and without a credential, is AdminUser.
+	// LocalAdmin makes a caller over loopback, in plaintext and without a credential, AdminUser.
 	LocalAdmin bool
-	// Limits bound how often somebody may ask.
+	// Limits bound the rate of requests.
 	Limits Limits
 	// Now is time.Now when nil.
 	Now func() time.Time
@@ -37,7 +37,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Verifier tells whom a token stands for. Errors are *LoginError.
+// Verifier returns the subject of a token. Errors are *LoginError.
 type Verifier interface {
 	Verify(r *http.Request, token string) (Subject, error)
 }
@@ -47,7 +47,7 @@ type Guard struct {
 	config Config
 	cache  *roleCache
 	users  *limiters
-	// strangers are addresses that have failed to prove who they are.
+	// strangers holds limiters for the addresses whose authentication failed.
 	strangers *limiters
 }
 
@@ -64,10 +64,10 @@ func NewGuard(c Config) *Guard {
 	}
 }
 
-// Issuer is what issues the server's tokens; nil when there is none.
+// Issuer returns the issuer of the server's tokens; nil if there is none.
 func (g *Guard) Issuer() *tokens.Issuer { return g.config.Issuer }
 
-// Audit is the audit log; nil when there is none.
+// Audit returns the audit log; nil if there is none.
 func (g *Guard) Audit() *Log { return g.config.Audit }
 
 // Roles are the permissions as of now.
@@ -89,19 +89,19 @@ func (g *Guard) Allows(s Subject, a Action) bool {
 	return g.Roles().Allows(s, a)
 }
 
-// AllowsSome reports whether there may be something that the subject has the permission for, as Roles.AllowsSome does. Who has
-// a credential with a purpose of its own is judged by the thing.
+// AllowsSome reports whether there may be something that the subject has the permission for, as Roles.AllowsSome does.
+// A credential with a purpose of its own is judged by the thing.
 func (g *Guard) AllowsSome(s Subject, a Action) bool {
 	return s.Only != nil || g.Roles().AllowsSome(s, a)
 }
 
-// ErrTooMany: somebody asks more often than the limits allow.
+// ErrTooMany reports that a caller exceeds its rate limit.
 var ErrTooMany = errors.New("too many requests: slow down, and try again in a second")
 
-// Admit says who makes a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError where nothing
-// or nothing valid proves who it is, ErrTooMany with the subject, as far as it is known. Failures count against their
-// address alone: nobody who proves who they are waits for others. proof, which may be nil, is asked before all else. The
-// connection of the request is told what came of it.
+// Admit returns the caller of a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError if
+// there is no valid credential, ErrTooMany with the subject, as far as it is known. Failures count against their
+// address alone, so they do not delay callers who authenticate. proof, which may be nil, comes before all else. Admit
+// reports the result to the request's connection.
 func (g *Guard) Admit(r *http.Request, proof Proof) (Subject, error) {
 	s, err := g.admit(r, proof)
 	switch guest := server.GuestOf(r.Context()); {
@@ -130,7 +130,7 @@ func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 	return s, nil
 }
 
-// addressOf is what failures are counted by: an IPv4 address, or the network of an IPv6 one.
+// addressOf returns the address by which failures are counted: an IPv4 address, or the network of an IPv6 one.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)

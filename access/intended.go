@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// Begin writes down what is about to be done, before it is: a server that ends before the line about it is written says so when it is back.
-// Its error wraps ErrAudit: then nothing may be done. It forces nothing to the disk. Call Record with Mark, or End.
+// Begin records an intent before it is carried out. A server that ends before the line about the outcome is written
+// reports the intent when it restarts. Its error wraps ErrAudit: then nothing may be done. It forces nothing to the
+// disk. Call Record with Mark, or End.
 func (l *Log) Begin(e Entry) (*Intent, error) {
 	if l == nil {
 		return nil, nil
@@ -28,21 +29,21 @@ func (l *Log) Begin(e Entry) (*Intent, error) {
 	return i, nil
 }
 
-// End says that there will be no line about an intent: nothing was done that belongs into the log.
+// End closes an intent without a line: nothing was done that belongs in the log.
 func (l *Log) End(i *Intent) {
 	if l != nil && i != nil {
 		l.intents.over(i.id)
 	}
 }
 
-// Mark says that an entry is the line about the intent.
+// Mark makes an entry the outcome of the intent.
 func (e *Entry) Mark(i *Intent) {
 	if i != nil {
 		e.Intent = i.id
 	}
 }
 
-// errLate: a line about what was done could not be written then.
+// errLate reports that the line about something that was done could not be written at the time.
 var errLate = errors.New("a line of it is late")
 
 // Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
@@ -85,7 +86,7 @@ func (l *Log) keepLate(late []Entry) {
 	l.late = append(l.late, late...)
 }
 
-// recover writes a line about each thing that the last process began and did not end: nobody knows whether it was done.
+// recover writes a line about each intent that the last process did not end: it is unknown whether it was carried out.
 func (l *Log) recover() error {
 	var left []intentLine
 	var err error

@@ -16,16 +16,17 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// Intent is something that is about to be done, and whose line in the audit log comes after it. A nil Intent is none.
+// Intent is an action about to begin, whose line in the audit log follows it. A nil Intent is none.
 type Intent struct {
 	id string
 	// after is the seq of the last line when it began: the line about it comes later.
 	after uint64
 }
 
-// intents is a small file of what is about to be done. A line goes in before anything is done, and another when the line of the audit log
-// about it is written; what has the first only, when a log is opened, is something of which nobody knows whether it was done. Lines
-// are written and not forced to the disk: they outlive the process, and what was acknowledged is in the audit log.
+// intents is a small file of open intents. A line is added before an action begins, and another one when the audit log
+// has the line about the outcome. If there is only the first when a log is opened, it is unknown whether the action was
+// done. Lines are written and not forced to the disk: they outlive the process, and what was acknowledged is in the
+// audit log.
 type intents struct {
 	path, run string
 
@@ -67,8 +68,8 @@ func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
 	return in, left, nil
 }
 
-// read reads the file. A last line that a crash has cut off is cut away. One that cannot be read otherwise may have been of something
-// that was begun, and is told of as that.
+// read reads the file. It removes a last line that a crash has cut off. Any other unreadable line may have been an
+// intent, and is reported as one.
 func (in *intents) read(f *os.File) ([]intentLine, error) {
 	begun := map[string]intentLine{}
 	var order []string
@@ -136,7 +137,7 @@ func (in *intents) begin(after uint64, e *Entry) (*Intent, error) {
 	return i, nil
 }
 
-// stillThere: a folder that was moved away or removed takes lines that nobody will find.
+// stillThere reports an error if the folder was moved or removed: lines written there would be lost.
 func (in *intents) stillThere() error {
 	if in.file == nil {
 		return os.ErrClosed
@@ -161,8 +162,8 @@ func (in *intents) write(line []byte) error {
 	return nil
 }
 
-// over notes that an intent needs to be remembered no longer. What cannot be noted is told of as unknown after a restart, unless its line
-// is in the log.
+// over closes an intent. If that cannot be written, a restart reports the intent as unknown, unless its line is in the
+// log.
 func (in *intents) over(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -171,15 +172,15 @@ func (in *intents) over(id string) {
 	}
 }
 
-// told is over for an intent whose line is in the log of what was done, which a start looks for: it is noted with the next intent, or
-// when the file is closed.
+// told closes an intent whose line is in the log of what was done, which a start searches. It is written with the next
+// intent, or when the file is closed.
 func (in *intents) told(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.late = append(in.late, in.ended(id)...)
 }
 
-// ended forgets an intent and returns the line that says so; nil where none is needed. in.mu is held.
+// ended removes an intent and returns the line that closes it; nil if none is needed. in.mu is held.
 func (in *intents) ended(id string) []byte {
 	if _, ok := in.open[id]; !ok || in.file == nil {
 		return nil

@@ -22,7 +22,7 @@ type journal struct {
 	dir, name string
 	maxBytes  int64
 	maxFiles  int
-	// syncEvery is how often lines are forced to the disk at most; each time when zero.
+	// syncEvery is the shortest interval at which lines are forced to the disk; each time if zero.
 	syncEvery time.Duration
 
 	mu      sync.Mutex
@@ -30,11 +30,11 @@ type journal struct {
 
 	disk sync.Mutex
 	file *os.File // guarded by disk
-	// folder is where dir has to stay; here is where file has to, once there is one.
+	// folder checks that dir stays in place; here checks file, once there is one.
 	folder *place.Place
 	here   atomic.Pointer[place.Place]
 	size   int64 // guarded by disk
-	// synced is when lines were forced to the disk last; guarded by disk.
+	// synced is the time of the last sync to the disk; guarded by disk.
 	synced time.Time
 }
 

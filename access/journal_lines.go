@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// lastLine returns the seq of the last line and where the last whole line ends. A line that cannot be read is whole where it has an
-// end: something damaged it, and what stands behind it is good.
+// lastLine returns the seq of the last line and the end of the last whole line. An unreadable line counts as whole if
+// it has an end: something damaged it, and the lines behind it are good.
 func lastLine(path string) (last uint64, end int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,7 +85,8 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 	}
 }
 
-// unreadable stands for a line that something has damaged: whoever reads learns that there was one. Its time is that of the line before.
+// unreadable returns the entry that stands for a damaged line, so that readers learn of it. Its time is that of the
+// line before.
 func unreadable(file string, number int, seq uint64, at time.Time) Entry {
 	return Entry{
 		Seq: seq, Time: at, Event: EventDamaged, Outcome: Unknown,

@@ -10,11 +10,12 @@ import (
 
 // Limits bound how often the HTTP API may be asked. Zero means the default.
 type Limits struct {
-	// RequestsPerSecond and RequestsBurst are for each user; who comes over loopback without a credential is not limited.
-	// Default: 200, and twice as many at once.
+	// RequestsPerSecond and RequestsBurst apply to each user. Callers over loopback without a credential are not
+	// limited. Default: 200, and twice as many at once.
 	RequestsPerSecond float64
 	RequestsBurst     int
-	// FailuresPerSecond and FailuresBurst are for each address whose requests prove nothing. Default: 10, and 200 at once.
+	// FailuresPerSecond and FailuresBurst apply to each address whose requests fail authentication. Default: 10, and
+	// 200 at once.
 	FailuresPerSecond float64
 	FailuresBurst     int
 }
@@ -33,8 +34,8 @@ func (l Limits) withDefaults() Limits {
 // maxLimiters bounds how many names a generation of limiters remembers.
 const maxLimiters = 4096
 
-// limiters keep one rate limiter for each name. They remember the names of the last two generations; a name that has been
-// away for so long begins anew.
+// limiters holds one rate limiter for each name. It keeps the names of the last two generations; a name that was absent
+// for longer starts afresh.
 type limiters struct {
 	perSecond rate.Limit
 	burst     int

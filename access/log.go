@@ -14,12 +14,12 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// LogConfig says where an audit log is and how large it may become.
+// LogConfig sets the place and the size limits of an audit log.
 type LogConfig struct {
 	// Dir is made with mode 0700 when it is missing. Required.
 	Dir string
-	// MaxFileBytes is when the next file begins; DefaultLogFileBytes when zero. MaxFiles is how many there are of each kind;
-	// DefaultLogFiles when zero.
+	// MaxFileBytes is the size at which the next file begins; DefaultLogFileBytes when zero. MaxFiles limits the files
+	// of each kind; DefaultLogFiles when zero.
 	MaxFileBytes int64
 	MaxFiles     int
 	// Now is time.Now when nil.
@@ -32,12 +32,12 @@ const (
 	DefaultLogFiles     = 10
 )
 
-// Refusals are written at most so often; above that they are counted.
+// Rate at which refusals are written. Above it they are only counted.
 const (
 	refusalsPerSecond = 20
 	refusalsBurst     = 1000
-	// refusalsSynced is how often refusals are forced to the disk at most. They are written before they are answered; forced one by one,
-	// strangers would have changes wait for the disk.
+	// refusalsSynced is the shortest interval at which refusals are forced to the disk. They are written before they
+	// are answered. If each were forced, strangers could make changes wait for the disk.
 	refusalsSynced = time.Second
 )
 
@@ -106,9 +106,9 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Record returns once e is on disk, a refusal once it is written; lines that come together share one fsync. Its error wraps ErrAudit. The line about
-// what was begun with Begin is then written as soon as the log can be written again; other things must not be acknowledged. Refusals
-// above a rate are only counted, and told of in the next line.
+// Record returns once e is on disk, or written if it is a refusal. Lines that arrive together share one fsync. Its
+// error wraps ErrAudit. The line about an intent of Begin is then written as soon as the log is writable again; other
+// things must not be acknowledged. Refusals above a rate are only counted, and the next line has their number.
 func (l *Log) Record(_ context.Context, e Entry) error {
 	if l == nil {
 		return nil
@@ -174,7 +174,7 @@ type LogQuery struct {
 	After uint64
 	Since time.Time
 	User  string
-	// Type is that of the thing, or of one of the changed resources.
+	// Type is the type of the thing, or of one of the changed resources.
 	Type, Event, Outcome string
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// overLoopback: both ends are this machine, so nothing that arrived from elsewhere.
+// overLoopback reports whether both ends are on this machine, so nothing arrived from elsewhere.
 func overLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && isLoopback(local.String()) && isLoopback(r.RemoteAddr)
@@ -37,9 +37,9 @@ var ordinary = map[string]bool{
 	"baggage": true, "traceparent": true, "tracestate": true, "x-correlation-id": true, "x-request-id": true, "x-requested-with": true,
 }
 
-// notLocal says why a request over loopback may be somebody else's than its sender's; empty when nothing speaks for that.
-// Everything here is a sign of a proxy, of which one is enough, whatever its value: a proxy that joins lines, or a client that
-// sends the first of them empty, must not hide another.
+// notLocal returns the reason why a request over loopback may come through a proxy; empty if there is no sign of that.
+// One sign is enough, whatever its value: a proxy that joins lines, or a client that sends the first of them empty,
+// must not hide another.
 func notLocal(r *http.Request) string {
 	for name := range r.Header {
 		if low := strings.ToLower(name); !ordinary[low] && !strings.HasPrefix(low, "sec-fetch-") && !strings.HasPrefix(low, "sec-ch-") {
@@ -64,7 +64,8 @@ func notLocal(r *http.Request) string {
 	return ""
 }
 
-// hopOnly reports whether a header Connection speaks of the connection alone, and names no header that a proxy is to take out.
+// hopOnly reports whether a Connection header is about the connection alone, and names no header that a proxy must
+// remove.
 func hopOnly(values []string) bool {
 	for _, value := range values {
 		for option := range strings.SplitSeq(value, ",") {
@@ -78,11 +79,11 @@ func hopOnly(values []string) bool {
 	return true
 }
 
-// misplaced are places where programs put credentials that this server does not read there.
+// misplaced lists places where programs put credentials and this server does not read them.
 var misplaced = []string{"Proxy-Authorization", "X-Auth-Token", "X-Api-Key", "X-Access-Token", "X-Token"}
 
-// elsewhere refuses a credential in a place that is not read: who names one does not mean to be somebody else for having
-// no other.
+// elsewhere refuses a credential in a place that the server does not read. A caller who sends one does not mean to act
+// without it.
 func elsewhere(r *http.Request) error {
 	for _, name := range misplaced {
 		if _, given := r.Header[name]; given {

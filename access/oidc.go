@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// OIDCSettings name an identity provider whose ID tokens prove who a user is.
+// OIDCSettings configure an identity provider whose ID tokens authenticate users.
 type OIDCSettings struct {
 	// Issuer is the provider's URL, https; its discovery document is under it. Empty means none.
 	Issuer string
@@ -22,7 +22,7 @@ type OIDCSettings struct {
 	ClientID string
 	// UserClaim and GroupsClaim are the claims with the user's name and groups; "sub" and "groups" when empty.
 	UserClaim, GroupsClaim string
-	// Prefix is put before users and groups, so that they are nobody else's: "oidc:" when empty.
+	// Prefix precedes the names of users and groups, so that they match no others: "oidc:" when empty.
 	Prefix string
 	// CAFile is a PEM file of the authorities of the provider's certificate; the system's when empty.
 	CAFile string
@@ -31,7 +31,7 @@ type OIDCSettings struct {
 const (
 	// oidcTimeout bounds each request to the provider.
 	oidcTimeout = 10 * time.Second
-	// oidcRetry is how long a provider that did not answer is not asked again.
+	// oidcRetry is the wait before a provider that did not answer is asked again.
 	oidcRetry = 5 * time.Second
 )
 

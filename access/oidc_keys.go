@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// keysEvery is how often a provider is asked for its keys at most, and keysBurst how often at once. Anybody can sign with a key
-	// that is not known: each such token is a reason to ask.
+	// keysEvery is the shortest interval between requests for a provider's keys, and keysBurst the number allowed at
+	// once. Anyone can sign with an unknown key, and each such token causes a request.
 	keysEvery = 10 * time.Second
 	keysBurst = 2
 )
 
-// errKeysAsked: the provider was asked for its keys a moment ago, and will not have others.
+// errKeysAsked reports that the provider was asked for its keys a moment ago, and is not asked again yet.
 var errKeysAsked = errors.New("the provider was asked for its keys a moment ago")
 
 // seldom is an http.RoundTripper that asks at the rate of a limiter and not sooner.
@@ -48,8 +48,8 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.to.RoundTrip(r)
 }
 
-// worthVerifying says what is wrong with a token without looking at its signature: one that would be refused anyway is a reason
-// neither to compute nor to ask anybody.
+// worthVerifying returns what is wrong with a token apart from its signature. A token that would be refused anyway
+// causes neither computation nor requests.
 func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	var header struct {
 		Algorithm string `json:"alg"`

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// checkOrigin refuses what a browser sends for a page of somebody else. Over loopback being there is the credential, and a
-// browser attaches client certificates by itself, so every request is judged:
-//   - the Host of a request in plaintext, which is loopback's, must name this machine unless a token is shown: a page whose name
+// checkOrigin refuses what a browser sends for a foreign page. Over loopback the connection itself is the credential,
+// and a browser attaches client certificates by itself, so every request is judged:
+//   - the Host of a request in plaintext, which is loopback's, must name this machine unless a token is presented: a page whose name
 //     was pointed to 127.0.0.1 (DNS rebinding) still sends its own name, and has no token;
 //   - an Origin must be the server's own;
-//   - Sec-Fetch-Site, which pages cannot set, must not say that another site asks.
+//   - Sec-Fetch-Site, which pages cannot set, must not name another site.
 func checkOrigin(r *http.Request) error {
 	if _, given := r.Header["Authorization"]; r.TLS == nil && !given && overLoopback(r) && !localHost(r.Host) {
 		return &OriginError{"the header Host names another machine than this one: call the server by its loopback address or localhost"}

@@ -27,7 +27,7 @@ func builtin(role string) []resources.AccessRule {
 	return nil
 }
 
-// viewable is everything but what tells of people: who may do what, and the audit log.
+// viewable returns everything but what reveals people: who may do what, and the audit log.
 func viewable() []string {
 	types := []string{resources.AccessServer}
 	for _, d := range resources.Descriptors() {
@@ -107,11 +107,11 @@ func has(list []string, word string) bool {
 	return slices.Contains(list, word) || slices.Contains(list, resources.AccessAny)
 }
 
-// hasOrAll is has for a list whose absence means everything.
+// hasOrAll is like has for a list whose absence means everything.
 func hasOrAll(list []string, word string) bool { return list == nil || has(list, word) }
 
-// Covers reports whether the subject has all that a rule permits, in one of her own rules: who gives permissions away must
-// have them.
+// Covers reports whether one of the subject's own rules permits all that the given rule does: a caller who grants
+// permissions must have them.
 func (r *Roles) Covers(s Subject, given *resources.AccessRule) bool {
 	return r.some(s, func(own *resources.AccessRule) bool {
 		return within(own.Verbs, given.Verbs) && within(own.Types, given.Types) &&
@@ -123,7 +123,8 @@ func within(own, given []string) bool {
 	return !slices.ContainsFunc(given, func(word string) bool { return !has(own, word) })
 }
 
-// withinOrAll: a list that is absent reaches what no list does, so that only who has none gives none away.
+// withinOrAll reports whether given is within own. An absent list reaches what no list does, so only a subject with an
+// absent list may grant one.
 func withinOrAll(own, given []string) bool {
 	return own == nil || given != nil && within(own, given)
 }
@@ -141,9 +142,9 @@ func (r *Roles) admins() int {
 	return n
 }
 
-// CheckGrant judges a change of roles and bindings by s, who may write them, from the state before to the one after. Refused
-// are: permissions that s does not have herself; taking from herself the right to change bindings; and, for everybody who
-// does not sit at the server, removing the last binding of the role admin. Each is a *GrantError.
+// CheckGrant judges a change of roles and bindings by s, who may write them, from the state before to the one after. It
+// refuses to grant permissions that s does not have; to remove one's own right to change bindings; and, for everyone
+// but the local administrator, to remove the last binding of the role admin. Each is a *GrantError.
 func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Resource) error {
 	old, now := CompileRoles(before), CompileRoles(after)
 	for _, r := range changed {

@@ -2,17 +2,17 @@ package access
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// Scope says to what a thing belongs. It is a property of the thing, and of the route that acts on it; nothing in a request
-// changes it.
+// Scope defines what a thing belongs to. It is a property of the thing, and of the route that acts on it; nothing in a
+// request changes it.
 type Scope string
 
 // The scopes, the widest first.
 const (
-	// ScopeServer is the server as a whole: only a rule that lists no meshes, namespaces and names reaches it. It is what
-	// an Action without a scope is about.
+	// ScopeServer is the server as a whole: only a rule that lists no meshes, namespaces and names reaches it. It is
+	// the scope of an Action without one.
 	ScopeServer Scope = "server"
-	// ScopeResource is one thing of the server's that has a name and belongs to no mesh, such as a Zone. A rule reaches it
-	// that lists no meshes and no namespaces; its names are those of the things.
+	// ScopeResource is one thing of the server's that has a name and belongs to no mesh, such as a Zone. A rule reaches
+	// it if it lists no meshes and no namespaces; its names are the names of the things.
 	ScopeResource Scope = "resource"
 	// ScopeMesh is a mesh, or what belongs to all of it, such as a Workload: a rule that lists no namespaces reaches it.
 	ScopeMesh Scope = "mesh"
@@ -20,8 +20,8 @@ const (
 	ScopeNamespace Scope = "namespace"
 )
 
-// ScopeOf is the scope of the things of a type, a type of the registry or one of resources.AccessThings, for a verb. What is not
-// known belongs to the server.
+// ScopeOf returns the scope of the things of a type, a type of the registry or one of resources.AccessThings, for a
+// verb. An unknown thing belongs to the server.
 func ScopeOf(verb, thing string) Scope {
 	if d, ok := resources.Lookup(resources.Type(thing)); ok {
 		switch {
@@ -62,7 +62,7 @@ func reaches(rule *resources.AccessRule, a Action) bool {
 	return rule.Namespaces == nil && rule.Meshes == nil && rule.Names == nil
 }
 
-// mayReach is reaches for some thing of the action's scope, in its mesh where it has one.
+// mayReach reports whether a rule may reach some thing of the action's scope, in its mesh if it has one.
 func mayReach(rule *resources.AccessRule, a Action) bool {
 	inMesh := a.Mesh == "" || hasOrAll(rule.Meshes, a.Mesh)
 	switch a.Scope {

@@ -15,25 +15,25 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Settings are what an operator decides about the HTTP API of a server. The zero value is right for a server on loopback.
+// Settings configure the HTTP API of a server. The zero value suits a server on loopback.
 type Settings struct {
-	// RequireCredential asks for a credential over loopback too, where otherwise nobody needs one.
+	// RequireCredential requires a credential over loopback too, where none is needed otherwise.
 	RequireCredential bool
-	// ClientCAFile is a PEM file of the authorities whose certificates prove who a user is; empty for none.
+	// ClientCAFile is a PEM file of the authorities whose certificates authenticate users; empty for none.
 	ClientCAFile string
-	// OIDC is an identity provider whose tokens do.
+	// OIDC is an identity provider whose tokens authenticate users.
 	OIDC OIDCSettings
-	// AuditFileBytes and AuditFiles bound the audit log, as LogConfig says.
+	// AuditFileBytes and AuditFiles limit the audit log, as in LogConfig.
 	AuditFileBytes int64
 	AuditFiles     int
-	// Limits bound how often somebody may ask.
+	// Limits bound the rate of requests.
 	Limits Limits
 }
 
 // auditDir is the audit log's folder in a server's data directory.
 const auditDir = "audit"
 
-// Parts are what a Guard is made of besides Settings.
+// Parts holds what a Guard needs besides Settings.
 type Parts struct {
 	// DataDir holds the audit log. Required, like Store and Log.
 	DataDir string
@@ -70,10 +70,11 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 	return NewGuard(c), nil
 }
 
-// ClientCAs are the authorities of users' certificates, for a server to say in its handshakes; nil when there are none.
+// ClientCAs returns the authorities of users' certificates, for a server to name in its handshakes; nil if there are
+// none.
 func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
 
-// clientFor is an HTTP client that believes the authorities of a PEM file, or the system's when there is none.
+// clientFor returns an HTTP client that trusts the authorities of a PEM file, or the system's if there is none.
 func clientFor(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true  // it is asked rarely
@@ -90,7 +91,7 @@ func clientFor(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: briefly{transport}, Timeout: oidcTimeout, CheckRedirect: stay}, nil
 }
 
-// errElsewhere: the keys of a provider are its own word, at its own address.
+// errElsewhere reports a redirect: a provider must serve its keys itself, at its own address.
 var errElsewhere = errors.New("the provider leads to another scheme or host, which is not followed")
 
 func stay(next *http.Request, before []*http.Request) error {

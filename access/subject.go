@@ -13,18 +13,18 @@ const ReservedPrefix = "mesh-system:"
 
 // Reserved users and groups. Source: Kuma's wire format, "Auth".
 const (
-	// AdminUser is who comes over loopback without a credential.
+	// AdminUser is the caller over loopback without a credential.
 	AdminUser = ReservedPrefix + "admin"
 	// AdminGroup has the built-in role admin; no binding gives it and none takes it away.
 	AdminGroup = ReservedPrefix + "admin"
-	// AuthenticatedGroup holds everybody who has proven who they are.
+	// AuthenticatedGroup contains every authenticated caller.
 	AuthenticatedGroup = ReservedPrefix + "authenticated"
 	// AnonymousUser and AnonymousGroup are for servers that do not ask.
 	AnonymousUser  = ReservedPrefix + "anonymous"
 	AnonymousGroup = ReservedPrefix + "unauthenticated"
 )
 
-// Method is how somebody has proven who they are.
+// Method is how a caller is authenticated.
 type Method string
 
 // The methods.
@@ -33,7 +33,7 @@ const (
 	ByToken       Method = "token"
 	ByCertificate Method = "certificate"
 	ByOIDC        Method = "oidc"
-	// Anonymously: nothing was proven, and the server does not ask.
+	// Anonymously means that nothing was proven, and the server does not ask for proof.
 	Anonymously Method = "none"
 )
 
@@ -44,7 +44,8 @@ type Subject struct {
 	Method Method
 	// Credential names the credential without being one: a token's id, a certificate's serial number.
 	Credential string
-	// Only, where it is set, says all that the credential is good for: roles give its holder nothing. It is that of a proxy.
+	// Only, if set, reports all that the credential permits: roles add nothing for its holder. A proxy's credential has
+	// it.
 	Only func(Action) bool
 }
 
@@ -57,7 +58,7 @@ func Anonymous() Subject {
 	return Subject{Name: AnonymousUser, Groups: []string{AnonymousGroup}, Method: Anonymously}
 }
 
-// localAdmin is who comes over loopback.
+// localAdmin returns the caller over loopback.
 func localAdmin() Subject {
 	return Subject{Name: AdminUser, Groups: []string{AdminGroup, AuthenticatedGroup}, Method: ByLoopback}
 }
@@ -68,15 +69,15 @@ func (s Subject) In(group string) bool { return slices.Contains(s.Groups, group)
 // Reserved reports whether only servers give out the name of a user or group.
 func Reserved(name string) bool { return strings.HasPrefix(name, ReservedPrefix) }
 
-// Asked is one request while it is answered: who asks, and what its line in the audit log will say. It belongs to the
-// goroutine of the request.
+// Asked is one request in progress: its caller, and its line in the audit log. It belongs to the goroutine of the
+// request.
 type Asked struct {
 	Subject Subject
-	// Entry is completed while the request is worked on.
+	// Entry is completed while the request is processed.
 	Entry Entry
-	// Intent is what stands in the audit log of the request before anything is done; nil while there is none.
+	// Intent is the request's line in the audit log from before anything is done; nil while there is none.
 	Intent *Intent
-	// Unjudged: the route alone does not decide, and nothing that decides has been asked yet.
+	// Unjudged means that the route alone does not decide, and that nothing else has decided yet.
 	Unjudged bool
 }
 
@@ -93,7 +94,7 @@ func AskedOf(ctx context.Context) *Asked {
 	return a
 }
 
-// SubjectOf is who asks in the request of ctx; Anonymous outside of one.
+// SubjectOf returns the caller of ctx's request; Anonymous outside of one.
 func SubjectOf(ctx context.Context) Subject {
 	if a := AskedOf(ctx); a != nil {
 		return a.Subject
@@ -113,8 +114,8 @@ func Note(ctx context.Context, name, value string) {
 	a.Entry.Details[name] = value
 }
 
-// Budget is by what the limits of a user are counted. What has a purpose of its own is counted by its credential: the names of those are
-// shared.
+// Budget returns the name by which a user's limits are counted. A credential with a purpose of its own is counted by
+// itself: such credentials share their names.
 func (s Subject) Budget() string {
 	if s.Only != nil {
 		return string(s.Method) + " " + s.Name + " " + s.Credential

@@ -14,13 +14,13 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Lifetimes of user tokens. One that is lost is good for somebody else until it is revoked or over.
+// Lifetimes of user tokens. A lost token works for anyone until it expires or is revoked.
 const (
 	DefaultUserTokenLifetime = 30 * 24 * time.Hour
 	MaxUserTokenLifetime     = 366 * 24 * time.Hour
 )
 
-// userOf is who a user token of this server stands for. Errors are *LoginError.
+// userOf returns the subject of a user token of this server. Errors are *LoginError.
 func userOf(issuer *tokens.Issuer, token string) (Subject, error) {
 	claims, err := issuer.Verify(token, tokens.AudienceUser)
 	if err == nil && claims.Subject == "" {
