@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzAnswer: what is decoded by hand is what Protobuf makes of it, and a plain ACK is.
+// FuzzAnswer checks that decodeAnswer agrees with Protobuf, and that it decodes a plain ACK.
 func FuzzAnswer(f *testing.F) {
 	node := &corev3.Node{Id: "zone-1"}
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestNamesThatCollideLiveBoth: whoever comes first, two owners whose names hash alike are both kept, each can change and remove its
-// own, and another zone gets both.
+// TestNamesThatCollideLiveBoth checks two owners whose names hash alike, in either order of arrival: both are kept,
+// each can change and remove its own, and another zone gets both.
 func TestNamesThatCollideLiveBoth(t *testing.T) {
 	t.Parallel()
 	service := func(zone, namespace, port string) *resources.Resource {
@@ -53,8 +53,8 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 	}
 }
 
-// TestCompleteListsNameWhatIsApart: a list that names a copy by the wire's rule keeps it, whatever it is called here, and one that does not
-// removes it; so it goes for what is said to be here when a session begins.
+// TestCompleteListsNameWhatIsApart checks that a list keeps a copy that it names by the wire's rule, whatever the
+// copy's name here, and removes one that it does not name. The same holds for initial_resource_versions.
 func TestCompleteListsNameWhatIsApart(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
@@ -77,7 +77,8 @@ func TestCompleteListsNameWhatIsApart(t *testing.T) {
 	}
 }
 
-// TestNameOfTheGlobalsOwn: what a zone sends does not go to other zones by the name that the global's own resource has there.
+// TestNameOfTheGlobalsOwn checks that a zone's resource does not go to other zones under the name that the global's own
+// resource has there.
 func TestNameOfTheGlobalsOwn(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SystemNamespace = "kuma-system" })

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestWhatAZoneClaimsOfItsResources: whatever a zone says of whose a resource is, it is refused by name, or stored as the zone's own, beside what
-// others have.
+// TestWhatAZoneClaimsOfItsResources checks that a resource, whatever owner a zone claims for it, is refused by name, or
+// stored as the zone's own, beside what others have.
 func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 	t.Parallel()
 	label := func(key, value string) func(*resources.Resource) {
@@ -21,7 +21,7 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		change  func(*resources.Resource)
-		refused string // a part of why; "" where it is stored
+		refused string // a part of the reason; "" if it is stored
 	}{
 		"nothing odd":                {func(*resources.Resource) {}, ""},
 		"the global's origin":        {label(resources.LabelOrigin, resources.OriginGlobal), ""},
@@ -61,8 +61,8 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 	}
 }
 
-// arrivesFrom sends the global a timeout of the namespace cats as a zone would, with something changed last, and returns what was answered and
-// what is stored beside the two that were there, which stay.
+// arrivesFrom sends the global a timeout of the namespace cats as a zone would, after change, and returns the answer
+// and what is stored beside the two resources that were there, which stay.
 func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (says string, stored *resources.Resource) {
 	t.Helper()
 	s := store.NewMemory()

@@ -20,8 +20,8 @@ func startReplica(t *testing.T, s store.Store, name string) *testGlobal {
 	return startGlobal(t, s, func(c *GlobalConfig) { c.Replica = name })
 }
 
-// TestNewestSessionWinsAcrossReplicas: the session that a zone has on one replica ends when it comes to another one, and what it
-// was writing is refused, also while its end is not known yet.
+// TestNewestSessionWinsAcrossReplicas checks that a zone's session on one replica ends when the zone connects to
+// another one. Its writes are refused, even before it has ended.
 func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory()
@@ -41,7 +41,7 @@ func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
 	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.arrived // what the old session writes
+	<-s.arrived // the old session's write
 	dialPeer(t, "zone-1", b.address, plainFeatures).openUp()
 	eventually(t, "the zone is b's", func() bool { return b.Has("zone-1") && !a.Has("zone-1") })
 	s.gate <- nil
@@ -50,8 +50,7 @@ func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
 	}
 }
 
-// lagging is a store whose view stays as it was until something is asked of the store itself, as that of a replica in etcd whose watch
-// is behind.
+// lagging is a store whose view stays as it was until the next Apply, like that of a replica in etcd whose watch lags.
 type lagging struct {
 	store.Store
 	view atomic.Pointer[store.Snapshot]
@@ -75,8 +74,8 @@ func (l *lagging) Apply(ctx context.Context, b store.Batch) (*store.Commit, erro
 	return commit, err
 }
 
-// TestZoneComesBackToAViewThatLags: a zone that was elsewhere meanwhile, and comes back before the replica knows of it, is not sent what
-// was true before.
+// TestZoneComesBackToAViewThatLags checks a zone that was elsewhere meanwhile, and reconnects before the replica knows:
+// it is not sent outdated state.
 func TestZoneComesBackToAViewThatLags(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory()
@@ -103,7 +102,7 @@ func TestZoneComesBackToAViewThatLags(t *testing.T) {
 	}
 }
 
-// TestClaimsCostNothingTwice: a zone that comes back to its replica writes nothing.
+// TestClaimsCostNothingTwice checks that a zone that reconnects to its replica writes nothing.
 func TestClaimsCostNothingTwice(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -118,7 +117,7 @@ func TestClaimsCostNothingTwice(t *testing.T) {
 	}
 }
 
-// TestResyncOfAZoneElsewhere: a replica that is asked to resync a zone has the one that has it do so.
+// TestResyncOfAZoneElsewhere checks that a replica passes a resync on to the replica that holds the zone's claim.
 func TestResyncOfAZoneElsewhere(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -135,7 +134,7 @@ func TestResyncOfAZoneElsewhere(t *testing.T) {
 	eventually(t, "the zone is a's again", func() bool { return a.Has("zone-1") })
 }
 
-// TestReplicasAnswerForEachOther: what one knows of a zone, another shows as its own.
+// TestReplicasAnswerForEachOther checks that a replica shows another one's status of a zone as its own.
 func TestReplicasAnswerForEachOther(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -154,7 +153,7 @@ func TestReplicasAnswerForEachOther(t *testing.T) {
 	if !b.InSession("zone-1") || b.Rollout(policy).Zones.Acknowledged != 1 {
 		t.Errorf("it says %+v", b.Rollout(policy).Zones)
 	}
-	eventually(t, "both say the same", func() bool { // a goes on, so what b was told gets old
+	eventually(t, "both say the same", func() bool { // a continues, so b's copy becomes outdated
 		b.Adopt("zone-1", a.State("zone-1"))
 		here, _ := a.Status("zone-1", "")
 		there, _ := b.Status("zone-1", "")
@@ -162,7 +161,7 @@ func TestReplicasAnswerForEachOther(t *testing.T) {
 			return x.Type == y.Type && x.Direction == y.Direction && x.Acknowledged == y.Acknowledged
 		})
 	})
-	// What is said of a zone that has come here is not believed.
+	// The status that others report of a zone with a session here is ignored.
 	b.Adopt("zone-1", &tracker.ZoneState{})
 	a.Adopt("zone-1", &tracker.ZoneState{})
 	if !a.InSession("zone-1") || b.InSession("zone-1") {

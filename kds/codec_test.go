@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// TestResponses: what the codec writes by hand is the message that Protobuf would have written.
+// TestResponses checks that the codec writes the same message as Protobuf.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	resource := &discovery.Resource{Name: "r.default", Version: "v1"}
@@ -57,8 +57,8 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestMessagesLeaveLittleGarbage: what is made for each message to each zone, beside the response, is the bytes of its own; and of the
-// answer, beside the request, its node and one text.
+// TestMessagesLeaveLittleGarbage bounds the allocations for each message to each zone: beside the response its own
+// bytes, and beside the request of the answer its node and one text.
 func TestMessagesLeaveLittleGarbage(t *testing.T) {
 	framed := mem.SliceBuffer("a resource")
 	e := &encoded{size: len(framed)}
@@ -86,7 +86,7 @@ func TestMessagesLeaveLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestDenseMessagesAreRefused: five million empty resources in ten MiB are refused before they are decoded.
+// TestDenseMessagesAreRefused checks that five million empty resources in ten MiB are refused before they are decoded.
 func TestDenseMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	dense := mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x12\x00", MaxMessageSize/2))}

@@ -16,11 +16,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// mostGarbage is what it may cost to refuse a resource that fills a message, in bytes: a few copies of it.
+// mostGarbage bounds the allocations for refusing a resource that fills a message, in bytes: a few copies of it.
 const mostGarbage = 8 * MaxMessageSize
 
-// TestDenseResourcesAreRefused: a resource that is nearly as large as a message, and in memory fifty times that, is refused before it is
-// decoded, wherever it is dense. It is not in parallel with others, since it looks at what is allocated.
+// TestDenseResourcesAreRefused checks that a resource nearly as large as a message, and fifty times that in memory, is
+// refused before it is decoded, wherever it is dense. It does not run in parallel with others, since it measures
+// allocations.
 func TestDenseResourcesAreRefused(t *testing.T) {
 	const size = MaxMessageSize * 8 / 10
 	fill := func(one string) string { return strings.Repeat(one, size/len(one)) }
@@ -28,9 +29,9 @@ func TestDenseResourcesAreRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		typ  resources.Type
 		spec []byte
-		// rest is the envelope's beside its name and spec.
+		// rest is the envelope beside its name and spec.
 		rest []byte
-		// status makes the text the status in place of the spec.
+		// status makes the text the status instead of the spec.
 		status bool
 	}{
 		"objects of a spec":     {typ: "MeshTimeout", spec: []byte(`{"x":[` + fill(`{"":0},`) + `0]}`)},

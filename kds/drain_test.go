@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestJoinWhileDraining: a stream that was admitted before the server began to drain, and joins after it, leaves nothing behind.
+// TestJoinWhileDraining checks that a stream that is admitted before the server drains, and joins after, leaves nothing
+// behind.
 func TestJoinWhileDraining(t *testing.T) {
 	t.Parallel()
 	g := NewGlobal(GlobalConfig{Store: store.NewMemory(), Log: testLog()})

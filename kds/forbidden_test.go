@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestWhatDoesNotTravelIsRefused: of each type that does not travel this way, secrets among them, what a peer sends all the same is
-// refused by name, whichever side it comes to; nothing of it is stored, what it removes stays, and who watches hears of it.
+// TestWhatDoesNotTravelIsRefused sends each type that does not travel in a direction, secrets among them, to both
+// sides. Each is refused by name, nothing of it is stored, what it removes stays, and the observer gets an event.
 func TestWhatDoesNotTravelIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []exchange.Direction{exchange.GlobalToZone, exchange.ZoneToGlobal} {

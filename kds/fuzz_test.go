@@ -28,7 +28,7 @@ func testReceiver(d exchange.Direction, s store.Store) *receiver {
 }
 
 // FuzzResponse feeds a receiver what a peer could send, on either side: it must answer each message, never fail, and
-// never touch what is not the peer's.
+// never touch another owner's resources.
 func FuzzResponse(f *testing.F) {
 	seed := func(m *discovery.DeltaDiscoveryResponse) {
 		raw, err := proto.Marshal(m)
@@ -67,7 +67,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzResource is FuzzResponse with an envelope that is right, so that mapping and rules get to see the rest.
+// FuzzResource is FuzzResponse with a valid envelope, so that mapping and rules see the rest.
 func FuzzResource(f *testing.F) {
 	for _, seed := range []struct{ typ, spec, namespace, references string }{
 		{"MeshTrafficPermission", `{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"},"path":{"type":"Exact","value":"/x"}}]}}`, "a", ""},
@@ -112,7 +112,7 @@ func FuzzResource(f *testing.F) {
 	})
 }
 
-// checkReceived gives m to a receiver, twice, and checks what it did.
+// checkReceived gives m to a receiver, twice, and checks the effects.
 func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 	t.Helper()
 	key, spec := permission("p")
@@ -149,7 +149,7 @@ func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 	}
 }
 
-// recordingStream takes what a sender sends.
+// recordingStream records what a sender sends.
 type recordingStream struct {
 	sent []*discovery.DeltaDiscoveryResponse
 }
@@ -172,7 +172,7 @@ func (*recordingStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {
 	return nil, context.Canceled
 }
 
-// FuzzRequest feeds a sender what a peer could ask, between writes: it must not fail, and never have two unanswered
+// FuzzRequest feeds a sender what a peer could request, between writes: it must not fail, and never have two unanswered
 // messages of a type.
 func FuzzRequest(f *testing.F) {
 	for _, m := range []*discovery.DeltaDiscoveryRequest{

@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// evilZone is a zone that says what a script tells it to.
+// evilZone is a zone that sends what a script tells it to.
 type evilZone struct {
 	t      *testing.T
 	global *Global
@@ -94,7 +94,7 @@ func (z *evilZone) openUp() {
 
 func (z *evilZone) request(r *discovery.DeltaDiscoveryRequest) {
 	if z.down != nil && sayableMessage(r) {
-		_ = z.down.Send(r) // an ended stream is for the script to notice
+		_ = z.down.Send(r) // the script notices an ended stream
 	}
 }
 
@@ -116,7 +116,7 @@ func (z *evilZone) answer(text string, node byte) {
 	z.request(r)
 }
 
-// send sends upwards, and holds the global to what it acknowledges.
+// send sends a response to the global, and checks what the global acknowledges.
 func (z *evilZone) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
 	if z.up == nil || !sayableMessage(m) || z.up.Send(m) != nil {
 		return
@@ -192,13 +192,13 @@ func (z *evilZone) report(a, b byte) {
 	_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), in, new(wrapperspb.BytesValue))
 }
 
-// FuzzGlobalSession plays sequences of what a zone can say, on both streams, beside reports, to a real global. A zone beside it has one
-// session throughout and all that is written; what the evil one did not write is as it was.
+// FuzzGlobalSession plays sequences of what a zone can send, on both streams and in reports, to a real global. A second
+// zone keeps one session throughout and gets everything that is written; what the evil zone did not write is unchanged.
 func FuzzGlobalSession(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 2, 0, 4, 4, 0, 0, 7, 0, 0, 4, 0, 0})                  // asks, and acknowledges
+	f.Add([]byte{0, 0, 0, 2, 0, 4, 4, 0, 0, 7, 0, 0, 4, 0, 0})                  // subscribes, and acknowledges
 	f.Add([]byte{0, 0, 0, 3, 0, 1, 5, 1, 1, 7, 1, 0, 5, 5, 1, 8, 1, 0})         // has something, and refuses
 	f.Add([]byte{1, 0, 0, 9, 0, 5, 9, 0, 13, 11, 0, 0, 9, 16, 21, 9, 48, 2})    // sends, removes, lists
-	f.Add([]byte{14, 12, 0, 14, 5, 0, 14, 9, 1, 0, 0, 0, 12, 1, 0, 1, 0, 0})    // reports, comes back
+	f.Add([]byte{14, 12, 0, 14, 5, 0, 14, 9, 1, 0, 0, 0, 12, 1, 0, 1, 0, 0})    // reports, reconnects
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 2, 8, 1, 6, 0, 1, 13, 0, 0, 15, 0, 0, 0, 0}) // unknown types, half closed
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c := newToll()
@@ -213,7 +213,7 @@ func playGlobal(t *testing.T, raw []byte) {
 	other := written(t, zoneHome("zone-9"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "other"}, `{}`)
 	put(t, s, written(t, globalHome, key, spec), other)
 	untouched := map[resources.Key]uint64{key: s.Snapshot().Get(key).Revision, other.Key: s.Snapshot().Get(other.Key).Revision}
-	// Without a guard: a panic is the end of the process, and what was looked for.
+	// Without a guard: a panic ends the process, and so the fuzzer finds it.
 	g := NewGlobal(GlobalConfig{
 		Store: s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second, MaxMessageSize: 2048, Log: testLog(),
 		AcceptDeletes: func(string, resources.Type) bool { return true },
@@ -255,7 +255,7 @@ func playGlobal(t *testing.T, raw []byte) {
 	}
 }
 
-// checkShown: whatever a zone said, operators can be shown it.
+// checkShown checks that the zone's state can be shown to operators, whatever the zone sent.
 func checkShown(t *testing.T, g *Global) {
 	t.Helper()
 	shown := map[string]any{"status": g.Statuses(), "state": g.State("evil"), "report": g.LastReport("evil")}
@@ -267,7 +267,7 @@ func checkShown(t *testing.T, g *Global) {
 	}
 }
 
-// honestZone asks for permissions and acknowledges them, in one session.
+// honestZone subscribes to permissions and acknowledges them, in one session.
 type honestZone struct {
 	t      *testing.T
 	conn   *grpc.ClientConn
@@ -311,7 +311,7 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 	return h
 }
 
-// waitFor fails unless a resource arrives by the session that the zone began with.
+// waitFor fails unless a resource arrives in the session that the zone began with.
 func (h *honestZone) waitFor(prefix string) {
 	h.t.Helper()
 	if _, ok := h.names.take(10*time.Second, func(name string) bool { return strings.HasPrefix(name, prefix) }); !ok {

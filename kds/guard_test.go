@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// refusing makes a side refuse what carries this display name.
+// refusing returns a validation that refuses resources with this display name.
 func refusing(name string) func(*resources.Resource) error {
 	return func(r *resources.Resource) error {
 		if r.DisplayName() == name {
@@ -21,7 +21,7 @@ func refusing(name string) func(*resources.Resource) error {
 	}
 }
 
-// typeOf is one line of a status.
+// typeOf returns one line of a status.
 func typeOf(s tracker.SyncStatus, t resources.Type, direction string) tracker.TypeSync {
 	for _, one := range s.Types {
 		if one.Type == t && one.Direction == direction {
@@ -62,7 +62,7 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 		t.Errorf("status %+v", status)
 	}
 
-	// It stays as it was after a reconnect, and is over once the resource changes.
+	// It is unchanged after a reconnect, and over once the resource changes.
 	since := by.Since
 	if ended, err := g.Resync(t.Context(), "zone-1"); !ended || err != nil {
 		t.Error("no session to resync")
@@ -122,7 +122,7 @@ func TestOperatorAcceptsHeldDeletions(t *testing.T) {
 	z.stop()
 	g.stop()
 
-	// A global that lost its data says that everything is gone.
+	// A global that lost its data sends an empty list.
 	g = startGlobal(t, store.NewMemory())
 	z = startZone(t, "zone-1", g.address, own)
 	held := func() *tracker.HeldDeletions { return typeOf(z.Status(""), keys[0].Type, "toZone").Held }

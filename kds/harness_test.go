@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testLog writes what the parts say when KDS_TEST_LOG is set.
+// testLog returns a logger that writes to stderr if KDS_TEST_LOG is set.
 func testLog() *slog.Logger {
 	if os.Getenv("KDS_TEST_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
@@ -30,7 +30,7 @@ func testLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// events collects what an Observer hears.
+// events collects an Observer's events.
 type events struct {
 	mu   sync.Mutex
 	list []Event // guarded by mu
@@ -42,7 +42,7 @@ func (e *events) Observe(ev Event) {
 	e.list = append(e.list, ev)
 }
 
-// count returns how many events of the kind there were, of the type if it is not empty.
+// count returns the number of events of the kind, and of the type if it is not empty.
 func (e *events) count(kind EventKind, t resources.Type) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,7 +55,7 @@ func (e *events) count(kind EventKind, t resources.Type) int {
 	return n
 }
 
-// resources returns how many resources one session sent.
+// resources returns the number of resources that one session sent.
 func (e *events) resources(session uint64) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func startGlobal(t *testing.T, s store.Store, change ...func(*GlobalConfig)) *te
 	return startGlobalWith(t, s, exchange.OwnFeatures()&^exchange.FeatureTraces, change...)
 }
 
-// startGlobalWith starts a global that announces these features, whatever it knows.
+// startGlobalWith starts a global that announces these features, whatever it supports.
 func startGlobalWith(t *testing.T, s store.Store, features exchange.Features, change ...func(*GlobalConfig)) *testGlobal {
 	t.Helper()
 	g := &testGlobal{store: s, events: &events{}}
@@ -129,7 +129,7 @@ func startZone(t *testing.T, name, target string, s store.Store, change ...func(
 	return startZoneWith(t, name, target, s, exchange.OwnFeatures()&^exchange.FeatureTraces, change...)
 }
 
-// startZoneWith starts a zone that announces these features, whatever it knows.
+// startZoneWith starts a zone that announces these features, whatever it supports.
 func startZoneWith(t *testing.T, name, target string, s store.Store, features exchange.Features, change ...func(*ZoneConfig)) *testZone {
 	t.Helper()
 	z := &testZone{name: name, store: s, events: &events{}}
@@ -157,7 +157,7 @@ func startZoneWith(t *testing.T, name, target string, s store.Store, features ex
 	return z
 }
 
-// written is a resource as its home stores it.
+// written returns a resource as its home stores it.
 func written(t testing.TB, home resources.Home, key resources.Key, spec any, labels ...string) *resources.Resource {
 	t.Helper()
 	raw, ok := spec.(string)
@@ -242,7 +242,7 @@ func zoneHome(zone string) resources.Home {
 	return resources.Home{Zone: zone, SystemNamespace: resources.DefaultSystemNamespace}
 }
 
-// permission is the key and spec of a small valid permission.
+// permission returns the key and spec of a small valid permission.
 func permission(name string) (resources.Key, string) {
 	return resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: name},
 		fmt.Sprintf(`{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://d/%s"}}]}}`, name)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestHeardPeersAreWaitedFor: who sends a byte now and then is waited for, up to a minute; who is silent is not.
+// TestHeardPeersAreWaitedFor checks that a peer that sends a byte now and then is waited for, up to a minute, and a
+// silent one is not.
 func TestHeardPeersAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ every, want time.Duration }{

@@ -45,7 +45,8 @@ func (n *notedIncarnation) now() string {
 	return name
 }
 
-// TestWhatAnotherStoreWasAnsweredIsForgotten: the revisions of one store say nothing about another, not even before it is compared with.
+// TestWhatAnotherStoreWasAnsweredIsForgotten checks that the revisions of one store do not count for another, not even
+// before the two are compared.
 func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	t.Parallel()
 	key, spec := permission("p")
@@ -57,7 +58,7 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
 	put(t, own, written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`))
 	g := startGlobal(t, first, func(c *GlobalConfig) { c.Incarnation = firstStore })
-	var open atomic.Bool // which of the two the zone tries first is left to chance
+	var open atomic.Bool // which of the two the zone tries first is random
 	then := startGlobal(t, other, func(c *GlobalConfig) {
 		c.Incarnation = otherStore
 		c.Authenticate = func(context.Context) (string, Pass, error) {
@@ -96,7 +97,8 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	})
 }
 
-// reopened is a zone with ten permissions of a first store of the global, which then meets another that has all but some.
+// reopened is a zone with ten permissions of the global's first store, which then meets another store that has all but
+// some.
 type reopened struct {
 	t     *testing.T
 	kept  *notedIncarnation
@@ -140,7 +142,7 @@ func (r *reopened) part() {
 	r.g.stop()
 }
 
-// compared waits until the zone has compared every type, in which the last are after the permissions.
+// compared waits until the zone has compared every type; the last ones follow the permissions.
 func (r *reopened) compared() {
 	r.t.Helper()
 	types := 0
@@ -166,8 +168,8 @@ func (r *reopened) want(permissions, held int, strange bool) {
 	}
 }
 
-// TestAnotherStoreDeletesNothing: however few the removals are, a store that the zone did not know brings none of them about; the
-// one that it knew does, and one of which nothing is known goes by the guard.
+// TestAnotherStoreDeletesNothing checks that an unknown store causes no deletions, however few. The known store does,
+// and one without an incarnation is subject to the guard.
 func TestAnotherStoreDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -191,8 +193,8 @@ func TestAnotherStoreDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestOlderContentIsTold: a restored store puts back what was changed since, which is no removal and is not held. The zone says so, and
-// tells the global, also once it has come to terms with the store.
+// TestOlderContentIsTold checks a restored store that reverts later changes: that is no deletion and is not held. The
+// zone reports it, also to the global, and still does once it has accepted the store.
 func TestOlderContentIsTold(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 0, firstStore)
@@ -226,8 +228,8 @@ func TestOlderContentIsTold(t *testing.T) {
 	}
 }
 
-// TestStoreCatchesUp: what comes back is no longer held, and when all is there the store is one like any other. What somebody
-// removes from it meanwhile is removed.
+// TestStoreCatchesUp checks that a resource that comes back is no longer held. Once all are there, the store counts as
+// known. A deliberate deletion meanwhile takes effect.
 func TestStoreCatchesUp(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 3, otherStore)
@@ -237,7 +239,7 @@ func TestStoreCatchesUp(t *testing.T) {
 	remove(t, r.above, r.all[5].Key)
 	eventually(t, "a removal by a person", func() bool { return find(r.own, r.all[5].Type, "p5") == nil })
 	r.want(9, 2, true)
-	r.part() // and it remembers over a restart
+	r.part() // it persists over a restart
 	r.meet(otherStore)
 	r.compared()
 	r.want(9, 2, true)
@@ -250,8 +252,8 @@ func TestStoreCatchesUp(t *testing.T) {
 	eventually(t, "an ordinary removal", func() bool { return count(r.own, r.all[0].Type) == 8 })
 }
 
-// TestOperatorAcceptsAnotherStore: an operator's word removes what is held, and the zone knows the store from then on. The global
-// hears of both.
+// TestOperatorAcceptsAnotherStore checks that an operator's acceptance makes the held deletions, and that the zone
+// knows the store from then on. The zone reports both to the global.
 func TestOperatorAcceptsAnotherStore(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 3, otherStore)
@@ -269,7 +271,8 @@ func TestOperatorAcceptsAnotherStore(t *testing.T) {
 	}
 }
 
-// TestStoreThatCannotBeRemembered: a zone whose own store does not take the name stays careful, and tries again.
+// TestStoreThatCannotBeRemembered checks that a zone whose own store cannot save the incarnation keeps holding, and
+// tries again.
 func TestStoreThatCannotBeRemembered(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 1, otherStore)

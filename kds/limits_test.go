@@ -20,7 +20,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// junk are n resources that cannot be read, the first of them number from.
+// junk returns n resources that cannot be decoded, numbered from from on.
 func junk(from, n int) []*discovery.Resource {
 	var out []*discovery.Resource
 	for i := range n {
@@ -29,7 +29,7 @@ func junk(from, n int) []*discovery.Resource {
 	return out
 }
 
-// inUse is how much memory is reachable, in bytes.
+// inUse returns the reachable memory, in bytes.
 func inUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -37,7 +37,8 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestRefusedNamesAreBounded: of 300,000 names that are refused in the parts of one list, as many are kept as anybody would read.
+// TestRefusedNamesAreBounded checks that of 300,000 names refused in the parts of one list, only a readable number is
+// kept.
 func TestRefusedNamesAreBounded(t *testing.T) {
 	const parts, names = 30, 10_000
 	s := store.NewMemory()
@@ -69,13 +70,13 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	if n := len(v.refusals.List()); n != tracker.KeptRefusals {
 		t.Errorf("%d refusals are kept of a peer that is gone", n)
 	}
-	if grown := inUse() - before; grown > 4<<20 { // what a process keeps after its first message is a part of it
+	if grown := inUse() - before; grown > 4<<20 { // what a process keeps after its first message counts too
 		t.Errorf("%d KiB are kept of a peer that is gone", grown>>10)
 	}
 	runtime.KeepAlive(v)
 }
 
-// wordsOf is how much the words of what is refused take, in bytes.
+// wordsOf returns the size of the texts of all refusals, in bytes.
 func wordsOf(f *tracker.Refusals) (n int) {
 	for _, r := range f.List() {
 		n += len(r.Name) + len(r.Version) + len(r.Reason)
@@ -83,7 +84,7 @@ func wordsOf(f *tracker.Refusals) (n int) {
 	return n
 }
 
-// TestRefusalsKeepNoMessage: what is kept of why is not a part of the message that said it.
+// TestRefusalsKeepNoMessage checks that a kept reason does not keep its message in memory.
 func TestRefusalsKeepNoMessage(t *testing.T) {
 	f := tracker.NewRefusals()
 	before := inUse()
@@ -101,8 +102,8 @@ func TestRefusalsKeepNoMessage(t *testing.T) {
 	}
 }
 
-// TestZoneHasARoom fills a zone's room on the global: what is more is refused by name, what is there stays and can change, other
-// types and other zones do not notice, and what was refused is taken with the next session once there is room.
+// TestZoneHasARoom fills a zone's quota on the global: more is refused by name, what is there stays and can change,
+// other types and other zones are not affected, and the next session stores what was refused once there is room.
 func TestZoneHasARoom(t *testing.T) {
 	const most = 5
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Limits = Limits{Resources: most, Bytes: 64 << 10} })
@@ -173,7 +174,8 @@ func TestZoneHasARoom(t *testing.T) {
 	}
 }
 
-// TestNamesOfAListAreNotKept: between the parts of a list, and of an answer to what a peer has, only names of copies are kept.
+// TestNamesOfAListAreNotKept checks that between the parts of a list, and of the answer to initial_resource_versions,
+// only names of copies are kept.
 func TestNamesOfAListAreNotKept(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
@@ -216,7 +218,7 @@ func TestNamesOfAListAreNotKept(t *testing.T) {
 	}
 }
 
-// TestWhatAPeerSaysThatItHasIsBounded: one that claims too much is sent the complete list.
+// TestWhatAPeerSaysThatItHasIsBounded checks that a peer that claims too much gets the complete list.
 func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 	s := store.NewMemory()
 	key, spec := permission("p")
@@ -254,7 +256,7 @@ func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 	}
 }
 
-// TestHeldStreamsAreBounded: a zone that opens streams that stay open has a few; when they end, it may open others.
+// TestHeldStreamsAreBounded checks that a zone may hold a few streams open, and others once those have ended.
 func TestHeldStreamsAreBounded(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
 	p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
@@ -284,8 +286,8 @@ func TestHeldStreamsAreBounded(t *testing.T) {
 	})
 }
 
-// TestHeldStreamsAreFreed: a newer connection of the zone does not wait for the places of the one before, which is told, and an end of the
-// zone's session ends them too.
+// TestHeldStreamsAreFreed checks that a newer connection of the zone does not wait for the slots of the previous one,
+// whose streams get the reason, and that the end of the zone's session ends them too.
 func TestHeldStreamsAreFreed(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
 	desc := globalServiceDesc.Streams[0]
@@ -326,7 +328,7 @@ func TestHeldStreamsAreFreed(t *testing.T) {
 	}
 }
 
-// TestQuotaIsReadAgain: somebody else may have made room.
+// TestQuotaIsReadAgain checks that a full quota notices when another writer has made room.
 func TestQuotaIsReadAgain(t *testing.T) {
 	q := &quota{limits: Limits{Resources: 1, Bytes: 1 << 20}, counted: time.Now().Add(-2 * recount), usage: usage{resources: map[resources.Type]int{resources.TypeMeshService: 1}}}
 	r := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
@@ -338,7 +340,8 @@ func TestQuotaIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestWhatGoesToOthersProxiesIsBounded: what proxies of other zones are told of has bounds of its own, and what is there can change.
+// TestWhatGoesToOthersProxiesIsBounded checks the separate limits of types that go to other zones' proxies, and that
+// what is there can change.
 func TestWhatGoesToOthersProxiesIsBounded(t *testing.T) {
 	for _, row := range []struct {
 		key     resources.Key
@@ -363,7 +366,8 @@ func TestWhatGoesToOthersProxiesIsBounded(t *testing.T) {
 	}
 }
 
-// TestQuotaFollowsWhatIsStored: what comes, changes and goes again leaves the quota as it was, versions included.
+// TestQuotaFollowsWhatIsStored checks that creating, changing and deleting resources leaves the quota as it was,
+// versions included.
 func TestQuotaFollowsWhatIsStored(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))

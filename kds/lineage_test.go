@@ -2,7 +2,8 @@ package kds
 
 import "testing"
 
-// TestLineageKnowsWhatWasSeen: a store that was put back does not continue what was seen of it, however far it has come since.
+// TestLineageKnowsWhatWasSeen checks that a rolled-back store does not continue what was seen of it, however far it has
+// come since.
 func TestLineageKnowsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	starts := []Start{{"a", 10}, {"b", 100}, {"c", 200}}
@@ -17,7 +18,7 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 		"less":                               {Seen{"c", 200, 250}, 300, true, true},
 		"more than it has":                   {Seen{"c", 200, 301}, 300, false, false},
 		"a start before":                     {Seen{"b", 100, 200}, 300, true, true},
-		"more than it had at the next start": {Seen{"b", 100, 201}, 300, false, true}, // replicas wrote beside each other
+		"more than it had at the next start": {Seen{"b", 100, 201}, 300, false, true}, // replicas wrote concurrently
 		"more than it had, known when the word was last": {Seen{"b", 201, 201}, 300, false, false},
 		"a start that it does not have":                  {Seen{"x", 150, 150}, 300, false, false},
 	} {
@@ -35,7 +36,7 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestLineageIsBounded: it remembers the last starts, and what it kept is what is read.
+// TestLineageIsBounded checks that a lineage holds only the last starts, and reads back what it encodes.
 func TestLineageIsBounded(t *testing.T) {
 	t.Parallel()
 	l := &Lineage{Store: "s"}
@@ -54,7 +55,7 @@ func TestLineageIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoPoint: a peer's word of another form is nothing seen.
+// TestWhatIsNoPoint checks that a peer's point of another form parses as nothing seen.
 func TestWhatIsNoPoint(t *testing.T) {
 	t.Parallel()
 	for _, said := range [][]string{nil, {""}, {"w:1:2", "w:1:2"}, {"w:1"}, {"w:2:1"}, {"w:-1:2"}, {"a b:1:2"}, {"w:1:99999999999999999999"}} {

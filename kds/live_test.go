@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestLiveStatusIsNeverDurable: DataplaneInsights go from the zone's status store to the global's, beside the Dataplanes
-// that they belong to, and go away with a zone's restart.
+// TestLiveStatusIsNeverDurable checks that DataplaneInsights go from the zone's status store to the global's, beside
+// their Dataplanes, and vanish when the zone restarts.
 func TestLiveStatusIsNeverDurable(t *testing.T) {
 	t.Parallel()
 	durable, status := store.NewMemory(), store.NewMemory()

@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestLagOfASenderThatIsAwayIsUnknown: what a zone that has gone has written since then, nobody here knows; what it misses is known.
+// TestLagOfASenderThatIsAwayIsUnknown checks that what a disconnected zone has written since is unknown, and what it
+// lacks is known.
 func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -35,7 +36,7 @@ func TestLagOfASenderThatIsAwayIsUnknown(t *testing.T) {
 	}
 }
 
-// TestLagOfASenderThatSaysNoRevisionsIsUnknown: of a zone of the ecosystem nobody knows what it has not sent yet.
+// TestLagOfASenderThatSaysNoRevisionsIsUnknown checks that what a Kuma zone has not sent yet is unknown.
 func TestLagOfASenderThatSaysNoRevisionsIsUnknown(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
 	p := dialPeer(t, "zone-1", g.address, plainFeatures)

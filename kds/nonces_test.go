@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNonces: no two are alike, of one sender or of two, and each makes one object.
+// TestNonces checks that no two nonces are alike, of one sender or of two, and that each costs one allocation.
 func TestNonces(t *testing.T) {
 	seen := map[string]bool{}
 	var one, other nonces

@@ -15,8 +15,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestCreateBeforeDeleteOnTheWire: promise 8, message by message, to a peer that joins parts and to one that does not. When resources
-// get other names, each new one is on the wire before the old one is taken away, in the same message or in an earlier one.
+// TestCreateBeforeDeleteOnTheWire checks promise 8, message by message, with a peer that joins parts and with one that
+// does not. When resources are renamed, each new one is on the wire before the old one is removed, in the same message
+// or an earlier one.
 func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 	t.Parallel()
 	for _, features := range []exchange.Features{exchange.OwnFeatures(), plainFeatures} {
@@ -71,8 +72,8 @@ func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 	}
 }
 
-// TestTypesInOrderOfDependency: promise 8, the other half. However a peer asks, and however a commit is ordered, what others refer
-// to is sent before them.
+// TestTypesInOrderOfDependency checks the other half of promise 8: however a peer subscribes, and however a commit is
+// ordered, what others refer to is sent before them.
 func TestTypesInOrderOfDependency(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
@@ -123,8 +124,8 @@ func TestTypesInOrderOfDependency(t *testing.T) {
 	}
 }
 
-// TestClocksThatJump: neither order nor "unchanged" depends on a clock. The clocks of both stores leap years, back and forth, with
-// every write; what is where is as without, and a reconnect afterwards sends nothing.
+// TestClocksThatJump checks that neither order nor change detection depends on a clock. The clocks of both stores leap
+// years, back and forth, with every write; the stores end up the same, and a reconnect sends nothing.
 func TestClocksThatJump(t *testing.T) {
 	t.Parallel()
 	jumping := func(first time.Duration) store.ReplicaConfig {

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// heard is a stream that keeps that it was told of a wave.
+// heard is a stream that records that it was notified of a wave.
 type heard chan struct{}
 
 func (h heard) hear() {
@@ -22,8 +22,8 @@ func (h heard) hear() {
 	}
 }
 
-// TestWaves: the first change goes out at once; while most streams are still at work on it, later ones share waves; no
-// change is left behind; and streams that are done are woken at once again.
+// TestWaves checks that the first change goes out at once; that later ones share waves while most streams are still at
+// work on it; that no change is left behind; and that streams that are done are again woken at once.
 func TestWaves(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -46,7 +46,7 @@ func TestWaves(t *testing.T) {
 	if first != before+1 {
 		t.Fatalf("wave %d after %d", first, before)
 	}
-	// Nobody settles: a burst.
+	// No stream settles: a burst.
 	var last uint64
 	began := time.Now()
 	for i := range 200 {
@@ -66,7 +66,7 @@ func TestWaves(t *testing.T) {
 	if most := uint64(took/shortestPause) + 3; wave-first > most {
 		t.Errorf("200 writes in %s made %d waves", took, wave-first)
 	}
-	// One stuck stream of four holds up nobody.
+	// One stuck stream of four delays no other.
 	for _, stream := range streams[:3] {
 		p.settled(stream, wave)
 	}
@@ -123,8 +123,8 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 	}
 }
 
-// TestLeavingTakesItsAnswerAlong: how many streams are done is counted of those that are here. One that was done and left does not stand
-// for one that is at work, and one that was stuck and left holds up nobody.
+// TestLeavingTakesItsAnswerAlong checks that only current streams count as done. One that was done and left does not
+// stand for one at work, and one that was stuck and left delays no other.
 func TestLeavingTakesItsAnswerAlong(t *testing.T) {
 	t.Parallel()
 	p := newPacer(store.NewMemory())
@@ -137,7 +137,7 @@ func TestLeavingTakesItsAnswerAlong(t *testing.T) {
 	p.begin()
 	for _, done := range streams[:2] {
 		p.settled(done, 1)
-		p.settled(done, 1) // twice is once
+		p.settled(done, 1) // a second time changes nothing
 		p.leave(done)
 	}
 	p.settled(streams[2], 1)

@@ -47,10 +47,10 @@ func (w *watched) text() string {
 	return w.log.String()
 }
 
-// caught is how many panics the log tells of.
+// caught returns the number of panics in the log.
 func (w *watched) caught() int { return strings.Count(w.text(), panics.Message) }
 
-// panicking panics wherever the zone called evil is concerned, at the places where KDS calls what it was given.
+// panicking panics for the zone called evil, at the places where KDS calls its callbacks.
 type panicking struct {
 	events
 	kinds [Held + 1]atomic.Int64 // how often still, by kind of event
@@ -72,8 +72,8 @@ func (p panickingPass) Err() error {
 	return nil
 }
 
-// TestPanicEndsOneSession: wherever what serves a zone panics, under whatever locks, its session ends and it can come back; a zone beside
-// it keeps its session and all that is written meanwhile.
+// TestPanicEndsOneSession checks that a panic anywhere in serving a zone, under whatever locks, ends its session only,
+// and that it can reconnect. Another zone keeps its session and gets all that is written meanwhile.
 func TestPanicEndsOneSession(t *testing.T) {
 	t.Parallel()
 	w, seen := watch(), &panicking{}
@@ -106,7 +106,7 @@ func TestPanicEndsOneSession(t *testing.T) {
 		if kind != Sent && kind != Acknowledged {
 			g.End("evil", ErrResync)
 		}
-		for tries := 0; caught() == was; tries++ { // writes go on, so that waves and answers meet the panic
+		for tries := 0; caught() == was; tries++ { // writes continue, so that waves and answers meet the panic
 			put1()
 			eventually(t, "the honest zone to have it", func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
 			if tries > 2000 {
@@ -136,7 +136,7 @@ func TestPanicEndsOneSession(t *testing.T) {
 	if log := w.text(); !strings.Contains(log, panics.Message) || !strings.Contains(log, "kds.(*panicking).Observe") {
 		t.Errorf("the log has no stack: %.2000s", log)
 	}
-	g.stop() // ends only when nothing is held and nobody is left
+	g.stop() // ends only once no lock is held and no stream is left
 }
 
 func writtenBy(t *testing.T, key resources.Key, spec string) *resources.Resource {
@@ -149,7 +149,8 @@ func writtenByZone(t *testing.T, zone string, key resources.Key, spec string) *r
 	return written(t, zoneHome(zone), key, spec)
 }
 
-// TestPanicInAPass: passes of all sessions are asked by one goroutine, under the lock of the sessions.
+// TestPanicInAPass checks a panic in a Pass: one goroutine checks those of all sessions, under the lock of the
+// sessions.
 func TestPanicInAPass(t *testing.T) {
 	t.Parallel()
 	w, armed := watch(), &atomic.Bool{}
@@ -176,7 +177,8 @@ func TestPanicInAPass(t *testing.T) {
 	}
 }
 
-// TestPanicInAZone: what the global says ends the session with it when it makes the zone panic. The zone comes back.
+// TestPanicInAZone checks that a message of the global that makes the zone panic ends the session, and that the zone
+// reconnects.
 func TestPanicInAZone(t *testing.T) {
 	t.Parallel()
 	w, armed := watch(), &atomic.Bool{}
@@ -211,7 +213,7 @@ func (p *poisoned) Outbound(r *resources.Resource, a *exchange.Audience) (*resou
 	return p.Mapping.Outbound(r, a)
 }
 
-// TestPanicOfAnEncoding: a resource that cannot be encoded is withheld by name; the next one is sent.
+// TestPanicOfAnEncoding checks that a resource whose encoding panics is withheld by name, and the next one is sent.
 func TestPanicOfAnEncoding(t *testing.T) {
 	t.Parallel()
 	w := watch()
@@ -234,7 +236,8 @@ func TestPanicOfAnEncoding(t *testing.T) {
 	}
 }
 
-// TestRefusalOfWhatHasNoName: the panic that took a global down. A zone says that it has x, is told that x is gone, and refuses that.
+// TestRefusalOfWhatHasNoName reproduces a panic that took a global down: a zone says that it has x, is told that x is
+// gone, and refuses that.
 func TestRefusalOfWhatHasNoName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default", strings.Repeat("a", 600) + ".default"} {
@@ -260,7 +263,7 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 	eventually(t, "the refusal", func() bool { return len(g.Refusals("zone-1")) == 1 })
 }
 
-// TestNackAttribution holds the reading of refusals against what it replaces: names are found in the lines of any peer.
+// TestNackAttribution checks that names are found in the NACK lines of any peer.
 func TestNackAttribution(t *testing.T) {
 	t.Parallel()
 	names := []string{"a-b.default", "long-name-x.default", "long-name.default", "dotted.name.mesh", "x", "", ".", "mesh-1."}
@@ -279,8 +282,8 @@ func TestNackAttribution(t *testing.T) {
 	}
 }
 
-// TestNackThatNamesNothing: of what a peer refuses without saying which, or all of which it does not say, nothing is taken for acknowledged, and
-// what it takes later is refused no more.
+// TestNackThatNamesNothing checks that nothing counts as acknowledged of a message that a peer refuses without naming
+// resources, or without naming all. What it accepts later is no longer refused.
 func TestNackThatNamesNothing(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{"no", "", " \n ", "a.default: is bad\nand 1 more"} {
@@ -313,7 +316,8 @@ func TestNackThatNamesNothing(t *testing.T) {
 	}
 }
 
-// TestNackCostsWhatItIs: 300 lines about 10,000 names took 0.94 s. Each line is looked up, and not held against each name.
+// TestNackCostsWhatItIs checks that a line costs one lookup, not a comparison with each name: 300 lines about 10,000
+// names took 0.94 s.
 func TestNackCostsWhatItIs(t *testing.T) {
 	t.Parallel()
 	names := make([]string, 10_000)
@@ -331,7 +335,7 @@ func TestNackCostsWhatItIs(t *testing.T) {
 			}
 		}).NsPerOp()
 	}
-	// A hundred times the names: the same, but for what the memory of the machine makes of it.
+	// A hundred times the names: the same, but for the memory caches.
 	few, many := cost(names[:100]), cost(names)
 	if many > 20*few {
 		t.Errorf("300 lines cost %d ns with 100 names, and %d ns with 10,000", few, many)

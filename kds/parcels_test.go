@@ -33,7 +33,7 @@ func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 	}
 	newer := &parcel{bundle: &bundle{}}
 	ps.keep(key, 11, newer)
-	ps.keep(key, 6, p) // late
+	ps.keep(key, 6, p) // a late one
 	if ps.find(key, 11, nil) != newer {
 		t.Error("an older parcel took the place of a newer one")
 	}
@@ -123,7 +123,7 @@ func timeouts(t *testing.T, s store.Store, prefix string, n int) (keys []resourc
 	return keys
 }
 
-// produce writes a service of a zone and a policy about it, which goes to all zones but that one.
+// produce writes a zone's service and a policy about it, which goes to all zones but that one.
 func produce(t *testing.T, s store.Store, zone string) {
 	t.Helper()
 	put(t, s,

@@ -35,7 +35,7 @@ func TestMessagesAreCut(t *testing.T) {
 	s := store.NewMemory()
 	z := startZone(t, "zone-1", g.address, s)
 	eventually(t, "the list in parts", func() bool { return count(s, keys[0].Type) == 40 })
-	// A message is counted after what it brought is visible.
+	// A message is counted after its content is visible.
 	eventually(t, "ten messages", func() bool { return z.events.count(Received, keys[0].Type) >= 10 })
 	more := many(t, g.store, "b", 40)
 	eventually(t, "a change in parts", func() bool { return count(s, keys[0].Type) == 80 })
@@ -50,7 +50,8 @@ func TestMessagesAreCut(t *testing.T) {
 	})
 }
 
-// TestPlainPeersFirstListIsWhole: such a peer takes the first response of a type as all there is.
+// TestPlainPeersFirstListIsWhole checks that a plain peer, which takes the first response of a type as complete, gets
+// it whole.
 func TestPlainPeersFirstListIsWhole(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
@@ -93,10 +94,10 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 	if said, ok := parseProgress(m.GetSystemVersionInfo()); !ok || !said.list || !said.more {
 		t.Fatalf("the first part says %q", m.GetSystemVersionInfo())
 	}
-	early := many(t, g.store, "a", 2) // before the place of the transfer
+	early := many(t, g.store, "a", 2) // before the transfer's position
 	late := many(t, g.store, "z", 2)  // behind it
 	remove(t, g.store, keys[0], early[0], keys[19])
-	// finish answers until nothing is outstanding; a resource goes as soon as it was seen.
+	// finish answers until nothing is outstanding; it deletes fleeting as soon as it was sent.
 	finish := func(fleeting resources.Key) {
 		name := ""
 		if r := g.store.Snapshot().Get(fleeting); r != nil {
@@ -170,7 +171,7 @@ func TestPastTheWindow(t *testing.T) {
 	}
 }
 
-// TestTooBigForOneMessage: what a store of an older version holds, and no peer takes, is reported by name.
+// TestTooBigForOneMessage checks that a resource of an older version's store that no peer accepts is reported by name.
 func TestTooBigForOneMessage(t *testing.T) {
 	t.Parallel()
 	key, _ := permission("big")
@@ -190,7 +191,8 @@ func TestTooBigForOneMessage(t *testing.T) {
 	}
 }
 
-// TestTooLargeForTheStore: a resource that the receiver's store can never hold is refused by name, once, and nothing after it waits.
+// TestTooLargeForTheStore checks that a resource that the receiver's store can never hold is refused by name, once, and
+// delays nothing after it.
 func TestTooLargeForTheStore(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
@@ -210,7 +212,8 @@ func TestTooLargeForTheStore(t *testing.T) {
 	eventually(t, "what was written after it", func() bool { return find(g.store, key.Type, "ordinary") != nil })
 }
 
-// TestLargeFromBeforeTheLimit: what a global has had since there was no limit goes to every zone, one that has nothing yet among them.
+// TestLargeFromBeforeTheLimit checks that what a global has had since before the limit goes to every zone, also to one
+// that has nothing yet.
 func TestLargeFromBeforeTheLimit(t *testing.T) {
 	t.Parallel()
 	old := store.NewMemory()

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// thinLink forwards one connection at a time to target, at so many bytes a second from there, with little room for more.
+// thinLink forwards one connection at a time to target, with limited bytes a second from there and small buffers.
 func thinLink(t *testing.T, target string, bytesPerSecond int) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func forwardThinly(t *testing.T, near net.Conn, target string, bytesPerSecond in
 	wait.Wait()
 }
 
-// TestSlowIsNotGone: promise 7. A peer that takes what waits for it keeps its session, however long a message is under way.
+// TestSlowIsNotGone checks promise 7: a peer that accepts waiting data keeps its session, however long a message takes.
 func TestSlowIsNotGone(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
@@ -78,7 +78,7 @@ func TestSlowIsNotGone(t *testing.T) {
 	}
 	put(t, g.store, small(1))
 	eventually(t, "the first policy", func() bool { return count(s, resources.TypeMeshTrafficPermission) == 1 })
-	noise := make([]byte, 50<<10) // what gzip cannot make small
+	noise := make([]byte, 50<<10) // noise that gzip cannot compress
 	random := rand.NewChaCha8([32]byte{})
 	var large []*resources.Resource
 	for i := range 2 {
@@ -88,7 +88,7 @@ func TestSlowIsNotGone(t *testing.T) {
 	}
 	begun := time.Now()
 	put(t, g.store, large...)
-	for i := 2; count(s, large[0].Type) <= len(large); i++ { // news meanwhile, by which late answers are noticed
+	for i := 2; count(s, large[0].Type) <= len(large); i++ { // writes continue, so that late answers are noticed
 		put(t, g.store, small(i))
 		if time.Since(begun) > time.Minute {
 			t.Fatal("the large policies do not arrive")
@@ -103,8 +103,8 @@ func TestSlowIsNotGone(t *testing.T) {
 	}
 }
 
-// TestSilentPeerIsClosed: a connection on which nothing comes, and from which nothing is taken, is closed after three looks; one that
-// sends now and then, or takes what waits for it, is not.
+// TestSilentPeerIsClosed checks that a connection on which nothing arrives and nothing is accepted is closed after
+// three looks. One whose peer sends now and then, or accepts waiting data, is not.
 func TestSilentPeerIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -24,10 +24,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// plainFeatures are those of a peer that knows nothing of Causeway.
+// plainFeatures are those of a peer without any of Causeway's features.
 const plainFeatures = exchange.FeatureZoneToken | exchange.FeatureHashSuffix | exchange.FeatureProducerPolicies | exchange.FeatureOptionalTargetRef
 
-// peer speaks the wire as a zone of the ecosystem does, message by message.
+// peer speaks the wire protocol as a Kuma zone does, message by message.
 type peer struct {
 	t    *testing.T
 	name string
@@ -40,7 +40,7 @@ type peer struct {
 
 func dialPeer(t *testing.T, name, target string, features exchange.Features) *peer {
 	t.Helper()
-	// Windows that do not grow: what is not read is soon too much.
+	// Fixed windows: unread data soon exceeds them.
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)),
 		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(128<<10))
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *peer) openUp() {
 	}
 }
 
-// send sends a response upwards and returns the global's answer.
+// send sends a response to the global and returns its answer.
 func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
 	p.t.Helper()
 	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(t), Nonce: nonce, Resources: items, RemovedResources: removed}); err != nil {
@@ -129,7 +129,7 @@ func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*
 	return answer
 }
 
-// wireOf is r as the zone sends it.
+// wireOf returns r as the zone sends it.
 func wireOf(t *testing.T, zone string, r *resources.Resource) *discovery.Resource {
 	t.Helper()
 	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
@@ -207,7 +207,7 @@ func TestOneUnansweredMessageAndFolding(t *testing.T) {
 			p.ack(m)
 		}
 	}
-	for range 10 { // unanswered: nothing may come of this type
+	for range 10 { // unanswered: no message of this type may follow
 		_, spec := permission("p" + time.Now().String())
 		put(t, g.store, written(t, globalHome, key, spec))
 	}
@@ -413,7 +413,8 @@ func TestDisabledZoneGetsAndGivesNothing(t *testing.T) {
 	eventually(t, "all is back", func() bool { return find(s2, service.Type, "backend") != nil && find(s1, key.Type, "p") != nil })
 }
 
-// TestTypesThatAreNotServedGetNoAnswer: a peer takes an empty list for the word that there are none, and deletes what it has.
+// TestTypesThatAreNotServedGetNoAnswer checks that a subscription to an unserved type gets no answer: a peer takes an
+// empty list to mean that there are no resources, and deletes its own.
 func TestTypesThatAreNotServedGetNoAnswer(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())

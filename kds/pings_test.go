@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// TestPings: which writes of gRPC become which on the connection.
+// TestPings checks which writes of gRPC reach the connection.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	keepalive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
@@ -57,7 +57,7 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// countingListener counts writes, and of them those that are nothing but an answer to a ping.
+// countingListener counts writes, and those that contain only the answer to a ping.
 type countingListener struct {
 	net.Listener
 	writes, alone *atomic.Int64
@@ -81,8 +81,9 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestPingsOfClients: a client with gRPC's default options sends a ping for nearly each message, and the answers cost no packets
-// of their own while messages flow. It shows that the frame is what gRPC makes of it today.
+// TestPingsOfClients checks a client with gRPC's default options, which sends a ping for nearly each message: while
+// messages flow, the answers cost no packets of their own. It also shows that the frame is the one that gRPC writes
+// today.
 func TestPingsOfClients(t *testing.T) {
 	t.Parallel()
 	const messages = 100
@@ -124,7 +125,8 @@ func TestPingsOfClients(t *testing.T) {
 	}
 }
 
-// talk answers every message of a stream until it ends, each after a while, as who stores them first does: so its pings come alone.
+// talk answers every message of a stream until it ends, each after a while, as a peer does that stores it first: so its
+// pings come alone.
 func talk(t *testing.T, address string, stream *grpc.StreamDesc) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -18,10 +18,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// plainGlobal serves the two streams and nothing else, without any feature. A test sends what it likes.
+// plainGlobal serves the two streams and nothing else, without any feature. A test decides what it sends.
 type plainGlobal struct {
 	address string
-	// asked gets the zone's requests, send what goes to it; received gets what the zone sends up, and is acknowledged.
+	// asked gets the zone's requests, and send is sent to it; received gets the zone's responses, which are
+	// acknowledged.
 	asked    chan *discovery.DeltaDiscoveryRequest
 	send     chan *discovery.DeltaDiscoveryResponse
 	received chan *discovery.DeltaDiscoveryResponse
@@ -125,7 +126,7 @@ func (g *plainGlobal) list(t *testing.T, typ resources.Type, nonce string, remov
 	}
 }
 
-// plainItem is r as a plain global sends it.
+// plainItem returns r as a plain global sends it.
 func plainItem(t *testing.T, r *resources.Resource) *discovery.Resource {
 	t.Helper()
 	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Features: plainFeatures})
@@ -251,7 +252,7 @@ func TestMassDeletionIsHeld(t *testing.T) {
 		if find(s, own.Type, "extra") == nil || find(s, own.Type, "own") == nil {
 			t.Error("an addition was held, or the zone's own is gone")
 		}
-		// Less than half, and explicit removals, go through.
+		// Less than half, and explicit removals, pass.
 		var names []string
 		for _, item := range items[1:] {
 			names = append(names, item.GetName())

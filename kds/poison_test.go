@@ -15,10 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// smallCA is a self-signed certificate of nobody, as it stands in JSON.
+// smallCA is an unused self-signed certificate, as it stands in JSON.
 const smallCA = `-----BEGIN CERTIFICATE-----\nMIIBdDCCARugAwIBAgIUfQiki0UOOok4zFAXfpmhotfIG0swCgYIKoZIzj0EAwIw\nDzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjEwMzMzMzdaGA8yMTI2MTAyODAzMzMz\nN1owDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEJT\nWA73sP1KwArdNUW5mRZqSwO5AEbLx1/EQZ6C3XaUAruC2oQDkYqRw8f5j22mNI3M\nFhkx1j7aZ2um2a/VRzWjUzBRMB0GA1UdDgQWBBTLZscneS+8/6oETukMUEsCtJ64\n+TAfBgNVHSMEGDAWgBTLZscneS+8/6oETukMUEsCtJ64+TAPBgNVHRMBAf8EBTAD\nAQH/MAoGCCqGSM49BAMCA0cAMEQCID0DeFDpOP8Wcm5AEQzewDUUcUsMZbWmwW2c\nfdZDZKtjAiANmDkGm03UhYugobN73SgzTHL7jsranxU0P1hpvf8BjQ==\n-----END CERTIFICATE-----\n`
 
-// smallSpec is a valid spec of a type.
+// smallSpec returns a valid spec of a type.
 func smallSpec(d *resources.Descriptor) string {
 	switch {
 	case d.Type == resources.TypeDataplane:
@@ -51,7 +51,7 @@ func smallSpec(d *resources.Descriptor) string {
 	return `{}`
 }
 
-// poisonedItems are three items of a type as a peer sends them: two that nobody can read, the good one between them.
+// poisonedItems returns three items of a type as a peer sends them: the good one between two that cannot be decoded.
 func poisonedItems(t *testing.T, good *discovery.Resource) []*discovery.Resource {
 	t.Helper()
 	noEnvelope := proto.Clone(good).(*discovery.Resource)
@@ -79,8 +79,8 @@ func refusesOnlyPoison(t *testing.T, text string, items []*discovery.Resource) {
 	}
 }
 
-// TestPoisonFromAZone: of each type that travels up, what the global cannot read is refused by name; the rest is taken, also in
-// later sessions, which bring the poison again.
+// TestPoisonFromAZone checks, for each type from zone to global, that what the global cannot decode is refused by name,
+// and the rest is stored, also in later sessions, which bring the poison again.
 func TestPoisonFromAZone(t *testing.T) {
 	t.Parallel()
 	for _, d := range resources.Descriptors() {
@@ -113,7 +113,7 @@ func TestPoisonFromAZone(t *testing.T) {
 	}
 }
 
-// TestPoisonFromTheGlobal is the same the other way.
+// TestPoisonFromTheGlobal is TestPoisonFromAZone in the other direction.
 func TestPoisonFromTheGlobal(t *testing.T) {
 	t.Parallel()
 	for _, d := range resources.Descriptors() {

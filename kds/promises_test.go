@@ -27,7 +27,7 @@ type gatedStore struct {
 	store.Store
 	arrived chan struct{}
 	gate    chan error
-	// deaf: a write that waits does not notice that nobody waits for it.
+	// deaf makes a waiting write ignore that its context is done.
 	deaf bool
 }
 
@@ -47,7 +47,7 @@ func (g *gatedStore) Apply(ctx context.Context, b store.Batch) (*store.Commit, e
 	return g.Store.Apply(ctx, b)
 }
 
-// TestNothingAcknowledgedBeforeItIsDurable: promise 1 of docs/reliability.md.
+// TestNothingAcknowledgedBeforeItIsDurable checks promise 1 of docs/reliability.md.
 func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory()
@@ -91,7 +91,8 @@ func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// TestFencedInTheMiddleOfAWrite: a batch of an older session that waits for the store is refused (promise 9).
+// TestFencedInTheMiddleOfAWrite checks that a batch of an older session that waits for the store is refused (promise
+// 9).
 func TestFencedInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory()
@@ -112,12 +113,12 @@ func TestFencedInTheMiddleOfAWrite(t *testing.T) {
 	}
 }
 
-// TestPeerThatDoesNotReadIsEnded: promise 7, and the others do not wait for it (promise 5).
+// TestPeerThatDoesNotReadIsEnded checks promise 7, and that the others do not wait for such a peer (promise 5).
 func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout = 2 * time.Second })
 	var rs []*resources.Resource
-	noise := make([]byte, 100<<10) // what gzip cannot make small
+	noise := make([]byte, 100<<10) // noise that gzip cannot compress
 	random := rand.NewChaCha8([32]byte{})
 	for i := range 8 {
 		_, _ = random.Read(noise)
@@ -129,7 +130,7 @@ func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
 	}
 	put(t, g.store, rs...)
 	stuck := dialPeer(t, "stuck", g.address, exchange.OwnFeatures())
-	stuck.openDown(rs[0].Type, rs[1].Type) // gRPC takes the first message whole; the second has to wait
+	stuck.openDown(rs[0].Type, rs[1].Type) // gRPC accepts all of the first message; the second has to wait
 	s := store.NewMemory()
 	startZone(t, "zone-1", g.address, s)
 	eventually(t, "the other zone", func() bool { return count(s, rs[0].Type) == 8 })
@@ -145,8 +146,8 @@ func TestPeerThatDoesNotReadIsEnded(t *testing.T) {
 	})
 }
 
-// TestPeerThatOnlyTalksIsEnded: promise 7. What such a peer is answered piles up where it does not look, and the end of its
-// streams would wait behind that, so it is the connection that ends.
+// TestPeerThatOnlyTalksIsEnded checks promise 7 for a peer that sends and does not read. Its answers pile up unread,
+// and the end of its streams would queue behind them, so the connection is closed.
 func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 	t.Parallel()
 	unknown := func(i int) string { return fmt.Sprintf("Type%d", i) }
@@ -190,7 +191,7 @@ func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 }
 
 // TestRandomOperationsConverge runs writes on a global and two zones while sessions break, with small messages and a
-// small changelog, and compares what each zone ends up with to what Crossing says.
+// small changelog, and compares each zone's final state with what Crossing allows.
 func TestRandomOperationsConverge(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -238,7 +239,7 @@ func converge(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// randomWrite puts or deletes one of few resources, so that they are often changed and made again.
+// randomWrite puts or deletes one of few resources, so that they are often changed and created again.
 func randomWrite(t *testing.T, random *rand.Rand, s store.Store, home resources.Home) {
 	t.Helper()
 	key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: fmt.Sprintf("p%d", random.IntN(20))}
@@ -256,7 +257,7 @@ func randomWrite(t *testing.T, random *rand.Rand, s store.Store, home resources.
 	put(t, s, written(t, home, key, spec))
 }
 
-// expected is what a zone must hold of others: display name and, without references, the spec, by type and owner.
+// expected returns what a zone must hold of others: display name and, without references, the spec, by type and owner.
 func expected(g *testGlobal, stores map[string]store.Store, zone string) map[string]string {
 	want := map[string]string{}
 	for _, typ := range []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshService} {
@@ -291,7 +292,7 @@ func copies(s store.Store) map[string]string {
 	return have
 }
 
-// summary is the part of a spec that no rewriting touches.
+// summary returns the part of a spec that no rewriting changes.
 func summary(r *resources.Resource) string {
 	if p, err := resources.SpecAs[resources.Policy](r); err == nil {
 		return string(p.To[0].Default)

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// promptSender is a sender whose zone has got its first list, and that nobody runs.
+// promptSender returns a sender whose zone has its first list, and that no goroutine runs.
 func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	t.Helper()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
@@ -68,7 +68,8 @@ func nudges(s *sender) int {
 	}
 }
 
-// TestSmallChangesWakeNobody: a wave sends, an answer is taken and what waited for it goes out, all without the stream's goroutine.
+// TestSmallChangesWakeNobody checks that a wave sends, and that an answer is handled and releases what waited for it,
+// all without the stream's goroutine.
 func TestSmallChangesWakeNobody(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -94,7 +95,7 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 	}
 }
 
-// TestWhatMayHaveToWaitIsLeft: a large message is for the stream's goroutine, which sends it once.
+// TestWhatMayHaveToWaitIsLeft checks that a large message is left to the stream's goroutine, which sends it once.
 func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -118,7 +119,8 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 	}
 }
 
-// TestWhoIsAtWorkIsNudged: what comes while the stream's goroutine is at work, or before and after it, is not waited for and not lost.
+// TestWhoIsAtWorkIsNudged checks that news while the stream's goroutine is at work, or before and after it, is neither
+// waited for nor lost.
 func TestWhoIsAtWorkIsNudged(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -136,7 +138,7 @@ func TestWhoIsAtWorkIsNudged(t *testing.T) {
 	}
 }
 
-// TestFailureEndsTheStream: what a wave finds ends run.
+// TestFailureEndsTheStream checks that an error in a wave ends run.
 func TestFailureEndsTheStream(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -151,7 +153,8 @@ func TestFailureEndsTheStream(t *testing.T) {
 	}
 }
 
-// TestAnswerToWhatWasNotSent: a peer that answers a message before it is sent ends nothing, and gets the message.
+// TestAnswerToWhatWasNotSent checks that a peer that answers a message before it is sent ends nothing, and gets the
+// message.
 func TestAnswerToWhatWasNotSent(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -171,7 +174,8 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 	}
 }
 
-// TestNoncesCannotBeGuessed: who answers has read, or gRPC would not take at once what is sent by who must not wait.
+// TestNoncesCannotBeGuessed checks that nonces are random: an answer must prove that the peer has read, or gRPC would
+// block a send that must not block.
 func TestNoncesCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -185,7 +189,8 @@ func TestNoncesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestWavesTakeNoTurn: where a wave finds that a list is due, the stream's goroutine makes it, in a turn that it gives up again.
+// TestWavesTakeNoTurn checks that a list that a wave finds due is made by the stream's goroutine, in a turn that it
+// gives up again.
 func TestWavesTakeNoTurn(t *testing.T) {
 	t.Parallel()
 	for name, writes := range map[string]int{"a list that was too big before": 1, "past the window": 5} {
@@ -216,7 +221,8 @@ func (still) next() (uint64, <-chan struct{}) { return 1, nil }
 
 func (still) settled(paced, uint64) {}
 
-// TestDisabledBetweenWaves: an answer brings out nothing more once the zone is disabled, though no wave said so yet.
+// TestDisabledBetweenWaves checks that an answer releases nothing more once the zone is disabled, even before a wave
+// reports that.
 func TestDisabledBetweenWaves(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()

@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestZoneMovesToAnotherReplica: when a replica goes, its zones go to the next at once, and are sent there only what changed.
+// TestZoneMovesToAnotherReplica checks that when a replica stops, its zones connect to the next at once, which sends
+// only changes.
 func TestZoneMovesToAnotherReplica(t *testing.T) {
 	t.Parallel()
 	shared := store.NewMemory()
@@ -21,7 +22,7 @@ func TestZoneMovesToAnotherReplica(t *testing.T) {
 	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{"ports":[{"port":80}]}`))
 	z := startZone(t, "zone-1", replicas[0].address, below, func(c *ZoneConfig) {
 		c.Others = []string{replicas[1].address}
-		c.BackoffMin, c.BackoffMax = time.Hour, time.Hour // a zone that waits is a zone that fails here
+		c.BackoffMin, c.BackoffMax = time.Hour, time.Hour // a zone that waits would fail this test
 	})
 	synced := func() bool {
 		return count(below, resources.TypeMeshTrafficPermission) == count(shared, resources.TypeMeshTrafficPermission) && count(shared, resources.TypeMeshService) == 1

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// remembering runs the files of one server and returns how to stop it, as its process would.
+// remembering runs the files of one server and returns a function that stops it, as its process would.
 func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) {
 	t.Helper()
 	f := NewKnownFiles(dir, testLog(), s)
@@ -28,7 +28,8 @@ func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) 
 	}
 }
 
-// TestWhatCouldNotBeWrittenIsWrittenLater: a disk that was full for a while costs nothing of what was seen, though nothing changes since.
+// TestWhatCouldNotBeWrittenIsWrittenLater checks that a full disk loses nothing of what was seen, even if nothing
+// changes afterwards.
 func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	above := filepath.Join(t.TempDir(), "data")
@@ -51,8 +52,8 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 }
 
-// TestResumeAfterRestarts: neither side is sent again what it has, after both processes were restarted; a copy that was
-// changed or removed by hand in between is put back, and nothing else is sent.
+// TestResumeAfterRestarts checks that neither side is sent again what it has after both processes restart. A copy that
+// was changed or removed by hand in between is sent again, and nothing else is.
 func TestResumeAfterRestarts(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{200, 10_000} {
@@ -119,13 +120,13 @@ func resumeAfterRestarts(t *testing.T, many int) {
 		t.Errorf("the copy is still what somebody made of it: %s", r.Spec.JSON())
 	}
 
-	// A file that is damaged costs nothing: the store has the versions too.
+	// A damaged file costs nothing: the store has the versions too.
 	if err := os.WriteFile(filepath.Join(lower, "global.jsonl"), []byte(`{"t":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(0)
 
-	// Neither does another server of the same store, which remembers nothing.
+	// Neither does another server of the same store without files.
 	upper, lower = t.TempDir(), t.TempDir()
 	run(0)
 }

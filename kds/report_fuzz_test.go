@@ -15,8 +15,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// FuzzReportSession plays sequences of reports and questions of a zone, which are the lines of the input, to a real global: what is known of the
-// zone can be shown, and a zone beside it gets what is written. A line that begins with ? is a question, one that is ! has the zone come back.
+// FuzzReportSession plays sequences of a zone's reports and questions, the lines of the input, to a real global: the
+// zone's state can be shown, and another zone gets what is written. A line that begins with ? is a question; a line !
+// makes the zone reconnect.
 func FuzzReportSession(f *testing.F) {
 	for _, seed := range saidJSON {
 		if len(seed) < 1000 {
@@ -35,7 +36,7 @@ func FuzzReportSession(f *testing.F) {
 func playReports(t *testing.T, raw []byte) {
 	s := store.NewMemory()
 	put(t, s, written(t, zoneHome("evil"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "own"}, `{}`))
-	g := NewGlobal(GlobalConfig{Store: s, Log: testLog()}) // without a guard: a panic is the end of the process
+	g := NewGlobal(GlobalConfig{Store: s, Log: testLog()}) // without a guard: a panic ends the process
 	l, target := listenSomewhere(t)
 	stop := serveOn(t, l, g.Register)
 	honest := newHonestZone(t, target)

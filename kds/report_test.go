@@ -71,7 +71,8 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	}
 }
 
-// TestRolloutOfAZonesOwn: a zone asks the global's word on what it wrote; copies go nowhere from there.
+// TestRolloutOfAZonesOwn checks that a zone's rollout counts the global's answer for what it wrote; copies go nowhere
+// from there.
 func TestRolloutOfAZonesOwn(t *testing.T) {
 	t.Parallel()
 	s, own := store.NewMemory(), store.NewMemory()
@@ -104,7 +105,8 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	}
 }
 
-// TestZoneIsToldHowFarItsOwnHasCome, by name, and of no other content and no other zone's.
+// TestZoneIsToldHowFarItsOwnHasCome checks that the global answers a zone about its own resources by name, and about no
+// other content or zone.
 func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	t.Parallel()
 	own := store.NewMemory()
@@ -167,7 +169,7 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	}
 }
 
-// TestZoneCalledGlobal: a zone of that name is one as any other: what another zone refuses is not refused by it.
+// TestZoneCalledGlobal checks a zone named global: another zone's refusals are not counted as its own.
 func TestZoneCalledGlobal(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()

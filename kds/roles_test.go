@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestRoleChangeCrossesAtOnce: a policy that becomes a producer crosses, and one that stops being one is withdrawn, while the
-// global has it all the time (seed 004, "Namespace-scoped policies and multizone").
+// TestRoleChangeCrossesAtOnce checks that a policy that becomes a producer crosses, and one that stops being one is
+// withdrawn, while the global has it all the time (seed 004, "Namespace-scoped policies and multizone").
 func TestRoleChangeCrossesAtOnce(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
@@ -55,8 +55,9 @@ func contains(r *resources.Resource, text string) bool {
 	return bytes.Contains(r.Spec.JSON(), []byte(text))
 }
 
-// TestOwnersCross: each server calls its system namespace as it likes. Whose a service and a grant are is the same everywhere: one of an
-// ordinary namespace is not of the operator where that is what the system namespace is called, and one of the operator is where it is not.
+// TestOwnersCross checks servers whose system namespaces have different names. The owner of a service and of a grant is
+// the same everywhere: one of an ordinary namespace does not become the operator's on a server whose system namespace
+// has that name, and the operator's stays the operator's on a server where its namespace is ordinary.
 func TestOwnersCross(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
@@ -92,7 +93,7 @@ func TestOwnersCross(t *testing.T) {
 	check("on the global", g.store, resources.DefaultSystemNamespace)
 	check("in the other zone", s2, "shop")
 
-	// What was taken in before is read again when its zone comes back.
+	// Copies from before are judged again when their zone reconnects.
 	first.stop()
 	second.stop()
 	for _, s := range []store.Store{g.store, s2} {

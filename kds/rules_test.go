@@ -17,7 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ruleOfReach is a rule on whom what is written in zone-1 may speak for, with what breaks it and a twin that does not.
+// ruleOfReach is a rule on whom the resources of zone-1 may speak for, with one that breaks it and a twin that does
+// not.
 type ruleOfReach struct {
 	rule           string
 	t              resources.Type
@@ -25,11 +26,11 @@ type ruleOfReach struct {
 	wrong, right   string
 	rightNamespace string
 	says           string
-	// judgedByGlobal: another zone takes it from the global, which knows more of the zone that wrote it.
+	// judgedByGlobal: another zone accepts it from the global, which knows more of the zone that wrote it.
 	judgedByGlobal bool
 }
 
-// aTrust speaks for zone-1's own trust domain, with an authority that says nothing else.
+// aTrust speaks for zone-1's own trust domain, with a harmless authority.
 const aTrust = `{"trustDomain":"default.zone-1.mesh.local","caBundles":[{"type":"Pem","pem":{"value":"` + smallCA + `"}}]}`
 
 const anEntry = `"default":{"idleTimeout":"1s"}`
@@ -103,8 +104,9 @@ var rulesOfReach = []ruleOfReach{
 	},
 }
 
-// TestRulesOfReachHoldEverywhere: each rule refuses, and lets its twin pass, at each place where something is taken: the HTTP API of the
-// zone, the global that hears it from the zone, and another zone that hears it from the global.
+// TestRulesOfReachHoldEverywhere checks that each rule refuses, and accepts the twin, at each place that takes
+// resources in: the HTTP API of the zone, the global that gets them from the zone, and another zone that gets them from
+// the global.
 func TestRulesOfReachHoldEverywhere(t *testing.T) {
 	t.Parallel()
 	for i := range rulesOfReach {
@@ -148,7 +150,7 @@ func byGlobal(t *testing.T, r *resources.Resource) string {
 	return refusalOf(t, exchange.ZoneToGlobal, wireOf(t, "zone-1", r), r.Type)
 }
 
-// byZone: as a global that was taken over, too, would send it.
+// byZone sends r to a zone, as a compromised global could too.
 func byZone(t *testing.T, r *resources.Resource) string {
 	t.Helper()
 	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-9", Features: exchange.OwnFeatures()})
@@ -178,7 +180,8 @@ func refusalOf(t *testing.T, direction exchange.Direction, wire *discovery.Resou
 	return answer.GetErrorDetail().GetMessage()
 }
 
-// TestNoRuleOfReachAsksWhoSent: where these rules are, nobody asks whether a peer or a user sent it, but to find the owner.
+// TestNoRuleOfReachAsksWhoSent checks that these rules do not depend on whether a peer or a user sent the resource,
+// except to find the owner.
 func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`v\.peer\b`)
@@ -193,8 +196,8 @@ func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
 	}
 }
 
-// TestSystemNamespaceOfAnotherName: what an operator writes into what her zone calls the system namespace is the system's on the global, and a
-// MeshTrust of hers reaches the other zones, whatever those call theirs.
+// TestSystemNamespaceOfAnotherName checks that what an operator writes into her zone's system namespace has the system
+// role on the global, and that her MeshTrust reaches the other zones, whatever their system namespaces are called.
 func TestSystemNamespaceOfAnotherName(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestSecretsOnTheWire: a zone gets the value, a foreign peer too; a global that knows hashes gets one; and the version, which peers keep in
-// the clear, is not of the value.
+// TestSecretsOnTheWire checks that a zone gets the value, and so does a Kuma peer; that a global that supports hidden
+// secrets gets a hash; and that the version, which peers keep in the clear, is not derived from the value.
 func TestSecretsOnTheWire(t *testing.T) {
 	t.Parallel()
 	spec, err := resources.NewSpec(resources.TypeMeshExternalService, []byte(`{"match":{"port":443},"tls":{"verification":{"clientKey":{"inlineString":"S3cret"}}}}`))

@@ -25,8 +25,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// What fuzz targets of sessions share: the bytes of an input are a sequence of operations, each with two arguments that choose from few
-// words, some of which no peer should say.
+// Shared by the fuzz targets of sessions: the bytes of an input are a sequence of operations, each with two arguments
+// that choose from a few words, some of which are invalid.
 
 // script reads operations.
 type script struct {
@@ -34,7 +34,7 @@ type script struct {
 	at   int
 }
 
-// most is how many operations of an input are played.
+// mostOps bounds the operations of an input that are played.
 const mostOps = 48
 
 func (s *script) next() (op, a, b byte, ok bool) {
@@ -63,7 +63,7 @@ var saidVersions = []string{"", "1 list", "2", "3 list more", "4 resume", "5 res
 
 func pick[T any](from []T, at byte) T { return from[int(at)%len(from)] }
 
-// saidHave are names that a peer says it has: one bit each.
+// saidHave returns the names that a peer claims to have: one bit each.
 func saidHave(a, b byte) map[string]string {
 	have := map[string]string{}
 	for i := range 8 {
@@ -74,7 +74,7 @@ func saidHave(a, b byte) map[string]string {
 	return have
 }
 
-// saidItem is a resource, good or not, of a type; wrote is the name under which a good one is stored.
+// saidItem returns a resource of a type, valid or not; wrote is the name under which a valid one is stored.
 func saidItem(t testing.TB, direction exchange.Direction, zone, typ string, b byte) (item *discovery.Resource, wrote string) {
 	switch b % 8 {
 	case 0:
@@ -122,7 +122,7 @@ func saidNode(id string, b byte) *corev3.Node {
 	return nodeOf(id, Peer{Features: exchange.OwnFeatures()})
 }
 
-// sayable reports whether gRPC sends a message at all: Protobuf refuses what is no UTF-8.
+// sayableMessage reports whether gRPC sends a message at all: Protobuf refuses invalid UTF-8.
 func sayableMessage(m proto.Message) bool {
 	_, err := proto.Marshal(m)
 	return err == nil
@@ -130,7 +130,7 @@ func sayableMessage(m proto.Message) bool {
 
 var sockets atomic.Uint64
 
-// listenSomewhere listens where no port is used up, as fuzzing would.
+// listenSomewhere listens without using up ports, as fuzzing would.
 func listenSomewhere(t testing.TB) (l net.Listener, target string) {
 	t.Helper()
 	name := fmt.Sprintf("causeway-fuzz-%d-%d", os.Getpid(), sockets.Add(1))
@@ -141,7 +141,7 @@ func listenSomewhere(t testing.TB) (l net.Listener, target string) {
 	return l, "unix-abstract:" + name
 }
 
-// toll checks what an input costs: time, memory that is allocated, goroutines that stay.
+// toll checks the cost of an input: time, allocated memory, goroutines that stay.
 type toll struct {
 	began      time.Time
 	allocated  uint64
@@ -163,7 +163,7 @@ func newToll() *toll {
 	return &toll{began: time.Now(), allocated: allocated(), goroutines: runtime.NumGoroutine()}
 }
 
-// check is called when everything that the input started has been stopped.
+// check compares the cost. Call it when everything that the input started has been stopped.
 func (c *toll) check(t *testing.T) {
 	t.Helper()
 	if took := time.Since(c.began); took > mostTime {
@@ -180,7 +180,7 @@ func (c *toll) check(t *testing.T) {
 	}
 }
 
-// inbox is what a stream brought, read by a goroutine of its own.
+// inbox holds the messages of a stream, which its own goroutine reads.
 type inbox[M any] struct {
 	mu    sync.Mutex
 	queue []M           // guarded by mu
@@ -214,7 +214,7 @@ func readInto[M any](receive func() (M, error)) *inbox[M] {
 	return in
 }
 
-// take waits a little for the next message that fits.
+// take waits briefly for the next message that fits.
 func (in *inbox[M]) take(within time.Duration, fits func(M) bool) (m M, ok bool) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -265,7 +265,7 @@ func serveOn(t testing.TB, l net.Listener, register func(grpc.ServiceRegistrar))
 // patienceOfFuzz is how long a sequence waits for a message that may not come.
 const patienceOfFuzz = 20 * time.Millisecond
 
-// withoutEnd is a context that a test ends.
+// withoutEnd returns a context that the test ends.
 func withoutEnd() (context.Context, context.CancelFunc) {
 	return context.WithCancel(context.Background())
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestZonesWithoutAFeature: a zone that lacks one optional feature, and one that lacks all, gets and gives all that the
-// feature is not about, in each of its sessions. A global that lacks all is in TestZoneWithAPlainGlobal.
+// TestZonesWithoutAFeature checks that a zone that lacks one optional feature, and one that lacks all, gets and gives
+// all that does not need the feature, in each of its sessions. TestZoneWithAPlainGlobal has a global that lacks all.
 func TestZonesWithoutAFeature(t *testing.T) {
 	t.Parallel()
 	lacking := map[string]exchange.Features{"ours": plainFeatures, "any": 0}
@@ -46,8 +46,8 @@ func TestZonesWithoutAFeature(t *testing.T) {
 	}
 }
 
-// TestSkewInBothDirections: a zone and a global of which one does not know a feature, or both do not: what either has comes to the other,
-// changed and removed too, in each of their sessions, and nothing is refused.
+// TestSkewInBothDirections checks a zone and a global of which one or both lack a feature: each side gets what the
+// other has, changes and removals too, in each of their sessions, and nothing is refused.
 func TestSkewInBothDirections(t *testing.T) {
 	t.Parallel()
 	all := exchange.OwnFeatures() &^ exchange.FeatureTraces
@@ -65,7 +65,7 @@ func TestSkewInBothDirections(t *testing.T) {
 				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
 				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 				for session := range 3 {
-					if before := fmt.Sprintf("-%d", session-1); session > 0 { // while nobody is connected
+					if before := fmt.Sprintf("-%d", session-1); session > 0 { // while disconnected
 						remove(t, ofGlobal, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "down" + before})
 						remove(t, ofZone, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "up" + before})
 					}
@@ -81,8 +81,8 @@ func TestSkewInBothDirections(t *testing.T) {
 	}
 }
 
-// skewed writes on both sides, in a session, and wants the other side to follow: the latest of each, and what was there in earlier sessions
-// gone.
+// skewed writes on both sides, in a session, and waits until the other side follows: the latest of each is there, and
+// what was there in earlier sessions is gone.
 func skewed(t *testing.T, session int, ofGlobal, ofZone store.Store) {
 	t.Helper()
 	down := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: fmt.Sprintf("down-%d", session)}

@@ -7,17 +7,18 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// slowStart keeps the order of a session's events and takes its time when one begins, as a busy machine would.
+// slowStart keeps the order of a session's events and delays the start, as a busy machine would.
 type slowStart struct{ events }
 
 func (o *slowStart) Observe(e Event) {
 	if e.Kind == SessionStarted {
-		time.Sleep(50 * time.Millisecond) // the zone's other stream has time to come in between
+		time.Sleep(50 * time.Millisecond) // the zone's other stream has time to open in between
 	}
 	o.events.Observe(e)
 }
 
-// Nothing is told of a session before its start, whichever of its two streams comes first.
+// TestNothingIsToldBeforeTheStart checks that no event of a session precedes its start, whichever of its two streams
+// opens first.
 func TestNothingIsToldBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	o := &slowStart{}

@@ -35,8 +35,8 @@ func tracedPut(t *testing.T, tracer trace.Tracer, s store.Store, r *resources.Re
 	return span.SpanContext()
 }
 
-// TestTracesGoOnInTheZone: a traced write becomes a step of sending and one of applying, each the child of the one before, and
-// the zone's commit carries on. How old the write is goes along, with or without a trace.
+// TestTracesGoOnInTheZone checks that a traced write gets a sending step and an applying step, each the child of the
+// previous one, and that the zone's commit continues the trace. The age of the write travels with or without a trace.
 func TestTracesGoOnInTheZone(t *testing.T) {
 	tracer, spans := recording(t)
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Tracer = tracer })
@@ -68,8 +68,8 @@ func TestTracesGoOnInTheZone(t *testing.T) {
 	z.stop()
 }
 
-// TestTracesAreOnlyForWhoAsks: a peer that does not announce it gets no trace, and nobody does from a server that does not
-// trace.
+// TestTracesAreOnlyForWhoAsks checks that a peer without the feature gets no trace, and that a server without tracing
+// sends none.
 func TestTracesAreOnlyForWhoAsks(t *testing.T) {
 	tracer, _ := recording(t)
 	for name, tt := range map[string]struct {
@@ -104,7 +104,7 @@ func TestTracesAreOnlyForWhoAsks(t *testing.T) {
 	}
 }
 
-// TestProgressSurvivesAnything: what a peer says of causes is bounded and checked.
+// TestProgressSurvivesAnything checks that the causes that a peer sends are bounded and checked.
 func TestProgressSurvivesAnything(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	said, ok := parseProgress("7 more age=1500 trace=" + parent + " trace=nonsense trace=" + strings.TrimSuffix(parent, "1") + "0 age=-3 age=x word")
@@ -119,7 +119,7 @@ func TestProgressSurvivesAnything(t *testing.T) {
 	}
 }
 
-// TestTracingOffCostsNothing: no allocation at any of the seams.
+// TestTracingOffCostsNothing checks that tracing costs no allocation while it is off.
 func TestTracingOffCostsNothing(t *testing.T) {
 	s := newSender(senderConfig{store: store.NewMemory(), features: exchange.OwnFeatures()})
 	v := newReceiver(receiverConfig{})

@@ -41,8 +41,8 @@ func TestTurnsComeInOrderOfArrival(t *testing.T) {
 	}
 }
 
-// TestFullStatesTakeTurns: with one turn, a zone that does not answer makes the next one wait for its list, but not for
-// longer than the send timeout; and a zone that is in sync waits for nobody.
+// TestFullStatesTakeTurns checks that with one turn, a zone that does not answer delays the next zone's list by the
+// send timeout at most, and that a zone in sync waits for nothing.
 func TestFullStatesTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestAnswersWithoutReading: a zone that reads nothing and answers whatever it can think of holds up no other.
+// TestAnswersWithoutReading checks that a zone that reads nothing and answers at random delays no other.
 func TestAnswersWithoutReading(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -36,7 +36,7 @@ func TestAnswersWithoutReading(t *testing.T) {
 			}
 		}
 	}()
-	noise := make([]byte, 12<<10) // that gzip cannot make small
+	noise := make([]byte, 12<<10) // noise that gzip cannot compress
 	for i := range 30 {
 		for j := range noise {
 			noise[j] = 'a' + byte(rand.N(26))

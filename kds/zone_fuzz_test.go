@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// evilGlobal is a global that says what a script tells it to. The zone comes back whenever it hangs up.
+// evilGlobal is a global that sends what a script tells it to. The zone reconnects whenever it hangs up.
 type evilGlobal struct {
 	t     *testing.T
 	store store.Store // the zone's
@@ -29,7 +29,7 @@ type evilGlobal struct {
 	mu       sync.Mutex
 	features exchange.Features // guarded by mu
 	interval time.Duration
-	down     *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest]  // guarded by mu: the last that came
+	down     *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest]  // guarded by mu: the last stream
 	up       *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse] // guarded by mu
 	asked    *discovery.DeltaDiscoveryResponse
 }
@@ -85,7 +85,7 @@ func (g *evilGlobal) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckR
 // HoldAdminStream implements controlServer.
 func (g *evilGlobal) HoldAdminStream(grpc.ServerStream) error { return nil }
 
-// streams are those of the session that there is now, waited for a little.
+// streams returns those of the current session; it waits briefly for one.
 func (g *evilGlobal) streams() (down *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest], up *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
 	for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		g.mu.Lock()
@@ -114,7 +114,7 @@ func (g *evilGlobal) hangUp() {
 	}
 }
 
-// send sends downwards, and holds the zone to what it acknowledges.
+// send sends a response to the zone, and checks what the zone acknowledges.
 func (g *evilGlobal) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
 	down, _ := g.streams()
 	if down == nil || !sayableMessage(m) || down.stream.Send(m) != nil {
@@ -184,11 +184,11 @@ func (g *evilGlobal) play(op, a, b byte) {
 	}
 }
 
-// FuzzZoneSession plays sequences of what a global can say, on both streams, to a real zone. What the zone wrote itself is as it was, and
-// whatever was said, it comes back and takes what a sound global sends.
+// FuzzZoneSession plays sequences of what a global can send, on both streams, to a real zone. What the zone wrote
+// itself is unchanged, and whatever was sent, the zone reconnects and applies what a sound global sends.
 func FuzzZoneSession(f *testing.F) {
 	f.Add([]byte{0, 0, 5, 0, 0, 13, 2, 0, 0, 0, 16, 21})                  // sends, removes, lists
-	f.Add([]byte{3, 1, 4, 5, 0, 0, 9, 0, 0, 5, 0, 0, 9, 0, 1, 6, 0, 1})   // asks, acknowledges, refuses
+	f.Add([]byte{3, 1, 4, 5, 0, 0, 9, 0, 0, 5, 0, 0, 9, 0, 1, 6, 0, 1})   // subscribes, acknowledges, refuses
 	f.Add([]byte{4, 1, 1, 6, 1, 1, 7, 0, 0, 3, 1, 4, 5, 1, 1})            // has something, refuses, hangs up
 	f.Add([]byte{8, 1, 1, 7, 0, 0, 0, 0, 5, 8, 2, 255, 7, 0, 0, 3, 9, 0}) // other features, unknown types
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -9,9 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestAnotherStoreOfAZoneDeletesNothing: a zone that comes back with another store than the global knew, restored or begun anew, has the
-// global remove nothing for what that lacks, however little it is. What somebody deletes there then is deleted, and once nothing is held any
-// more, the store is one like any other.
+// TestAnotherStoreOfAZoneDeletesNothing checks a zone that reconnects with a store that the global does not know,
+// restored or new: the global deletes nothing for what that store lacks, however little it is. A deliberate deletion
+// afterwards takes effect, and once nothing is held, the store counts as known.
 func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -75,7 +75,7 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 	}
 }
 
-// typesOf is how many types travel in a direction.
+// typesOf returns the number of types that travel in a direction.
 func typesOf(d exchange.Direction) int {
 	types := 0
 	for _, one := range resources.Descriptors() {
