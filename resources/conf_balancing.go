@@ -104,43 +104,6 @@ type HashFilterState struct {
 	Key string `json:"key,omitempty"`
 }
 
-// LocalityAwareness says in which zones endpoints are preferred.
-type LocalityAwareness struct {
-	Disabled  *bool      `json:"disabled,omitempty"`
-	LocalZone *LocalZone `json:"localZone,omitempty"`
-	CrossZone *CrossZone `json:"crossZone,omitempty"`
-}
-
-// LocalZone prefers endpoints of the own zone with the same values of tags.
-type LocalZone struct {
-	AffinityTags []AffinityTag `json:"affinityTags,omitempty"`
-}
-
-// AffinityTag is a tag, and the weight of endpoints that share it.
-type AffinityTag struct {
-	Key    string  `json:"key,omitempty"`
-	Weight *uint32 `json:"weight,omitempty"`
-}
-
-// CrossZone says which zones are next, and when.
-type CrossZone struct {
-	Failover          []ZoneFailover `json:"failover,omitempty"`
-	FailoverThreshold *struct {
-		Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`
-	} `json:"failoverThreshold,omitempty"`
-}
-
-// ZoneFailover is the order of zones for callers in some zones.
-type ZoneFailover struct {
-	From *struct {
-		Zones []string `json:"zones,omitempty"`
-	} `json:"from,omitempty"`
-	To struct {
-		Type  string   `json:"type,omitempty"`
-		Zones []string `json:"zones,omitempty"`
-	} `json:"to,omitempty"`
-}
-
 // Bounds of what Envoy takes.
 const (
 	maxRingSize      = 8 << 20
@@ -164,13 +127,8 @@ func (v *validation) balancing(c *BalancingConf, at *fieldPath) {
 	if b := c.LoadBalancer; b != nil {
 		v.balancer(b, at.field("loadBalancer"))
 	}
-	if l := c.LocalityAwareness; l != nil && l.CrossZone != nil {
-		for i := range l.CrossZone.Failover {
-			to := &l.CrossZone.Failover[i].To
-			if !slices.Contains([]string{"None", "Only", "Any", "AnyExcept"}, to.Type) {
-				v.fail(at.field("localityAwareness").field("crossZone").field("failover").item(i).field("to").field("type"), "want None, Only, Any or AnyExcept, got %q", shorten(to.Type))
-			}
-		}
+	if l := c.LocalityAwareness; l != nil {
+		v.locality(l, at.field("localityAwareness"))
 	}
 }
 

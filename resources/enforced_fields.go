@@ -31,6 +31,9 @@ var confFields = map[Type]confField{
 		"loadBalancer.ringHash.hashFunction", "loadBalancer.ringHash.minRingSize", "loadBalancer.ringHash.maxRingSize",
 		hashFields("loadBalancer.ringHash.hashPolicies[]"), "loadBalancer.maglev.tableSize", hashFields("loadBalancer.maglev.hashPolicies[]"),
 		hashFields("hashPolicies[]"),
+		"localityAwareness.disabled", "localityAwareness.localZone.affinityTags[].key", "localityAwareness.localZone.affinityTags[].weight",
+		"localityAwareness.crossZone.failover[].from.zones", "localityAwareness.crossZone.failover[].to.type",
+		"localityAwareness.crossZone.failover[].to.zones", "localityAwareness.crossZone.failoverThreshold.percentage",
 	),
 	TypeMeshHealthCheck: fieldsOf(
 		"interval", "timeout", "unhealthyThreshold", "healthyThreshold", "initialJitter", "intervalJitter", "intervalJitterPercent",

@@ -8,7 +8,8 @@ var sentTypes = []policyType{
 	{resources.TypeMeshLoadBalancingStrategy,
 		"In `to`. Without one, endpoints of the own zone are asked in turn, and those of other zones when none of these is left. A change replaces the cluster or the " +
 			"route. Hashes are of requests: on TCP, RingHash and Maglev go by chance, which is among the proxy's problems. `hashPolicies` beside `loadBalancer` take " +
-			"the place of those in it.",
+			"the place of those in it. `localityAwareness` is about the zones behind a MeshMultiZoneService, where all proxies of another zone are one endpoint for each of its " +
+			"ingresses; `affinityTags` hold for a MeshService, too. With `localZone` and without `crossZone`, no other zone is asked; `disabled` counts where both are absent.",
 		append(append([]policyField{
 			{"loadBalancer.type", "`lb_policy` of the cluster", "who is asked next"},
 			{"loadBalancer.roundRobin", "nothing: it has no fields", "all endpoints in turn"},
@@ -18,8 +19,8 @@ var sentTypes = []policyType{
 			{"loadBalancer.ringHash.minRingSize", "`minimum_ring_size`, 1024 unless set", "one endpoint for one value"},
 			{"loadBalancer.ringHash.maxRingSize", "`maximum_ring_size`, at most 8388608", "one endpoint for one value"},
 			{"loadBalancer.maglev.tableSize", "`table_size`, a prime of at most 5000011", "one endpoint for one value"},
-		}, hashRows("loadBalancer.ringHash.hashPolicies[].")...), append(hashRows("loadBalancer.maglev.hashPolicies[]."), hashRows("hashPolicies[].")...)...),
-		"localityAwareness, loadBalancer.leastRequest.activeRequestBias"},
+		}, append(hashRows("loadBalancer.ringHash.hashPolicies[]."), localityRows...)...), append(hashRows("loadBalancer.maglev.hashPolicies[]."), hashRows("hashPolicies[].")...)...),
+		"loadBalancer.leastRequest.activeRequestBias"},
 	{resources.TypeMeshHealthCheck,
 		"In `to`. Without one, no proxy asks endpoints by itself. Each calling proxy asks each endpoint: by HTTP or gRPC where the service's port speaks it and the conf " +
 			"has a part for it, otherwise, with `tcp` or no part at all, by a connection. A check is a call of the caller's own identity: the service's permissions must " +
@@ -82,6 +83,17 @@ var sentTypes = []policyType{
 			{"outlierDetection.detectors.failurePercentage.threshold", "`failure_percentage_threshold`", "who fails more is ejected"},
 		},
 		""},
+}
+
+// localityRows are the rows of localityAwareness.
+var localityRows = []policyField{
+	{"localityAwareness.disabled", "endpoints of all zones in one priority", "other zones answer though the own one is well"},
+	{"localityAwareness.localZone.affinityTags[].key", "a locality of the own zone's endpoints that share the tag or label with the caller", "they get their share"},
+	{"localityAwareness.localZone.affinityTags[].weight", "its `load_balancing_weight`; of all tags or none; 9, 90, ... unless set, beside 1 for the rest", "they get their share"},
+	{"localityAwareness.crossZone.failover[].from.zones[]", "nothing: the rule holds for callers of these zones", "it holds for them only"},
+	{"localityAwareness.crossZone.failover[].to.type", "a priority after the ones before: zones in it, or not in it; after `None` and `Any` nothing follows", "these zones answer when the ones before cannot"},
+	{"localityAwareness.crossZone.failover[].to.zones[]", "the zones of that priority", "these zones answer when the ones before cannot"},
+	{"localityAwareness.crossZone.failoverThreshold.percentage", "`overprovisioning_factor`, 200 (for 50) with `crossZone` unless set", "with fewer healthy endpoints, the next priority gets a share"},
 }
 
 // hashRows are the rows of a HashPolicy at a place.

@@ -22,6 +22,8 @@ type backend struct {
 	external *resources.MeshExternalService
 	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
+	// prefer says which endpoints the proxy prefers; nil is the default.
+	prefer *preference
 }
 
 // newBackend returns the backend of a service's port; ok is false if the service has no such port, or is of a kind that
@@ -96,11 +98,13 @@ func (b *backend) assignment() string {
 	if b.localOnly {
 		return localAssignment(b.name)
 	}
-	return b.name
+	return b.prefer.assignment(b.name)
 }
 
 // localAssignment returns the name of the assignment of an ingress's cluster.
-func localAssignment(cluster string) string { return "local:" + cluster }
+func localAssignment(cluster string) string { return localMark + cluster }
+
+const localMark = "local:"
 
 // trust returns the name of the secret that holds the SPIFFE IDs of the service.
 func (b *backend) trust() string { return identitiesOf(b.name) }

@@ -90,7 +90,7 @@ func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryRe
 		return
 	}
 	for _, r := range want {
-		if _, due := s.again[r.name]; due && known[r.name] == r.version {
+		if _, due := s.again[clusterOf(r.name)]; due && known[r.name] == r.version {
 			response.Resources = append(response.Resources, r.delta)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -105,7 +106,7 @@ func (n *network) local(service *resources.Resource, section string) []behind {
 		_, absent := n.presence.absent[m.dataplane.Key]
 		for i := range m.match.Inbounds {
 			if m.places[i].port != 0 && matching.Serves(service, m.match, &m.match.Inbounds[i], section) {
-				out = append(out, behind{m.places[i], absent})
+				out = append(out, behind{m.places[i], absent, m.match})
 			}
 		}
 	}
@@ -131,47 +132,54 @@ func (n *network) ingresses(zone string) []behind {
 	return out
 }
 
-// endpoints returns the endpoints of a port: proxies of this zone first, and other zones' ingresses if none of those is
-// left. Proxies that are absent are unhealthy. If no others are left, none is marked unhealthy: trying is better.
+// endpoints returns the endpoints of a port in the order of the proxy's preference. Proxies that are absent are
+// unhealthy. If no others are left, none is marked unhealthy: trying is better.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
-	var here, elsewhere []behind
-	zones := map[string]bool{} // a zone may have any number of services behind a port
+	var here []behind
+	away := map[string][]behind{} // a zone may have any number of services behind a port
 	for _, s := range port.services {
 		section, ok := port.memberPort(s)
-		switch {
+		switch zone := s.Zone(); {
 		case !ok:
-		case s.Zone() == n.home.Zone:
+		case zone == n.home.Zone:
 			here = append(here, n.local(s, section)...)
-		case !zones[s.Zone()]:
-			zones[s.Zone()] = true
-			elsewhere = append(elsewhere, n.ingresses(s.Zone())...)
+		case away[zone] == nil:
+			away[zone] = append([]behind{}, n.ingresses(zone)...)
 		}
 	}
-	if len(elsewhere) == 0 && !slices.ContainsFunc(here, func(e behind) bool { return !e.absent }) {
-		for i := range here {
-			here[i].absent = false
-		}
-	}
+	priorities := port.prefer.sort(here, away)
+	someoneIsThere := slices.ContainsFunc(priorities, func(all []locality) bool {
+		return slices.ContainsFunc(all, func(l locality) bool {
+			return slices.ContainsFunc(l.endpoints, func(e behind) bool { return !e.absent })
+		})
+	})
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: port.assignment()}
-	for _, group := range [][]behind{here, elsewhere} {
-		if len(group) > 0 {
-			out.Endpoints = append(out.Endpoints, locality(group, uint32(len(out.Endpoints))))
+	for i, all := range priorities {
+		for _, l := range all {
+			out.Endpoints = append(out.Endpoints, l.proto(uint32(i), someoneIsThere))
 		}
+	}
+	if p := port.prefer; p != nil && p.Factor != 0 {
+		out.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(p.Factor)}
 	}
 	return newResource(kindEndpoint, port.assignment(), out)
 }
 
-// locality lists each address once, as healthy if any of its Dataplanes is present.
-func locality(group []behind, priority uint32) *endpointv3.LocalityLbEndpoints {
-	slices.SortFunc(group, func(a, b behind) int {
+// proto lists each address once, as healthy if any of its Dataplanes is present. If nobody is there, it marks none as
+// unhealthy.
+func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.LocalityLbEndpoints {
+	slices.SortFunc(l.endpoints, func(a, b behind) int {
 		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port), compareBool(a.absent, b.absent))
 	})
-	out := &endpointv3.LocalityLbEndpoints{Priority: priority, Locality: &corev3.Locality{}}
-	for _, e := range slices.CompactFunc(group, func(a, b behind) bool { return a.endpoint == b.endpoint }) {
+	out := &endpointv3.LocalityLbEndpoints{Priority: priority, Locality: &corev3.Locality{SubZone: l.name}}
+	if l.weight > 0 {
+		out.LoadBalancingWeight = wrapperspb.UInt32(l.weight)
+	}
+	for _, e := range slices.CompactFunc(l.endpoints, func(a, b behind) bool { return a.endpoint == b.endpoint }) {
 		one := &endpointv3.LbEndpoint{
 			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: e.proto()}},
 		}
-		if e.absent {
+		if e.absent && someoneIsThere {
 			one.HealthStatus = corev3.HealthStatus_UNHEALTHY
 		}
 		out.LbEndpoints = append(out.LbEndpoints, one)

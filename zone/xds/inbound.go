@@ -39,6 +39,8 @@ type endpoint struct {
 type behind struct {
 	endpoint
 	absent bool
+	// proxy is nil for an ingress.
+	proxy *matching.Proxy
 }
 
 // String returns IP:port.

@@ -286,7 +286,7 @@ func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
 	for port := range n.dirtyPorts {
 		if now := n.known[port.service.Resource.Key]; now != nil && now != port.service {
 			if b, ok := newBackend(now, port.section); ok {
-				b.localOnly = port.localOnly
+				b.localOnly, b.prefer = port.localOnly, port.prefer
 				port.backend = b
 			}
 		}

@@ -30,9 +30,13 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 			return nil, err
 		}
 	}
+	if b.prefer != nil {
+		c.EdsClusterConfig.ServiceName = b.assignment()
+	}
 	s.breaker(c, b)
 	s.balance(c, b)
 	s.healthCheck(c, b)
+	s.weigh(c, b)
 	return newResource(kindCluster, b.name, c)
 }
 

@@ -82,7 +82,7 @@ func clientEndpoints(r *resource) (*resource, error) {
 		return nil, err
 	}
 	for _, l := range assignment.GetEndpoints() {
-		l.LoadBalancingWeight = wrapperspb.UInt32(1)
+		l.LoadBalancingWeight = wrapperspb.UInt32(max(l.GetLoadBalancingWeight().GetValue(), 1))
 	}
 	return newResource(kindEndpoint, r.name, assignment)
 }

@@ -142,6 +142,8 @@ func (s *sender) make(found []*destined) error {
 		build := s.cluster
 		if b.external != nil {
 			build = s.externalCluster
+		} else {
+			b.prefer = s.prefers(b)
 		}
 		cluster, err := build(b)
 		if err != nil {

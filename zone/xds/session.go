@@ -38,7 +38,7 @@ type session struct {
 	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
 	asked    [kinds]bool         // guarded by mu: the stream asks for these
 	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
-	again    map[string]struct{} // guarded by mu: endpoints to send once more, see repeatLocked
+	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send once more, see repeatLocked
 	suspects suspects            // guarded by mu
 	causes   causes              // guarded by mu
 	inliner  *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
@@ -212,7 +212,6 @@ func (s *session) repeatLocked(clusters []string) {
 	}
 	for _, name := range clusters {
 		s.again[name] = struct{}{}
-		s.again[localAssignment(name)] = struct{}{}
 	}
 	s.wakeLocked(kindEndpoint)
 }
