@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// placeFile says, in a data directory, which folder it was written in.
+// placeFile, in a data directory, records the folder in which it was written.
 const placeFile = "place"
 
-// IsCopy reports whether a data directory is a copy of another one, made by whatever means: its files say that they were written in
-// another folder. A folder that was moved on its disk is none. It is false while nothing is known: for a folder that Settle was never
-// called for, and where the file system does not say when a folder was made.
+// IsCopy reports whether a data directory is a copy of another one, made by any means: its files record another folder.
+// A folder that was moved on its disk is not a copy. The result is false if nothing is known: for a folder that Settle
+// was never called for, and on a file system without birth times.
 func IsCopy(dir string) (bool, error) {
 	now, err := birthOf(dir)
 	if err != nil || now == "" {

@@ -39,7 +39,7 @@ const (
 	tlsKeyPurpose = "server-tls"
 )
 
-// errSealed: the file may be good, but not for this box.
+// errSealed reports that the file may be good, but not for this box.
 var errSealed = errors.New("its sealed key")
 
 // Sealer seals keys at rest, each for a purpose.
@@ -51,7 +51,7 @@ type Sealer interface {
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a serving certificate is replaced.
+	// renewBefore is how long before its expiry a serving certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = 5 * time.Minute
 )
@@ -70,7 +70,7 @@ type Certificate struct {
 	leaf   atomic.Pointer[tls.Certificate]
 }
 
-// certificateFolder is where a Certificate is kept, and what it has to cover.
+// certificateFolder is the folder of a Certificate, and the names that it must cover.
 type certificateFolder struct {
 	dir   string
 	hosts []string
@@ -78,7 +78,7 @@ type certificateFolder struct {
 	now   func() time.Time
 }
 
-// Expiries tells when the serving certificate and its CA end. A nil certificate has none.
+// Expiries returns when the serving certificate and its CA expire. A nil certificate has none.
 func (c *Certificate) Expiries() map[string]time.Time {
 	if c == nil {
 		return nil
@@ -128,7 +128,7 @@ func forwardSecret() []uint16 {
 	}
 }
 
-// CertificateFiles are the files of the CA in a folder, without which a restart would make another one.
+// CertificateFiles returns the files of the CA in a folder. Without them a restart would make another CA.
 func CertificateFiles(dir string) []string {
 	return []string{filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)}
 }

@@ -13,9 +13,9 @@ import (
 // ClusterIDFile is the file's name in a data directory.
 const ClusterIDFile = "cluster-id"
 
-// ClusterID reads the id by which people and tools tell this installation from others, from the file at path. It is made at the
-// first start and stays what it is, whatever else changes. It fails when the file is damaged: whoever knows the server by its id
-// would take it for another one.
+// ClusterID reads the id that distinguishes this installation from others, from the file at path. The first start
+// creates it, and nothing changes it later. It fails if the file is damaged: those who know the server by its id would
+// see another server.
 func ClusterID(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,28 +16,29 @@ type crowdLimits struct {
 	// perSecond and burst bound new connections of one address, and with them its handshakes.
 	perSecond rate.Limit
 	burst     int
-	// loopback: perAddress, total, perSecond and burst hold for connections of this machine too.
+	// loopback applies perAddress, total, perSecond and burst to connections of this machine too.
 	loopback bool
-	// yields: above perAddress or total the oldest connection makes room, of the address itself or of the one that has most.
+	// yields makes the oldest connection give way above perAddress or total: of the address itself, or of the one with
+	// most connections.
 	yields bool
 
 	strangerLimits
 }
 
-// strangerLimits bound what connections cost that have not proven who they are, wherever they come from.
+// strangerLimits bound the cost of unauthenticated connections, wherever they come from.
 type strangerLimits struct {
 	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for their
 	// turn, unread.
 	served, servedPerAddress, waiting int
-	// proof is how long one is read from without a proof when it sends nothing, slowest when it does; patience how long it waits to be,
-	// and grace how long it is left alone when others wait.
+	// proof is how long the server reads from a silent stranger without a proof, and slowest how long from one that
+	// sends. patience is how long a stranger waits to be read, and grace how long one may stay while others wait.
 	proof, slowest, patience, grace time.Duration
 	// bytes and frames bound what is read of one.
 	bytes, frames int
 }
 
-// defaultCrowd lets a machine with hundreds of proxies behind one address come back at once after an outage. A proof takes
-// milliseconds, so that few places are enough for thousands that come at once.
+// defaultCrowd lets a machine with hundreds of proxies behind one address reconnect at once after an outage. A proof
+// takes milliseconds, so a few places are enough for thousands that arrive at once.
 func defaultCrowd() crowdLimits {
 	return crowdLimits{
 		perAddress: 1024, total: 32 << 10, perSecond: 100, burst: 1024,
@@ -49,19 +50,19 @@ func defaultCrowd() crowdLimits {
 	}
 }
 
-// openCrowd is for a port where nobody proves anything: who has asked for something it serves counts as proven, and its
-// connections are few, those of this machine among them. Probes come to it too, which must not find it taken by who is idle there.
+// openCrowd is for a port without authentication. A guest that has requested something the port serves counts as
+// proven, and its connections are few, including those of this machine. Idle connections must not keep probes out.
 func openCrowd() crowdLimits {
 	c := defaultCrowd()
 	c.perAddress, c.total, c.perSecond, c.loopback, c.yields = 128, 256, 1000, true, true
 	return c
 }
 
-// idleAddresses is how many addresses without a connection are remembered for their rate.
+// idleAddresses is the number of addresses without a connection whose rate is kept.
 const idleAddresses = 4096
 
-// crowd is a listener with crowdLimits. Its own goroutine takes connections from the one underneath, from the first Accept on
-// until Close, which waits for it.
+// crowd is a listener with crowdLimits. Its own goroutine accepts connections from the underlying listener, from the
+// first Accept until Close, which waits for it.
 type crowd struct {
 	net.Listener
 	limits crowdLimits
@@ -78,31 +79,32 @@ type crowd struct {
 	strangers
 }
 
-// peer is what one address has.
+// peer holds the connections of one address.
 type peer struct {
 	open int
 	rate *rate.Limiter
-	// all are its connections where the limits yield, the oldest first.
+	// all holds its connections if the limits yield, the oldest first.
 	all []*Guest
-	// served and waiting are its strangers, the oldest first; proven is when the last of them stopped being one, and credit how many
-	// of them may begin for the sake of those who did.
+	// served and waiting hold its strangers, the oldest first. proven is when the last of them was proven, and credit
+	// the number that may begin on the strength of those proofs.
 	served, waiting []*Guest
 	proven          time.Time
 	credit          int
 }
 
-// strangers are what a crowd has of them, guarded by its mu.
+// strangers holds the strangers of a crowd, guarded by its mu.
 type strangers struct {
-	// served are read from, waiting wait for that.
+	// served counts those being read from, waiting those in the queue.
 	served, waiting int
 	// busy and queued are the addresses that have some of either.
 	busy, queued map[*peer]struct{}
-	// look is set while somebody looks after them from time to time.
+	// look is set while a check of them is scheduled.
 	look *time.Timer
-	// lost are those that have left unproven since what they cost was last weighed, at counted.
+	// lost counts those that left unproven since their cost was last weighed, at counted.
 	lost    int
 	counted time.Time
-	// costly: they cost so much that they begin at a pace; eager: garbage is collected eagerly for their sake.
+	// costly means that they cost so much that they begin at a pace; eager that garbage is collected eagerly because of
+	// them.
 	costly, eager bool
 	pace          pace
 	later         *time.Timer // set while there is a next one to begin
@@ -200,7 +202,7 @@ func (c *crowd) take() {
 	}
 }
 
-// sleep reports false when c was closed meanwhile.
+// sleep reports false if c was closed meanwhile.
 func (c *crowd) sleep(d time.Duration) bool {
 	<-time.After(d)
 	c.mu.Lock()
@@ -208,7 +210,7 @@ func (c *crowd) sleep(d time.Duration) bool {
 	return c.err == nil
 }
 
-// enter counts a connection, unless it is above the limits and nobody makes room. c.mu is held.
+// enter counts a connection, unless it is above the limits and no other gives way. c.mu is held.
 func (c *crowd) enter(address string, counts bool, now time.Time) (*peer, bool) {
 	p := c.addresses[address]
 	if p == nil {
@@ -242,7 +244,8 @@ func (c *crowd) forget() {
 	}
 }
 
-// networkOf is what is counted as one: an IPv4 address, the network of an IPv6 one. counts is false for this machine.
+// networkOf returns the unit by which connections are counted: an IPv4 address, or the network of an IPv6 one. counts
+// is false for this machine.
 func networkOf(a net.Addr) (address string, counts bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	switch {

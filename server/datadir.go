@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// ErrDataDir: somebody else may write a server's data.
+// ErrDataDir reports that other users may write a server's data.
 var ErrDataDir = errors.New("the data directory is not the server's own")
 
 // MakeDataDir checks a server's data directory, and makes one that does not exist, for its owner alone.
@@ -23,9 +23,9 @@ func MakeDataDir(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// CheckDataDir looks at a server's data directory and what is in its first level, before anything in it is believed. What
-// everybody may write is refused. What a group may write, as Kubernetes has it with fsGroup, and a directory that everybody may read, are
-// warned about.
+// CheckDataDir checks a server's data directory and its first level before the server trusts anything in it. It refuses
+// what everyone may write. It warns about what a group may write, as with Kubernetes' fsGroup, and about a directory
+// that everyone may read.
 func CheckDataDir(dir string, log *slog.Logger) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,7 @@ import (
 type Diagnostics struct {
 	// Registry holds the process's metrics; parts register theirs at start.
 	Registry *prometheus.Registry
-	// Detail holds metrics that grow with what there is; they are shown beside the others to who asks for `/metrics?detail=types`.
+	// Detail holds metrics that grow with the number of objects. `/metrics?detail=types` serves them beside the others.
 	Detail *prometheus.Registry
 
 	panics   *panics.Guard
@@ -62,7 +62,7 @@ func (d *Diagnostics) AddCheck(name string, fn func() error) {
 	d.checks = append(d.checks, check{name: name, fn: fn})
 }
 
-// SetStarting makes the server not ready, whatever the checks say, for a reason, until it is called with nil.
+// SetStarting makes the server not ready for the given reason, whatever the checks report, until it is called with nil.
 func (d *Diagnostics) SetStarting(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
 	}), d.panics)
 }
 
-// Handler returns the endpoints for a server that listens on a: profiles are only for who is on this machine.
+// Handler returns the endpoints for a server that listens on a. Only callers on this machine get profiles.
 func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	addProfiles(mux, a)
@@ -107,7 +107,7 @@ func (d *Diagnostics) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// notReady returns why the server does not serve yet, or what the first check says that does not pass.
+// notReady returns why the server does not serve yet, or the error of the first check that fails.
 func (d *Diagnostics) notReady() error {
 	d.mu.Lock()
 	checks, starting := d.checks, d.starting

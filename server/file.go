@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// WriteFile replaces the file at path with data, at once and durably: a reader, or a crash, sees the old file or the
-// whole new one. The folder must exist. A device or a pipe is not replaced: that would take it from everybody else.
+// WriteFile replaces the file at path with data, atomically and durably: a reader, or a crash, sees the old file or the
+// whole new one. The folder must exist. It does not replace a device or a pipe, which others use.
 func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return fmt.Errorf("write %s: it is no regular file, and would be replaced by one: give another name", path)
@@ -40,8 +40,8 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return place.Rename(f.Name(), path)
 }
 
-// WriteReadyFile tells whoever started the server that it serves, and where: a JSON object of names (api, kds, xds,
-// diagnostics) to bound addresses. An empty path writes nothing.
+// WriteReadyFile reports that the server serves, and where, to the program that started it: a JSON object of names
+// (api, kds, xds, diagnostics) to bound addresses. An empty path writes nothing.
 func WriteReadyFile(path string, addresses map[string]string) error {
 	if path == "" {
 		return nil

@@ -2,12 +2,13 @@ package server
 
 import "net"
 
-// strangersRead is how much is read of a stranger at once, in bytes, where frames count: what comes in one piece was read before it
-// is counted.
+// strangersRead is the number of bytes read from a stranger at once, if frames count: what arrives in one piece is read
+// before it is counted.
 const strangersRead = 1 << 10
 
-// CountFrames returns a connection of HTTP/2 of whose guest, until it is proven, no more frames are read than a stranger has: pings,
-// resets, settings, empty and tiny frames cost more than their bytes. conn is what frames are read from, so behind TLS.
+// CountFrames returns an HTTP/2 connection that limits the frames read from its guest until it is proven: pings,
+// resets, settings, empty and tiny frames cost more than their bytes. conn is where frames are read from, so behind
+// TLS.
 func CountFrames(conn net.Conn) net.Conn {
 	guest := GuestAt(conn.RemoteAddr())
 	if guest == nil {
@@ -31,7 +32,7 @@ func (l plaintext) Accept() (net.Conn, error) {
 	return Readable(CountFrames(conn)), nil
 }
 
-// framed is not a stranger's for ever: from the proof on it only reads.
+// framed counts frames until the proof. After that it only reads.
 type framed struct {
 	net.Conn
 	guest  *Guest

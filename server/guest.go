@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Guest is a connection that Listen has accepted. Until Prove is called it is a stranger's: few bytes of it are read, it has
-// little time, and places for it are few. A nil Guest is one that nobody watches.
+// Guest is a connection that Listen has accepted. Until Prove is called it is a stranger: the server reads few bytes of
+// it, gives it little time, and has few places for such connections. A nil Guest has no limits.
 type Guest struct {
 	net.Conn
 	crowd  *crowd
@@ -17,14 +17,14 @@ type Guest struct {
 	counts bool // for total, perAddress and the rate
 
 	proven atomic.Bool
-	// left is how many bytes more are read of a stranger, frames how many frames. tries and calls count its attempts, and failed says
-	// that one was refused.
+	// left is how many more bytes the server reads from a stranger, frames how many more frames. tries and calls count
+	// its attempts, and failed means that one was refused.
 	left, frames atomic.Int64
 	tries, calls atomic.Int32
 	failed       atomic.Bool
-	// spent: all that is read of a stranger was.
+	// spent means that the server has read all that it reads from a stranger.
 	spent atomic.Bool
-	// settled is closed when the guest is proven, or gone.
+	// settled is closed when the guest is proven or gone.
 	settled chan struct{}
 	settle  sync.Once
 	close   sync.Once
@@ -51,8 +51,8 @@ func newGuest(conn net.Conn, c *crowd, p *peer, counts bool) *Guest {
 	return g
 }
 
-// slowLink is how many bytes a stranger has to send for each second more than it has anyhow: half of what 4 kbit/s carry, since for the
-// other half of the time it is being told something.
+// slowLink is the number of bytes that earn a stranger another second: half of what 4 kbit/s carry, since for the other
+// half of the time the server sends.
 const slowLink = 250
 
 // due closes g after d unless it is proven, or slow. crowd.mu is held.
@@ -80,7 +80,7 @@ func (g *Guest) overdue() {
 	}
 }
 
-// more is how much time g has left because what it sent came slowly. crowd.mu is held.
+// more returns the time that g has left, which grows with the bytes that it has sent. crowd.mu is held.
 func (g *Guest) more(now time.Time) time.Duration {
 	limits := &g.crowd.limits
 	if g.state != guestServed || g.failed.Load() || g.spent.Load() || g.crowd.err != nil {
@@ -90,7 +90,7 @@ func (g *Guest) more(now time.Time) time.Duration {
 	return min(limits.proof+sent*time.Second/slowLink, limits.slowest) - now.Sub(g.since)
 }
 
-// Prove says that somebody on the connection has proven who they are. It is quick, and may be called again.
+// Prove marks the connection's caller as authenticated. It is quick, and may be called again.
 func (g *Guest) Prove() {
 	if g == nil || !g.proven.CompareAndSwap(false, true) {
 		return
@@ -110,17 +110,17 @@ func (g *Guest) Prove() {
 func (g *Guest) Proven() bool { return g == nil || g.proven.Load() }
 
 const (
-	// lastWord is how long a stranger that was refused has to hear why, and to come up with something better; and how long one has
-	// when the listener is closed.
+	// lastWord is how long a refused stranger may stay to read the reason and to present something better, and how long
+	// any stranger may stay when the listener closes.
 	lastWord = 2 * time.Second
-	// judgement is how long one has that has sent all that is read of a stranger.
+	// judgement is how long a stranger may stay once the server has read all that it reads from one.
 	judgement = 5 * time.Second
-	// mostTries is how many calls of one connection are judged before one is a proof, mostCalls how many of them may prove who makes
-	// them by what they say.
+	// mostTries limits the calls of one connection that are judged before one authenticates, mostCalls those that may
+	// authenticate by their content.
 	mostTries, mostCalls = 8, 2
 )
 
-// Fail says that the guest was refused. A stranger's connection ends soon after the first time.
+// Fail notes that the guest was refused. A stranger's connection ends soon after the first time.
 func (g *Guest) Fail() {
 	if g == nil || g.proven.Load() {
 		return
@@ -135,8 +135,8 @@ func (g *Guest) Fail() {
 	}
 }
 
-// Try reports whether a call of the guest is worth judging. A stranger that has made too many is to be refused without a look, and its
-// connection ends.
+// Try reports whether a call of the guest is worth judging. The server refuses a stranger with too many calls without
+// judging them, and ends its connection.
 func (g *Guest) Try() bool {
 	if g == nil || g.proven.Load() || g.tries.Add(1) <= mostTries {
 		return true
@@ -145,7 +145,7 @@ func (g *Guest) Try() bool {
 	return false
 }
 
-// Call reports whether the guest may make a call that is read before it is proven who makes it.
+// Call reports whether the guest may make a call that is read before its caller is authenticated.
 func (g *Guest) Call() bool {
 	return g == nil || g.proven.Load() || g.calls.Add(1) <= mostCalls
 }
@@ -164,7 +164,7 @@ func (g *Guest) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ration is how much of size may be read.
+// ration returns how much of size may be read.
 func (g *Guest) ration(size int) (int, error) {
 	left := g.left.Load()
 	if left > 0 {
@@ -173,7 +173,8 @@ func (g *Guest) ration(size int) (int, error) {
 	return size, g.awaitProof()
 }
 
-// awaitProof waits until the guest is proven by what it sent, which takes milliseconds. When it is gone before, the error says so.
+// awaitProof waits until the guest is proven by what it sent, which takes milliseconds. It returns an error if the
+// guest leaves before that.
 func (g *Guest) awaitProof() error {
 	if !g.spent.Swap(true) {
 		g.crowd.mu.Lock()
@@ -219,7 +220,7 @@ type guestAddr struct {
 	guest *Guest
 }
 
-// GuestAt returns the guest whose address a is, or is made of (Unwrap() net.Addr); nil when there is none.
+// GuestAt returns the guest of an address a, or of the address that a wraps (Unwrap() net.Addr); nil if there is none.
 func GuestAt(a net.Addr) *Guest {
 	for {
 		switch at := a.(type) {
@@ -240,7 +241,7 @@ func withGuest(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, guestKey{}, GuestAt(conn.RemoteAddr()))
 }
 
-// GuestOf returns the guest that a request served by ServeHTTP came from; nil when there is none.
+// GuestOf returns the guest that sent a request served by ServeHTTP; nil if there is none.
 func GuestOf(ctx context.Context) *Guest {
 	g, _ := ctx.Value(guestKey{}).(*Guest)
 	return g

@@ -32,12 +32,13 @@ func Readable(conn net.Conn) net.Conn {
 	return c
 }
 
-// readableConn is read from by one goroutine at a time, as gRPC does.
+// readableConn expects one reading goroutine at a time, as in gRPC.
 type readableConn struct {
 	net.Conn
 	guest *Guest
 	raw   syscall.RawConn
-	// try is the method read, and read what it is told and tells: made for each read, they would be garbage of each.
+	// try is the method that reads, and read its arguments and results. They are kept because values made for each read
+	// would be garbage after it.
 	try    func(fd uintptr) bool
 	size   int
 	pool   mem.BufferPool

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Pages of the diagnostics port that say how a server is.
+// Health pages of the diagnostics port.
 const (
 	LivePage  = "/livez"
 	ReadyPage = "/readyz"
@@ -21,13 +21,13 @@ const (
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 4 << 10
 
-// ErrUnhealthy: a server answers, and says that it is not well.
+// ErrUnhealthy reports that a server answers and is not healthy.
 var ErrUnhealthy = errors.New("the server is not well")
 
-// AskHealth asks the diagnostics port of a server on this machine for a page, LivePage or ReadyPage. Address is what the server
-// was told to listen on, host:port: where that is every address it is asked over loopback. As the server does, it speaks TLS
-// to what can be reached from elsewhere; whose certificate that is does not matter on the same machine. Errors: ErrUnhealthy with
-// what the server says, and those of connecting.
+// AskHealth requests a page, LivePage or ReadyPage, from the diagnostics port of a server on this machine. address is
+// the server's listen address, host:port; if that is every address, AskHealth uses loopback. Like the server, it uses
+// TLS for an address that other machines can reach; on the same machine it need not verify the certificate. Errors:
+// ErrUnhealthy with the server's answer, and those of connecting.
 func AskHealth(ctx context.Context, address, page string) error {
 	where, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -14,16 +14,17 @@ const (
 	// readHeaderTimeout bounds the handshake of TLS too.
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 60 * time.Second
-	// writeTimeout bounds a whole answer, so that nobody who reads slowly keeps one for ever. It is longer than any answer waits.
+	// writeTimeout limits a whole answer, so that a slow reader does not keep one for ever. It is longer than any
+	// answer waits.
 	writeTimeout   = 3 * time.Minute
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 32 << 10
-	// drainTimeout is how long requests under way may take after the end was asked for.
+	// drainTimeout limits requests in progress after the server is asked to stop.
 	drainTimeout = 10 * time.Second
 )
 
-// ServeHTTP serves h on l until ctx ends, then takes no new requests, waits up to 10 s for those under way and returns
-// nil. It closes l. A panic ends the connection that it served, and is told to guard.
+// ServeHTTP serves h on l until ctx ends, then accepts no new requests, waits up to 10 s for those in progress and
+// returns nil. It closes l. A panic ends its connection and is reported to guard.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panics.Guard) error {
 	srv := &http.Server{
 		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -48,7 +49,7 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panic
 	return err
 }
 
-// ofConnection is http.Server.ConnContext.
+// ofConnection implements http.Server.ConnContext.
 func ofConnection(ctx context.Context, conn net.Conn) context.Context {
 	return rememberPeer(withGuest(ctx, conn), conn)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// printable gives labels of metrics, some of which are what peers say, as text that may be shown.
+// printable makes the labels of metrics printable. Some of them are text that peers send.
 type printable struct{ prometheus.Gatherer }
 
-// Gather is part of prometheus.Gatherer.
+// Gather implements prometheus.Gatherer.
 func (p printable) Gather() ([]*dto.MetricFamily, error) {
 	families, err := p.Gatherer.Gather()
 	for _, family := range families {

@@ -8,14 +8,16 @@ import (
 	"net"
 )
 
-// Listen opens a TCP listener on addr, "host:port"; port 0 picks one. Connections are not probed by TCP: what is served
-// on them has pings or timeouts of its own, and gRPC takes an unanswered probe of a busy machine for a dead peer. The
-// error names the address and what to change. Connections from elsewhere are bounded in number and rate, for each address.
+// Listen opens a TCP listener on addr, "host:port"; port 0 picks one. TCP does not probe connections: what is served on
+// them has pings or timeouts of its own, and gRPC takes an unanswered probe of a busy machine for a dead peer. The
+// error names the address and what to change. Connections from elsewhere are limited in number and rate, for each
+// address.
 //
-// Its connections are Guests: who serves it calls Prove of those whose callers have proven who they are, and the others end soon.
+// Its connections are Guests. The server calls Prove for those whose callers are authenticated, and the others end
+// soon.
 func Listen(addr string) (net.Listener, error) { return listen(addr, defaultCrowd()) }
 
-// ListenOpen is Listen for a port on which nobody proves anything: of such connections there are few.
+// ListenOpen is like Listen, for a port without authentication: it accepts few such connections.
 func ListenOpen(addr string) (net.Listener, error) { return listen(addr, openCrowd()) }
 
 func listen(addr string, limits crowdLimits) (net.Listener, error) {
@@ -37,15 +39,16 @@ func IsLoopback(a net.Addr) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Clients says whom an HTTP server asks for a certificate.
+// Clients sets the client certificates that an HTTP server requests.
 type Clients struct {
-	// Ask asks each; whether a certificate is valid is for the handler, which can say why not.
+	// Ask requests one from each client. The handler decides whether a certificate is valid, since it can report why
+	// not.
 	Ask bool
-	// CAs are told to clients as a hint; nil tells none.
+	// CAs are sent to clients as a hint; nil sends none.
 	CAs *x509.CertPool
 }
 
-// SecureHTTP returns l as it is when it can only be reached from this machine, and serving TLS with c otherwise.
+// SecureHTTP returns l unchanged if only this machine can reach it, and otherwise a listener that serves TLS with c.
 func SecureHTTP(l net.Listener, c *Certificate, clients Clients) net.Listener {
 	if IsLoopback(l.Addr()) {
 		return l

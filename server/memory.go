@@ -23,14 +23,15 @@ const (
 )
 
 const (
-	// leastHeld is taken to be held where less is: a share of less would be far too much of what is held at the next collection.
+	// leastHeld is the least amount assumed to be in use: a share of less would be far too much of what is in use at
+	// the next collection.
 	leastHeld = 12 << 20
-	// notWorth is by which part GOGC may be off: to set it stops the process for a moment.
+	// notWorth is the fraction by which GOGC may be off, because setting it stops the process for a moment.
 	notWorth = 16
 )
 
-// collector has the garbage of the process collected, by GOGC, which it sets anew after each collection. There is one, as there is
-// one garbage collector.
+// collector controls garbage collection through GOGC, which it sets again after each collection. There is one for the
+// process, as there is one garbage collector.
 var collector struct {
 	sync.Mutex
 	saving, byPercent, byRoom int  // who wants it; those who save memory, and two kinds of eager ones
@@ -50,7 +51,7 @@ func SaveMemory() (release func()) {
 // under way.
 func CollectEagerly(on bool) { collect(&collector.byPercent, on) }
 
-// collectForStrangers is CollectEagerly within strangersRoom.
+// collectForStrangers collects eagerly, within strangersRoom.
 func collectForStrangers(on bool) { collect(&collector.byRoom, on) }
 
 func collect(who *int, on bool) {
@@ -67,7 +68,7 @@ func collect(who *int, on bool) {
 	steer()
 }
 
-// steer sets GOGC to what is wanted of what is held, and does so again after each collection while somebody wants it. collector is
+// steer sets GOGC from the memory in use, and again after each collection while there is a request for it. collector is
 // locked.
 func steer() {
 	percent := percentOf(held())
@@ -81,7 +82,7 @@ func steer() {
 	}
 }
 
-// wanted reports whether anybody wants garbage collected otherwise than by gcPercent. collector is locked.
+// wanted reports whether there is a request for collections other than by gcPercent. collector is locked.
 func wanted() bool { return collector.saving+collector.byPercent+collector.byRoom > 0 }
 
 // percentOf is the garbage that there may be, as a share of what is held, in bytes. collector is locked.
@@ -100,8 +101,8 @@ func percentOf(held int) int {
 	return max(room/(held/100), 1)
 }
 
-// sentinel is nobody's, so each collection finds that it is garbage. Its size is that of a large object: those are swept first, and
-// what is swept is told so. Until then the next collection is at the share of what was held before.
+// sentinel is unreferenced, so each collection frees it. It has the size of a large object: those are swept first, and
+// its sweep reports the collection. Until then the next collection uses the share of what was in use before.
 type sentinel [64 << 10]byte
 
 func watch(s *sentinel) { runtime.SetFinalizer(s, afterCollection) }
@@ -116,7 +117,7 @@ func afterCollection(s *sentinel) {
 	}
 }
 
-// held is what the last collection found in use, in bytes, and what else GOGC is a share of.
+// held returns the bytes that the last collection found in use, plus whatever else GOGC is a share of.
 func held() int {
 	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(parts)

@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// notifyInterval is how often the service manager is told how the server is, unless its watchdog asks for more.
+	// notifyInterval is how often the service manager gets the server's state, unless its watchdog asks for more.
 	notifyInterval = 10 * time.Second
-	// readyInterval is how often a server that is not ready yet looks again.
+	// readyInterval is how often a server that is not ready checks again.
 	readyInterval = 100 * time.Millisecond
 	// maxStatus bounds a line of status, in bytes; systemctl shows one line.
 	maxStatus = 512
 )
 
-// Notify tells systemd how the server is, by the socket in NOTIFY_SOCKET, until ctx ends: READY once every readiness check
-// has passed, then the state of the checks as the status line, STOPPING at the end. With WatchdogSec in the unit, which is
-// WATCHDOG_USEC here, it sends WATCHDOG every third of that time while the diagnostics port, which is served on a, answers /livez:
-// a server that hangs is started anew, one that is not ready is left alone. Without NOTIFY_SOCKET it returns nil at once. A socket that does not answer is logged.
+// Notify reports the server's state to systemd, by the socket in NOTIFY_SOCKET, until ctx ends: READY once every
+// readiness check has passed, then the state of the checks as the status line, STOPPING at the end. With WatchdogSec in
+// the unit, which is WATCHDOG_USEC here, it sends WATCHDOG every third of that time while the diagnostics port, which
+// is served on a, answers /livez: a server that hangs is restarted, one that is not ready is left alone. Without
+// NOTIFY_SOCKET it returns nil at once. It logs a socket that does not answer.
 func (d *Diagnostics) Notify(ctx context.Context, a net.Addr, log *slog.Logger) error {
 	n := &notifier{log: log}
 	if !n.send("STATUS=starting") {
@@ -71,7 +72,7 @@ type notifier struct {
 	failed bool
 }
 
-// send reports whether somebody is there to be told.
+// send reports whether there is a service manager: NOTIFY_SOCKET is set.
 func (n *notifier) send(state string) bool {
 	there, err := daemon.SdNotify(false, state)
 	if err != nil && !n.failed {
@@ -81,7 +82,7 @@ func (n *notifier) send(state string) bool {
 	return there || err != nil
 }
 
-// statusLine is what a state of the readiness checks looks like to operators.
+// statusLine returns the status line for a state of the readiness checks.
 func statusLine(err error) string {
 	if err == nil {
 		return "ready"

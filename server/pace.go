@@ -3,14 +3,16 @@ package server
 import "time"
 
 const (
-	// pacedPerSecond is how many strangers a second begin to be read from while they cost much, pacedAtOnce how many of them after a
-	// pause: what a stranger costs comes with its connection.
+	// pacedPerSecond limits how many strangers per second the server begins to read from while they are costly,
+	// pacedAtOnce how many after a pause: the cost of a stranger comes with its connection.
 	pacedPerSecond, pacedAtOnce = 32, 4
-	// creditOfProof is how many of an address begin to be read from besides, for each of it that has proven who it is.
+	// creditOfProof is how many more strangers of an address the server begins to read from for each one of that
+	// address that was proven.
 	creditOfProof = 4
 )
 
-// pace has strangers begin one after the other. Those who prove who they are do not count: thousands of them begin at once.
+// pace makes strangers begin one after the other. Those that authenticate do not count: thousands of them begin at
+// once.
 type pace struct {
 	left float64 // of pacedAtOnce, at the given moment
 	at   time.Time
@@ -23,7 +25,7 @@ func (p *pace) has(now time.Time) bool {
 	return p.left >= 1
 }
 
-// mayBegin reports whether a stranger of p may be read from now, as far as what strangers cost is concerned. c.mu is held.
+// mayBegin reports whether the cost of strangers permits reading from one of p now. c.mu is held.
 func (c *crowd) mayBegin(p *peer, now time.Time) bool {
 	return !c.costly || p.credit > 0 || c.pace.has(now)
 }
@@ -40,7 +42,7 @@ func (c *crowd) begins(g *Guest) {
 	}
 }
 
-// proves counts that g has proven who it is, and that others of its address are likely to do the same. c.mu is held.
+// proves counts that g was proven, and that others of its address are likely to be as well. c.mu is held.
 func (c *crowd) proves(g *Guest, now time.Time) {
 	g.peer.proven = now
 	g.peer.credit = min(g.peer.credit+creditOfProof, c.limits.servedPerAddress)
@@ -49,7 +51,7 @@ func (c *crowd) proves(g *Guest, now time.Time) {
 	}
 }
 
-// fillLater is fill once another stranger may begin. c.mu is held.
+// fillLater calls fill once another stranger may begin. c.mu is held.
 func (c *crowd) fillLater() {
 	if c.later != nil || c.err != nil {
 		return

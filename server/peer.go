@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// ErrPeer: the other end of a connection over loopback is not of this server's user, nor of root.
+// ErrPeer reports that the other end of a connection over loopback belongs neither to this server's user nor to root.
 var ErrPeer = errors.New("the program at the other end runs as another user than this server, as a proxy does")
 
-// peerKey is where the contexts of a connection's requests remember who opened its other end.
+// peerKey is the key under which the contexts of a connection's requests hold the result for its other end.
 type peerKey struct{}
 
 type loopbackPeer struct {
@@ -25,9 +25,10 @@ func rememberPeer(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &loopbackPeer{})
 }
 
-// PeerIsOwner returns nil when a request over loopback comes from a process of this server's own user or of root, by what the
-// kernel says: a proxy that is installed as a service, and every other account of the machine, are neither. ErrPeer says that
-// it does not; other errors say why that is not known. Where there is no such kernel (not Linux), every local process passes.
+// PeerIsOwner returns nil if the kernel reports that a request over loopback comes from a process of this server's own
+// user or of root. A proxy that is installed as a service, and every other account of the machine, are neither. ErrPeer
+// reports that it does not; other errors report why that is unknown. Without such a kernel (not Linux), every local
+// process passes.
 func PeerIsOwner(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -16,14 +16,14 @@ import (
 var socketTables = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 
 const (
-	// lookups is how often the tables are read: a read while others open and close connections may pass over one.
+	// lookups is the number of times the tables are read: a read may miss a connection while others open and close.
 	lookups = 3
-	// nobody is also what the kernel shows for every user that a user namespace does not have.
+	// nobody is also the kernel's number for any user outside of a user namespace.
 	nobody = 65534
 )
 
-// checkPeer looks for the socket at the other end: the one whose own address is there, and whose peer's is here. The kernel is
-// asked for that socket; one that does not answer such questions has the tables read.
+// checkPeer looks for the socket at the other end: the one whose own address is there, and whose peer's is here. It
+// asks the kernel for that socket, and reads the tables if the kernel does not answer such questions.
 func checkPeer(there, here netip.AddrPort) error {
 	uid, err := askOwner(unmapped(there), unmapped(here))
 	if err != nil && !errors.Is(err, errNoOwner) {
@@ -38,7 +38,7 @@ func checkPeer(there, here netip.AddrPort) error {
 	return ErrPeer
 }
 
-// errNoOwner: no program holds the other end any more.
+// errNoOwner reports that no program holds the other end any more.
 var errNoOwner = errors.New("the other end of the connection is closed")
 
 func findOwner(local, remote netip.AddrPort) (uid int, err error) {
@@ -61,8 +61,8 @@ func findOwner(local, remote netip.AddrPort) (uid int, err error) {
 	return 0, errNoOwner
 }
 
-// Fields of a line, and what they say of a connection that both ends hold. One that its program has closed has no owner
-// any more: the kernel shows root's number there.
+// Fields of a line, and values of a connection that both ends hold. A connection that its program has closed has no
+// owner any more: the kernel shows root's number there.
 const (
 	fieldLocal, fieldRemote, fieldState, fieldUID, fieldInode = 1, 2, 3, 7, 9
 

@@ -16,7 +16,7 @@ const (
 	netlinkHeader = 16
 	diagRequest   = 8 + diagSocket
 	diagSocket    = 48
-	// diagUID and diagInode are where an answer has them.
+	// diagUID and diagInode are offsets in an answer.
 	diagUID   = netlinkHeader + 4 + diagSocket + 12
 	diagInode = diagUID + 4
 
@@ -24,8 +24,9 @@ const (
 	netlinkTimeout = 1
 )
 
-// askOwner asks the kernel for the user of the socket whose address is local and whose peer's is remote: one question, whatever the
-// number of sockets. errNoOwner says that there is none, or that its program has closed it: the kernel shows root's number then.
+// askOwner asks the kernel for the user of the socket whose address is local and whose peer's is remote: one question,
+// whatever the number of sockets. errNoOwner reports that there is none, or that its program has closed it: the kernel
+// then shows root's number.
 func askOwner(local, remote netip.AddrPort) (uid int, err error) {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, netlinkSockDiag)
 	if err != nil {
@@ -88,5 +89,6 @@ func ownerAnswer(a []byte) (uid int, err error) {
 	return int(order.Uint32(a[diagUID:])), nil
 }
 
-// errNoDiag: there is no such socket, or the kernel does not have what answers for TCP; it says the same for both.
+// errNoDiag reports that there is no such socket, or that the kernel lacks the module that answers for TCP; its answer
+// is the same for both.
 var errNoDiag = fmt.Errorf("ask the kernel: %w", syscall.ENOENT)

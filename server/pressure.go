@@ -3,23 +3,25 @@ package server
 import "time"
 
 const (
-	// leastTurn is how soon it is looked again at who waits, lookInterval how soon at what strangers cost.
+	// leastTurn is the shortest interval of checks of the strangers that wait, lookInterval the interval of checks of
+	// their cost.
 	leastTurn, lookInterval = 20 * time.Millisecond, time.Second
-	// spentGrace is how long a stranger is left alone, while others wait, who has sent all that is read of it without a proof.
+	// spentGrace is how long a stranger may stay, while others wait, once the server has read all that it reads from
+	// one without a proof.
 	spentGrace = 250 * time.Millisecond
-	// costlyPlaces is how many strangers may stay for long, costlyLosses how many may leave unproven in an interval, before they begin one
-	// after the other, and what they leave behind is collected eagerly.
+	// costlyPlaces limits the strangers that stay for long, and costlyLosses those that leave unproven in an interval.
+	// Above either, strangers begin one after the other, and their garbage is collected eagerly.
 	costlyPlaces, costlyLosses = 16, 16
 )
 
-// lookAfter has somebody look after strangers in a while, unless somebody is about to. c.mu is held.
+// lookAfter schedules a check of strangers, unless one is due already. c.mu is held.
 func (c *crowd) lookAfter(d time.Duration) {
 	if c.look == nil && c.err == nil {
 		c.look = time.AfterFunc(d, c.lookNow)
 	}
 }
 
-// lookSoon is lookAfter at once, also when somebody was to look later. c.mu is held.
+// lookSoon schedules a check at once, even if one is due later. c.mu is held.
 func (c *crowd) lookSoon() {
 	if c.look == nil {
 		c.lookAfter(0)
@@ -28,8 +30,8 @@ func (c *crowd) lookSoon() {
 	}
 }
 
-// lookNow closes strangers that were read from for long enough, while others wait, and looks again for as long as there is
-// something to see.
+// lookNow closes strangers that have had enough time, if others wait, and schedules checks for as long as they are
+// needed.
 func (c *crowd) lookNow() {
 	now := time.Now()
 	c.mu.Lock()
@@ -58,8 +60,8 @@ func (c *crowd) lookNow() {
 	}
 }
 
-// weigh decides whether strangers cost much. While they do they begin at a pace, and what they leave behind is collected eagerly. Those who
-// prove who they are at once cost nothing that counts.
+// weigh decides whether strangers are costly. While they are, they begin at a pace, and their garbage is collected
+// eagerly. Strangers that authenticate at once cost nothing that counts.
 func (c *crowd) weigh(now time.Time) {
 	c.mu.Lock()
 	if c.err == nil && now.Sub(c.counted) < lookInterval && c.costly == c.eager {
@@ -80,7 +82,7 @@ func (c *crowd) weigh(now time.Time) {
 	}
 }
 
-// lingering is how many strangers have been read from for long. c.mu is held.
+// lingering returns how many strangers have been read from for long. c.mu is held.
 func (c *crowd) lingering(now time.Time) (long int) {
 	for p := range c.busy {
 		for _, g := range p.served {

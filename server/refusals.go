@@ -12,15 +12,15 @@ import (
 const (
 	// acceptPause is the longest pause between two tries to take a connection.
 	acceptPause = time.Second
-	// acceptQuiet is how long the log is quiet about what was said already.
+	// acceptQuiet is how long the log does not repeat a message.
 	acceptQuiet = time.Minute
 )
 
-// refused is what a listener knows of the connections that the system did not let it take.
+// refused tracks the connections that the system did not let a listener accept.
 type refused struct {
 	count uint64
 	err   error
-	// since is when it began, last when it was seen last, and told when the log said so.
+	// since is when it began, last when it was last seen, and told when it was last logged.
 	since, last, told time.Time
 	log               *slog.Logger
 }
@@ -56,8 +56,8 @@ func (c *crowd) recovers() {
 // lasts reports whether connections cannot be taken now: it would be tried again within a pause.
 func (r *refused) lasts(now time.Time) bool { return r.count > 0 && now.Sub(r.last) <= 2*acceptPause }
 
-// AddListeners has the log, the metrics and readiness say when the system lets no more connections be taken at what Listen and ListenOpen
-// returned, as when file descriptors or memory run out.
+// AddListeners reports in the log, the metrics and readiness when the system does not let the listeners of Listen and
+// ListenOpen accept connections, for example because file descriptors or memory run out.
 func (d *Diagnostics) AddListeners(log *slog.Logger, listeners ...net.Listener) {
 	var crowds []*crowd
 	for _, l := range listeners {

@@ -17,12 +17,12 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// renewalInterval is how often a running server looks whether its serving certificate is to be replaced.
+// renewalInterval is how often a running server checks whether to replace its serving certificate.
 const renewalInterval = 10 * time.Second
 
-// Run keeps the serving certificate valid until ctx ends: it creates another one 30 days before the end, and reads the
-// files again when somebody has replaced them. Connections stay; new handshakes present the new certificate. What cannot
-// be read or written is logged, and the current certificate goes on. A nil certificate does nothing. It returns nil.
+// Run keeps the serving certificate valid until ctx ends: it creates another one 30 days before the expiry, and reads
+// the files again after they are replaced. Connections stay; new handshakes present the new certificate. It logs what
+// cannot be read or written, and keeps the current certificate. A nil certificate does nothing. It returns nil.
 func (c *Certificate) Run(ctx context.Context, log *slog.Logger) error {
 	if c == nil {
 		return nil
@@ -52,8 +52,8 @@ func (c *Certificate) run(ctx context.Context, log *slog.Logger, interval time.D
 	}
 }
 
-// renew loads the stored serving certificate, or creates another one where that cannot serve. It does nothing in a folder
-// whose CA is another one.
+// renew loads the stored serving certificate, or creates another one if that cannot serve. It does nothing in a folder
+// with another CA.
 func (c *Certificate) renew() error {
 	caFile := filepath.Join(c.folder.dir, caCertFile)
 	stored, err := credential.Public(caCertFile, caFile)
@@ -70,7 +70,7 @@ func (c *Certificate) renew() error {
 	return err
 }
 
-// loadOrCreateLeaf returns the stored serving certificate while it serves, and otherwise creates another one.
+// loadOrCreateLeaf returns the stored serving certificate if it can serve, and otherwise creates another one.
 func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, error) {
 	certPath, keyPath := filepath.Join(f.dir, tlsCertFile), filepath.Join(f.dir, tlsKeyFile)
 	if pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, f.box); err == nil && f.serves(pair, ca) {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many warnings and errors are logged. A peer that is refused for ever, or a stranger who knocks ten thousand times, must not push out
-// what else the log says. Metrics count each.
+// Limits of logged warnings and errors. A peer that is refused for ever, or a stranger that tries ten thousand times,
+// must not push out the rest of the log. Metrics count each.
 const (
-	// alikeBurst lines that say the same are logged, then one in alikeEvery.
+	// alikeBurst similar lines are logged, then one in alikeEvery.
 	alikeBurst = 10
 	alikeEvery = 30 * time.Second
 	// kindBurst lines of a kind, which have their message in common, are logged, then kindPerSecond.
@@ -21,14 +21,17 @@ const (
 	kindPerSecond = 2
 	// maxAlike bounds how many lines are remembered; beyond, they are forgotten, and the limits of kinds hold.
 	maxAlike = 1024
-	// repeatsAfter is how soon after a line was left out it is said how many were, where nothing of the kind is logged before.
+	// repeatsAfter is the delay after which the number of omitted lines is logged, unless a similar line is logged
+	// before.
 	repeatsAfter = time.Minute
 )
 
-// told are the attributes that make lines of a kind differ. Others are addresses, ports and counts, which differ each time.
+// told lists the attributes that make lines of a kind differ. Others are addresses, ports and counts, which differ each
+// time.
 var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true, "error": true, "peer": true, "global": true}
 
-// repeats is a slog.Handler that leaves out warnings and errors that come again and again, and says how many with the next of their kind.
+// repeats is a slog.Handler that omits warnings and errors that repeat, and adds their number to the next of their
+// kind.
 type repeats struct {
 	slog.Handler
 	state *repeated
@@ -36,9 +39,9 @@ type repeats struct {
 	about uint64
 }
 
-// repeated is what the handlers of one log have in common.
+// repeated is the state that the handlers of one log share.
 type repeated struct {
-	// to is what all of them write to, without attributes.
+	// to is the handler that all of them write to, without attributes.
 	to   slog.Handler
 	seed maphash.Seed
 	now  func() time.Time

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// fullDisk is how little room, in bytes, a data folder's disk may have before it counts as full: a write of the store and a line of
-	// the audit log still fit, so that what is said is said in time.
+	// fullDisk is the free space, in bytes, below which a data folder's disk counts as full. A write of the store and a
+	// line of the audit log still fit, so the report comes in time.
 	fullDisk = 16 << 20
-	// spareFiles is how many file descriptors have to be left. Below it, connections are about to be refused.
+	// spareFiles is the number of file descriptors below which connections are about to be refused.
 	spareFiles = 16
 )
 
-// Resources are what a process runs out of: the room on the disk of its data folder, and file descriptors. It is a
-// prometheus.Collector, and safe for concurrent use.
+// Resources reports what a process can run out of: the space on the disk of its data folder, and file descriptors. It
+// is a prometheus.Collector, and safe for concurrent use.
 type Resources struct{ folder string }
 
 // NewResources watches the disk of a folder, which must be there, and the file descriptors of this process.
@@ -69,7 +69,7 @@ func (r *Resources) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What is not known is not shown.
+// Collect implements prometheus.Collector. It omits what is unknown.
 func (r *Resources) Collect(out chan<- prometheus.Metric) {
 	if room, err := diskRoom(r.folder); err == nil {
 		out <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(room.free))
@@ -90,5 +90,5 @@ func (d *Diagnostics) AddResources(folder string) {
 	d.Registry.MustRegister(r)
 }
 
-// room is that on a disk: in bytes, and in files; no files means that the file system does not count them.
+// room is the space on a disk: in bytes, and in files; no files means that the file system does not count them.
 type room struct{ free, size, freeFiles, files uint64 }

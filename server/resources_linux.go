@@ -16,8 +16,8 @@ func diskRoom(dir string) (room, error) {
 	return room{free: s.Bavail * size, size: s.Blocks * size, freeFiles: s.Ffree, files: s.Files}, nil
 }
 
-// descriptors counts those that are open, without the one that counting takes. Errors: errors.ErrUnsupported where nothing tells, and the
-// operating system's.
+// descriptors counts the open ones, except the one that counting takes. Errors: errors.ErrUnsupported if the system
+// does not report them, and the operating system's.
 func descriptors() (open, limit uint64, err error) {
 	folder, err := os.Open("/proc/self/fd")
 	if errors.Is(err, fs.ErrNotExist) { // a root folder without /proc, such as that of a service with little in it

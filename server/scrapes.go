@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits of requests for metrics, whose answers are long and which nobody proves anything for. One that reads slowly holds a place, so an
-// address has a few of them only, and not for long.
+// Limits of requests for metrics, whose answers are long and need no authentication. A slow reader holds a place, so an
+// address has only a few of them, and not for long.
 const (
 	mostScrapes        = 16
 	mostScrapesOfOne   = 4
@@ -34,7 +34,7 @@ func (s *scrapes) handler(h http.Handler) http.Handler {
 			return
 		}
 		defer s.leave(address)
-		// A connection that takes no deadline is not one of a socket, which nobody can read slowly.
+		// A connection that does not support deadlines is not a socket, so it has no slow reader.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(scrapeWriteTimeout))
 		h.ServeHTTP(w, r)
 	})

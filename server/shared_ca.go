@@ -15,11 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// ErrOtherCA: the certificate folder has another CA than the one that the replicas of this server share.
+// ErrOtherCA reports that the certificate folder has another CA than the one that the replicas of this server share.
 var ErrOtherCA = errors.New("the folder has the CA of another server")
 
-// ExportCA returns the folder's CA, certificate and key as PEM, for replicas to share; without one in the folder a new one, which is
-// not written. Errors are those of LoadOrCreateCertificate.
+// ExportCA returns the folder's CA, certificate and key as PEM, for replicas to share. If the folder has none, it
+// returns a new one, which it does not write. Errors are those of LoadOrCreateCertificate.
 func ExportCA(dir string, box Sealer) ([]byte, error) {
 	var ca *authority
 	_, err := os.Stat(filepath.Join(dir, caCertFile))
@@ -52,8 +52,9 @@ func (a *authority) pem() ([]byte, error) {
 	return append(pemBlock("CERTIFICATE", a.cert.Raw), pemBlock("PRIVATE KEY", key)...), nil
 }
 
-// SetAsideCA moves the CA of a certificate folder, and what it signed, into a new folder below it, whose path is returned; empty when there
-// is nothing to move. Other files of the folder stay. The server that has the folder must not run.
+// SetAsideCA moves the CA of a certificate folder, and what it signed, into a new folder below it, and returns that
+// folder's path; empty if there is nothing to move. Other files of the folder stay. The server of the folder must not
+// run.
 func SetAsideCA(dir string, now time.Time) (string, error) {
 	aside := filepath.Join(dir, "replaced-"+now.UTC().Format("20060102-150405.000"))
 	moved := false

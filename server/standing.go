@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Expiries tells when certificates end, by name. It must be quick and safe for concurrent use.
+// Expiries returns when certificates expire, by name. It must be quick and safe for concurrent use.
 type Expiries func() map[string]time.Time
 
 var (

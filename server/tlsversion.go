@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// The versions of TLS that a server may be told to take at least. Older ones it never takes.
+// Values of the least TLS version that a server accepts. It never accepts older ones.
 const (
 	TLS12 = "1.2"
 	TLS13 = "1.3"
 )
 
-// ParseTLSVersion reads the least version of TLS that is served: 1.3 when empty. The error names --tls-min-version and says what it may be.
+// ParseTLSVersion reads the least TLS version that is served: 1.3 when empty. The error names --tls-min-version and its
+// values.
 func ParseTLSVersion(text string) (uint16, error) {
 	switch text {
 	case "", TLS13:

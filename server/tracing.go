@@ -23,16 +23,16 @@ const tracingDrainTimeout = 3 * time.Second
 
 // Tracing sends spans to a collector by OTLP. The zero value traces nothing.
 type Tracing struct {
-	// Tracer is nil when nothing is traced.
+	// Tracer is nil if tracing is off.
 	Tracer   trace.Tracer
 	provider *sdktrace.TracerProvider
 }
 
-// StartTracing does what OpenTelemetry's environment variables say. It is off, and costs nothing, unless one of
-// OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_TRACES_EXPORTER=otlp is set; OTEL_SDK_DISABLED=true and
-// OTEL_TRACES_EXPORTER=none keep it off. The other OTEL_* variables (protocol, headers, sampler, attributes, batches) are
-// the SDK's. It fails on a value that it cannot follow; a collector that does not answer is no error, and is told to log,
-// or to standard error when that is nil.
+// StartTracing follows OpenTelemetry's environment variables. Tracing is off, and costs nothing, unless one of
+// OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_TRACES_EXPORTER=otlp is set;
+// OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none keep it off. The SDK reads the other OTEL_* variables (protocol,
+// headers, sampler, attributes, batches). It fails on a value that it cannot follow. A collector that does not answer
+// is not an error: it is reported to log, or to standard error if that is nil.
 func StartTracing(ctx context.Context, service string, log *slog.Logger, attributes ...attribute.KeyValue) (*Tracing, error) {
 	exporter, err := newExporter(ctx)
 	if exporter == nil || err != nil {

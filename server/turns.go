@@ -34,7 +34,7 @@ func (c *crowd) arrive(conn net.Conn, now time.Time) {
 	}
 }
 
-// yielding notes that g has come, and returns who makes room for it; nil when there is room. c.mu is held.
+// yielding adds g, and returns the connection that makes room for it; nil if there is room. c.mu is held.
 func (c *crowd) yielding(g *Guest) *Guest {
 	if !c.limits.yields {
 		return nil
@@ -70,7 +70,8 @@ func (c *crowd) serve(g *Guest, now time.Time) {
 	}
 }
 
-// queue has g wait, and returns who is to be closed because too many do: the oldest of the address that has the most. c.mu is held.
+// queue makes g wait, and returns the connection to close if too many wait: the oldest of the address with the most.
+// c.mu is held.
 func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
 	if c.waiting >= c.limits.waiting {
 		var most *peer
@@ -90,8 +91,8 @@ func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
 	return out
 }
 
-// settle takes a stranger out of what counts before a proof: it has proven who it is, or is gone. Somebody who waits has the
-// place. c.mu is held.
+// settle removes a stranger from the unproven ones, because it was proven or is gone. One that waits takes its place.
+// c.mu is held.
 func (c *crowd) settle(g *Guest, now time.Time) {
 	p := g.peer
 	switch g.state {
@@ -116,7 +117,7 @@ func (c *crowd) stopWaiting(g *Guest) {
 	c.waiting--
 }
 
-// leave is settle for one that is closed.
+// leave settles a connection that is closed.
 func (c *crowd) leave(g *Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +138,8 @@ func (c *crowd) leave(g *Guest) {
 	}
 }
 
-// fill gives free places to those that wait: of the address that has the fewest, the one that came last. Where more come than
-// are served, who came first has often given up, and is back at the end of the queue. c.mu is held.
+// fill gives free places to strangers that wait: of the address with the fewest, the newest one. If more arrive than
+// are served, the oldest has often given up, and is back at the end of the queue. c.mu is held.
 func (c *crowd) fill(now time.Time) {
 	for c.waiting > 0 && c.served < c.limits.served && c.err == nil {
 		next := c.next(func(p *peer) bool { return c.mayBegin(p, now) })
@@ -155,8 +156,8 @@ func (c *crowd) fill(now time.Time) {
 	}
 }
 
-// next is the address whose turn it is: of those that wait and may, the one that has the fewest places, and of several such the one
-// with most credit. c.mu is held.
+// next returns the address whose turn it is: of those that wait and may begin, the one with the fewest places, and of
+// several such the one with most credit. c.mu is held.
 func (c *crowd) next(may func(*peer) bool) *peer {
 	var next *peer
 	for p := range c.queued {
@@ -182,7 +183,7 @@ func (c *crowd) yields() *peer {
 	return most
 }
 
-// nextTurn is when to look whether a stranger makes room. c.mu is held.
+// nextTurn returns when to check whether a stranger makes room. c.mu is held.
 func (c *crowd) nextTurn(now time.Time) time.Duration {
 	p := c.yields()
 	if p == nil {
@@ -191,8 +192,8 @@ func (c *crowd) nextTurn(now time.Time) time.Duration {
 	return min(max(c.limits.grace-now.Sub(p.served[0].since), leastTurn), spentGrace)
 }
 
-// hadEnough reports whether a stranger makes room for others. Where some of its address prove themselves, places get free without that, and
-// who is slow may be so because the server is. c.mu is held.
+// hadEnough reports whether a stranger makes room for others. If strangers of its address authenticate, places become
+// free without that, and a stranger may be slow because the server is. c.mu is held.
 func (c *crowd) hadEnough(g *Guest, now time.Time) bool {
 	if now.Sub(g.peer.proven) < c.limits.grace {
 		return false

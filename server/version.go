@@ -5,7 +5,7 @@ import "runtime/debug"
 // version is set by the build: -ldflags "-X github.com/causeway-mesh/causeway/server.version=v1.2.3".
 var version string
 
-// Version is what this binary calls itself; "dev" and the commit, where known, for builds without one.
+// Version returns the version of this binary; "dev" and the commit, if known, for builds without one.
 func Version() string {
 	if version != "" {
 		return version
