@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Direction is the way that resources travel on a stream.
+// Direction is the direction in which resources travel on a stream.
 type Direction uint8
 
 // The two streams of a session.
@@ -15,7 +15,7 @@ const (
 	ZoneToGlobal
 )
 
-// String names the stream in logs and status.
+// String returns the direction's name in logs and status.
 func (d Direction) String() string {
 	if d == ZoneToGlobal {
 		return "zone-to-global"
@@ -23,7 +23,7 @@ func (d Direction) String() string {
 	return "global-to-zone"
 }
 
-// Label is the direction in answers and metrics.
+// Label returns the direction's name in answers and metrics.
 func (d Direction) Label() string {
 	if d == GlobalToZone {
 		return "toZone"
@@ -31,7 +31,7 @@ func (d Direction) Label() string {
 	return "toGlobal"
 }
 
-// Carries reports whether resources of type d may travel this way at all.
+// Carries reports whether resources of type t travel in this direction at all.
 func (d Direction) Carries(t *resources.Descriptor) bool {
 	if d == ZoneToGlobal {
 		return t.ZoneToGlobal
@@ -39,20 +39,20 @@ func (d Direction) Carries(t *resources.Descriptor) bool {
 	return t.GlobalToZone || t.AcrossZones
 }
 
-// Audience is who a resource would be sent to, and by which stream.
+// Audience is the receiver of a resource, and the direction of its stream.
 type Audience struct {
 	Direction Direction
-	// Zone is the zone's end of the stream, whichever way it goes.
+	// Zone is the zone of the stream, in either direction.
 	Zone string
 	// Features are the receiver's.
 	Features Features
-	// Enabled reports whether a zone takes part; nil means that all do. A zone that nobody registered counts as enabled.
+	// Enabled reports whether a zone takes part; nil means that all do. An unregistered zone counts as enabled.
 	Enabled func(zone string) bool
 }
 
 func (a *Audience) enabled(zone string) bool { return a.Enabled == nil || a.Enabled(zone) }
 
-// crossingRule is one reason for which a resource stays where it is.
+// crossingRule is one reason why a resource does not cross.
 type crossingRule struct {
 	// name is the rule's name in the table tests, and in answers to "why is it not there?".
 	name string
@@ -60,8 +60,8 @@ type crossingRule struct {
 	stops func(r *resources.Resource, a *Audience) bool
 }
 
-// globalToZoneRules are the rules that keep resources from a zone. Sources: docs/concepts.md, "Who sees what"; Kuma's wire format,
-// "Global → zone"; seed 004, "Namespace-scoped policies and multizone".
+// globalToZoneRules returns the rules that keep resources from a zone. Sources: docs/concepts.md, "Who sees what";
+// Kuma's wire format, "Global → zone"; seed 004, "Namespace-scoped policies and multizone".
 func globalToZoneRules() []crossingRule {
 	return []crossingRule{
 		{"type-stays-on-global", func(r *resources.Resource, _ *Audience) bool {
@@ -96,7 +96,7 @@ func globalToZoneRules() []crossingRule {
 	}
 }
 
-// zoneToGlobalRules: what a zone keeps to itself. Source: Kuma's wire format, "Zone → global".
+// zoneToGlobalRules returns the rules that keep resources in their zone. Source: Kuma's wire format, "Zone → global".
 func zoneToGlobalRules() []crossingRule {
 	return []crossingRule{
 		{"type-stays-in-zone", func(r *resources.Resource, _ *Audience) bool { return !r.Descriptor().ZoneToGlobal }},
@@ -107,7 +107,7 @@ func zoneToGlobalRules() []crossingRule {
 	}
 }
 
-// Crossing decides what crosses. It has no state and is safe for concurrent use.
+// Crossing decides which resources cross. It has no state and is safe for concurrent use.
 type Crossing struct {
 	rules [2][]crossingRule
 }
@@ -120,7 +120,7 @@ func NewCrossing() *Crossing {
 	return c
 }
 
-// Stops returns the name of the first rule that keeps r from the audience, or "" when r crosses.
+// Stops returns the name of the first rule that keeps r from the audience, or "" if r crosses.
 func (c *Crossing) Stops(r *resources.Resource, a *Audience) string {
 	for i := range c.rules[a.Direction] {
 		if rule := &c.rules[a.Direction][i]; rule.stops(r, a) {
@@ -130,8 +130,8 @@ func (c *Crossing) Stops(r *resources.Resource, a *Audience) string {
 	return ""
 }
 
-// SameForAll reports whether the rules say the same of r for all zones that take part and have the same features: only
-// what a zone wrote goes to some of them and not to others.
+// SameForAll reports whether the rules decide the same about r for all zones that take part and have the same features:
+// only a zone's resources go to some zones and not to others.
 func (c *Crossing) SameForAll(r *resources.Resource, d Direction) bool {
 	return d == GlobalToZone && (r.Zone() == "" || !r.Descriptor().AcrossZones)
 }
@@ -140,12 +140,12 @@ func syncDisabled(r *resources.Resource, _ *Audience) bool {
 	return r.Labels[resources.LabelSync] == resources.SyncDisabled
 }
 
-// foreignPolicy: a policy that a zone wrote, seen from the global. Zone-originated means that the zone's label is present.
+// foreignPolicy reports whether r is a policy of a zone, seen from the global: one that has the zone's label.
 func foreignPolicy(r *resources.Resource) bool {
 	return r.Zone() != "" && r.Descriptor().Policy != nil
 }
 
-// targetZone is the zone that a policy's target names, by tag or by label, or "".
+// targetZone returns the zone that a policy's target names, by tag or by label, or "".
 func targetZone(r *resources.Resource) string {
 	p, err := policyOf(r)
 	if err != nil || p == nil || p.TargetRef == nil {
@@ -162,7 +162,7 @@ func withoutTarget(r *resources.Resource) bool {
 	return err == nil && p != nil && p.TargetRef == nil
 }
 
-// policyOf returns the policy in r, or nil when r is none.
+// policyOf returns the policy in r, or nil if r is not one.
 func policyOf(r *resources.Resource) (*resources.Policy, error) {
 	if r.Descriptor().Policy == nil {
 		return nil, nil
@@ -176,14 +176,14 @@ type acceptRule struct {
 	refuse func(r *resources.Resource, from *Origin) error
 }
 
-// Origin is where a resource arrives from: the direction of its stream, and the zone's end of it.
+// Origin is where a resource arrives from: the direction and the zone of its stream.
 type Origin struct {
 	Direction Direction
 	// Zone is the authenticated zone on the global, and the receiving zone itself in a zone.
 	Zone string
 }
 
-// acceptRules: what neither side takes from a peer.
+// acceptRules returns the rules by which both sides refuse a peer's resources.
 func acceptRules() []acceptRule {
 	return []acceptRule{
 		{"type-never-travels-here", func(r *resources.Resource, from *Origin) error {

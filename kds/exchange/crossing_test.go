@@ -91,7 +91,7 @@ func (r *row) direction() Direction {
 	return GlobalToZone
 }
 
-// failure returns what is not as the row wants it, or "".
+// failure returns how the outcome differs from the row, or "".
 func (r *row) failure(t *testing.T, c *Crossing, m *Mapping) string {
 	t.Helper()
 	in := r.Resource.build(t)
@@ -203,7 +203,7 @@ func TestWhatCrosses(t *testing.T) {
 	}
 }
 
-// TestEachRuleHasItsRows leaves out one rule after the other: exactly the rows that name it must fail.
+// TestEachRuleHasItsRows omits one rule after the other: exactly the rows that name it must fail.
 func TestEachRuleHasItsRows(t *testing.T) {
 	t.Parallel()
 	rows := readRows(t)
@@ -250,7 +250,7 @@ func TestEachRuleHasItsRows(t *testing.T) {
 	}
 }
 
-// TestSameForAll: what is said to be the same for all zones is, in every row and for any zone that takes part.
+// TestSameForAll checks SameForAll against every row, for any zone that takes part.
 func TestSameForAll(t *testing.T) {
 	t.Parallel()
 	c, same, other := NewCrossing(), 0, 0
@@ -284,7 +284,8 @@ func TestSameForAll(t *testing.T) {
 	}
 }
 
-// TestBytesAreSharedByThoseWhoGetTheSame: peers share the bytes of a resource unless they announce different things that change them.
+// TestBytesAreSharedByThoseWhoGetTheSame checks that peers share the bytes of a resource unless they announce features
+// that change them.
 func TestBytesAreSharedByThoseWhoGetTheSame(t *testing.T) {
 	t.Parallel()
 	m, differed := NewMapping(), Features(0)
@@ -308,7 +309,7 @@ func TestBytesAreSharedByThoseWhoGetTheSame(t *testing.T) {
 			}
 		}
 	}
-	if want := ChangeBytes &^ FeatureHiddenSecrets; differed != want { // secrets are hidden by the encoder
+	if want := ChangeBytes &^ FeatureHiddenSecrets; differed != want { // the encoder hides secrets
 		t.Errorf("%v change what is sent, want %v", differed.Names(), want.Names())
 	}
 }

@@ -1,5 +1,5 @@
-// Package exchange says what a global and its zones exchange, and in which form: which resources cross in which direction,
-// what they are called on the way, how their references are rewritten so that they still point at the right thing, what
-// a peer that lacks a feature gets in their place, and where a resource would be. It is pure: it reads and writes
-// nothing but what it is given. It must not know of streams, sessions or stores (package kds), nor of servers.
+// Package exchange decides what a global and its zones exchange, and in which form: which resources cross in which
+// direction, their names on the way, how references are rewritten so that they still name the right object, what a peer
+// without a feature gets instead, and which servers a resource reaches. It is pure: it reads and writes only its
+// arguments. It does not depend on streams, sessions, stores (package kds) or servers.
 package exchange

@@ -2,43 +2,47 @@ package exchange
 
 import "slices"
 
-// Features is the set of abilities that a peer announced. Names that we do not know are not kept.
+// Features is the set of features that a peer announced. Unknown names are dropped.
 type Features uint16
 
-// The features that change what a peer is sent. The first four are those of the ecosystem (Kuma's wire format, "Node in
+// The features that change what a peer is sent. The first four are Kuma's (Kuma's wire format, "Node in
 // DeltaDiscoveryRequest"), the others Causeway's own.
 const (
 	// FeatureHashSuffix: the peer expects hashed names.
 	FeatureHashSuffix Features = 1 << iota
-	// FeatureProducerPolicies: the peer takes producer policies of other zones.
+	// FeatureProducerPolicies: the peer accepts producer policies of other zones.
 	FeatureProducerPolicies
-	// FeatureOptionalTargetRef: the peer takes policies without a top-level targetRef.
+	// FeatureOptionalTargetRef: the peer accepts policies without a top-level targetRef.
 	FeatureOptionalTargetRef
 	// FeatureZoneToken is announced for completeness; nothing depends on it yet.
 	FeatureZoneToken
-	// FeatureHTTPPermissions: the peer judges path and method, and knows the sugar and spelling of our permissions.
+	// FeatureHTTPPermissions: the peer evaluates path and method, and knows the short form and spelling of our
+	// permissions.
 	FeatureHTTPPermissions
-	// FeatureResolvedReferences: the peer takes references that name the copy (seed 004, "Cross-resource references").
+	// FeatureResolvedReferences: the peer accepts references that name the copy (seed 004, "Cross-resource
+	// references").
 	FeatureResolvedReferences
-	// FeatureParts: the peer joins a list that comes in several messages, and a full list in the middle of a stream.
+	// FeatureParts: the peer joins a list that comes in several messages, and accepts a full list in the middle of a
+	// stream.
 	FeatureParts
 	// FeatureResume: the peer understands initial_resource_versions.
 	FeatureResume
-	// FeatureReports: the peer takes reports of what proxies have acknowledged.
+	// FeatureReports: the peer accepts reports on what proxies have acknowledged.
 	FeatureReports
-	// FeatureTraces: the peer takes trace contexts with changes. It is announced only by servers that trace.
+	// FeatureTraces: the peer accepts trace contexts with changes. Only servers with tracing announce it.
 	FeatureTraces
-	// FeatureReferenceGrants: the peer sends nobody where a route may not, and knows the zones that a MeshMultiZoneService lists.
+	// FeatureReferenceGrants: the peer enforces the grants of routes to other namespaces, and knows the zones that a
+	// MeshMultiZoneService lists.
 	FeatureReferenceGrants
-	// FeatureHiddenSecrets: the peer takes the hash of a secret in place of one that it does not use.
+	// FeatureHiddenSecrets: the peer accepts the hash of a secret that it does not use, instead of the secret.
 	FeatureHiddenSecrets
-	// FeatureOwners: the peer reads from the label of the role whether a service or a grant is the operator's of its zone.
+	// FeatureOwners: the peer reads the role label to tell whether a service or a grant belongs to its zone's operator.
 	FeatureOwners
 )
 
 const (
 	featureNameHTTPPermissions = "causeway-http-permissions"
-	// featurePingHealth goes into the gRPC metadata only: the zone calls HealthCheck.
+	// FeaturePingHealth goes only into the gRPC metadata: the zone calls HealthCheck.
 	FeaturePingHealth = "zone-ping-health"
 )
 
@@ -62,7 +66,7 @@ var featureNames = []struct {
 	{FeatureOwners, "causeway-owners"},
 }
 
-// OwnFeatures is what Causeway announces, FeatureTraces only where it traces.
+// OwnFeatures returns the features that Causeway announces, FeatureTraces only with tracing.
 func OwnFeatures() Features {
 	var all Features
 	for _, f := range featureNames {
@@ -74,7 +78,7 @@ func OwnFeatures() Features {
 // Has reports whether all of want are in f.
 func (f Features) Has(want Features) bool { return f&want == want }
 
-// Names returns the names that go on the wire.
+// Names returns the names on the wire.
 func (f Features) Names() []string {
 	names := make([]string, 0, len(featureNames))
 	for _, n := range featureNames {
@@ -85,7 +89,7 @@ func (f Features) Names() []string {
 	return names
 }
 
-// ParseFeatures is the inverse of Names; unknown names are skipped.
+// ParseFeatures is the inverse of Names; it skips unknown names.
 func ParseFeatures(names []string) Features {
 	var f Features
 	for _, n := range featureNames {
@@ -96,5 +100,5 @@ func ParseFeatures(names []string) Features {
 	return f
 }
 
-// ChangeBytes are the features that change how a resource is sent, and not only whether it is.
+// ChangeBytes are the features that change how a resource is encoded, and not only whether it is sent.
 const ChangeBytes = FeatureHashSuffix | FeatureHTTPPermissions | FeatureResolvedReferences | FeatureReferenceGrants | FeatureHiddenSecrets | FeatureOwners

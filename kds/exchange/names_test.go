@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/hashing"
 )
 
-// TestApartNames: they are names, tell zones apart, and are never by the wire's rule.
+// TestApartNames checks that alternative names are valid names, differ between zones, and never follow the wire's rule.
 func TestApartNames(t *testing.T) {
 	t.Parallel()
 	long := hashing.Name("default", string(make([]byte, 300)), "zone-1")

@@ -11,20 +11,20 @@ import (
 )
 
 // Permissions between peers that do not know the same fields. A peer drops JSON fields that it does not know, so a
-// permission is never sent in words that the peer would read as more permissive, and one that arrives with fields unknown
-// to us is refused.
+// permission is never sent in a form that the peer would read as more permissive, and one that arrives with fields
+// unknown to us is refused.
 
 const (
-	fieldSpiffeID     = "spiffeID" // the ecosystem's spelling
+	fieldSpiffeID     = "spiffeID" // Kuma's spelling
 	fieldSpiffeIDOurs = "spiffeId"
 )
 
-// object is one JSON object whose values are left as they are until somebody looks at them.
+// object is one JSON object whose values are decoded on demand.
 type object = map[string]json.RawMessage
 
-// plainPolicy returns spec in the words that every peer knows: the sugar `default` written out as one rule, the
-// identity's field in the ecosystem's spelling and, in permissions, no path and no method. It returns spec itself when
-// nothing had to change, and errNotSayable when the policy cannot be said.
+// plainPolicy returns spec in the form that every peer knows: the short form `default` as one rule, the identity's
+// field in Kuma's spelling and, in permissions, no path and no method. It returns spec itself if nothing changes, and
+// errNotSayable if the policy has no such form.
 func plainPolicy(d *resources.Descriptor, spec []byte) ([]byte, error) {
 	if d.Policy == nil || !d.Policy.Rules {
 		return spec, nil
@@ -63,8 +63,8 @@ func takeApart(d *resources.Descriptor, spec []byte) ([]byte, error) {
 	return out, nil
 }
 
-// plainAlready reports that a permission has rules only and nothing in them to be said in other words. Most are like
-// that, and to see it in one pass costs less than taking their entries apart. It says no where it is not sure.
+// plainAlready reports whether a permission has rules only and nothing in them to rewrite. Most are like that, and one
+// pass to see it costs less than decoding their entries. It returns false if in doubt.
 func plainAlready(spec []byte) bool {
 	var policy struct {
 		Default, From present
@@ -99,8 +99,9 @@ func plainAlready(spec []byte) bool {
 	return len(policy.Rules) > 0
 }
 
-// saidAsRead reports that what was read as rules and their default are called so: to encoding/json, fields are the same in any case,
-// to a peer they are not. It looks at text as it stands, so it does not know escapes and letters that are others' capitals.
+// saidAsRead reports whether the fields that were read as rules and default are spelled so: encoding/json ignores case,
+// a peer does not. It compares plain text, so it returns false for escapes and for letters whose case folding is not
+// ASCII.
 func saidAsRead(spec []byte) bool {
 	for _, b := range spec {
 		if b == '\\' || b >= utf8.RuneSelf {
@@ -116,7 +117,7 @@ func saidAsRead(spec []byte) bool {
 	return true
 }
 
-// present is true for a field that is there, whatever it holds.
+// present is true for a field that is present, whatever its value.
 type present bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -125,7 +126,7 @@ func (p *present) UnmarshalJSON([]byte) error {
 	return nil
 }
 
-// plainRules returns the policy's rules in plain words, nil when there are none or none is left.
+// plainRules returns the policy's rules in the plain form, or nil if there are none or none is left.
 func plainRules(d *resources.Descriptor, policy object) ([]object, error) {
 	var rules []object
 	switch {
@@ -172,8 +173,8 @@ func plainMatches(rule object) error {
 	return err
 }
 
-// plainPermission rewrites one rule's conf; nil means that nothing of it is left. An allowing entry that needs HTTP
-// matches nothing for the peer, so it is left out; a denying one denies on its identity part alone, which denies more.
+// plainPermission rewrites one rule's conf; nil means that nothing of it is left. An allowing entry that needs HTTP is
+// dropped, since the peer cannot match it; a denying one denies on its identity part alone, which denies more.
 func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
 	var lists map[string][]object
 	if len(raw) > 0 {
@@ -210,7 +211,7 @@ func respell(entry object) {
 	}
 }
 
-// permissionFields says which fields each object of a permission may have.
+// permissionFields lists the fields that each object of a permission may have.
 var permissionFields = struct {
 	spec, targetRef, rule, conf, entry, match, from, fromConf []string
 }{
@@ -224,8 +225,8 @@ var permissionFields = struct {
 	fromConf:  []string{"action"},
 }
 
-// checkPermissionFields refuses a permission with a field that we do not know: dropping it could allow more than its
-// writer meant. Field names count exactly as they are written.
+// checkPermissionFields refuses a permission with an unknown field: dropping it could allow more than its author meant.
+// Field names are case-sensitive.
 func checkPermissionFields(spec []byte) error {
 	policy, err := known(spec, "spec", permissionFields.spec)
 	if err != nil {
@@ -329,7 +330,7 @@ func each(raw json.RawMessage, at string, check func(raw json.RawMessage, at str
 	return nil
 }
 
-// marshal writes JSON as specs have it: sorted keys, nothing escaped for HTML, no newline.
+// marshal encodes JSON as specs have it: sorted keys, no HTML escapes, no newline.
 func marshal(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// FuzzPlainPermission: what is taken to be in plain words would not have been changed, nor refused.
+// FuzzPlainPermission checks that a permission that counts as plain already would be neither changed nor refused.
 func FuzzPlainPermission(f *testing.F) {
 	for _, spec := range []string{
 		`{}`, `{"rules":[]}`, `{"rules":[{}]}`, `{"rules":[{"default":{}}]}`, `{"rules":[{"default":{"allow":[]}}]}`, `{"rules":null}`,

@@ -6,21 +6,21 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Place is a server that asks how far what is written on it goes.
+// Place is a server, for the question which others its resources reach.
 type Place struct {
-	// Zone is the server's own; empty on the global.
+	// Zone is the server's own zone; empty on the global.
 	Zone string
-	// Zones are those that the server knows of.
+	// Zones are those that the server knows.
 	Zones []string
 	// Enabled is as in Audience.
 	Enabled func(zone string) bool
 }
 
-// ReachesGlobal is the global's name among zones: no zone can have it as long as there is a global beside it in a list.
+// ReachesGlobal is the global's name among zones. The global comes first in a list, beside a zone of that name.
 const ReachesGlobal = "global"
 
-// Reach lists the servers that get a copy of r, which lives at from, once all is in sync: ReachesGlobal first, then zones
-// by name. It takes peers to be as able as this server; one that is not may get less.
+// Reach lists the servers that get a copy of r, which is stored at from, once all is in sync: ReachesGlobal first, then
+// zones by name. It assumes that peers have all features of this server; one without them may get less.
 func (c *Crossing) Reach(r *resources.Resource, from Place) []string {
 	reached := []string{}
 	if from.Zone != "" {

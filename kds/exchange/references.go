@@ -8,14 +8,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// References of policies that leave their zone (seed 004, "Cross-resource references"). The global, on receipt, gives each
-// reference the name that the copy of its object has everywhere else, and keeps what was written in resources.LabelReferences. The
-// destination zone puts the references into the namespace of its own copies. References by labels are left as they are.
+// References of policies that leave their zone (seed 004, "Cross-resource references"). On receipt, the global gives
+// each reference the name that the copy of its object has everywhere else, and keeps the original in
+// resources.LabelReferences. The destination zone sets the namespace of its own copies. References by labels are left
+// as they are.
 
-// Lookup finds a resource of this server's store by the name it has here; nil when there is none.
+// Lookup returns a resource of this server's store by its name here; nil if there is none.
 type Lookup func(t resources.Type, mesh, name string) *resources.Resource
 
-// resolveReferences is what the global does to a policy of a zone: r's labels must be pinned already, its role among them.
+// resolveReferences resolves the references of a zone's policy on the global: r's labels must be pinned already, its
+// role among them.
 func resolveReferences(r *resources.Resource, here *Arrival) error {
 	if !hasDestinations(r) {
 		return nil
@@ -42,10 +44,10 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 	return nil
 }
 
-// copyName is the name of a reference's object outside the zone of r. A reference to a copy follows its original: what
-// is the name of a copy already stays, and what only the global makes is hashed without a zone.
-// It is not settled when the reference may mean several namespaces and none of them has the object yet: then it stays a
-// display name, which means here what it means in the zone, whatever comes later. No such policy crosses to other zones.
+// copyName returns the name of a reference's object outside the zone of r. A reference to a copy follows its original:
+// the name of a copy stays, and the name of what only the global writes is hashed without a zone. It is not settled if
+// the reference may mean several namespaces and none of them has the object yet: then it stays a display name, which
+// means the same here as in the zone, whatever comes later. No such policy crosses to other zones.
 func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, here *Arrival) (name string, settled bool) {
 	if d, ok := resources.Lookup(kind); ok && d.WrittenOn == resources.OnGlobal {
 		if isCopyOfOwn(kind, r.Mesh, ref.Name, here.Lookup) {
@@ -60,7 +62,7 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 	namespaces, open := namespacesOf(r, kind, ref, here.SystemNamespace)
 	for _, namespace := range namespaces {
 		copied := zoneHash(r.Mesh, ref.Name, r.Zone(), namespace)
-		for _, name := range []string{copied, ApartName(r.Mesh, copied, r.Zone())} { // the name may be another zone's
+		for _, name := range []string{copied, ApartName(r.Mesh, copied, r.Zone())} { // the name may belong to another zone
 			if c := here.Lookup(kind, r.Mesh, name); c != nil && c.Zone() == r.Zone() {
 				return copied, true
 			}
@@ -75,9 +77,9 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 	return zoneHash(r.Mesh, ref.Name, r.Zone(), namespaces[0]), true
 }
 
-// namespacesOf are those in which a reference looks for its object, in order; open reports whether it goes on to any other.
-// Without a namespace it means the policy's own, but a system policy's also others, and a MeshExternalService lives with the
-// system only. What lives with the system may have no namespace.
+// namespacesOf returns the namespaces in which a reference looks for its object, in order; open reports whether it then
+// looks in all others. Without a namespace a reference means the policy's own, but a system policy's means others too,
+// and a MeshExternalService is in the system namespace only. What is in the system namespace may have no namespace.
 func namespacesOf(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, system string) (namespaces []string, open bool) {
 	switch {
 	case ref.Namespace == system:
@@ -90,7 +92,7 @@ func namespacesOf(r *resources.Resource, kind resources.Type, ref resources.Writ
 	return []string{r.HomeNamespace()}, false
 }
 
-// isCopyOfOwn reports whether name is what a zone calls a copy of one of the global's own resources.
+// isCopyOfOwn reports whether name is the name in zones of a copy of one of the global's own resources.
 func isCopyOfOwn(kind resources.Type, mesh, name string, lookup Lookup) bool {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 {
@@ -100,8 +102,7 @@ func isCopyOfOwn(kind resources.Type, mesh, name string, lookup Lookup) bool {
 	return own != nil && own.Zone() == "" && HashedName(own) == name
 }
 
-// settleReferences is what a zone does to the resolved references of a policy that arrives: it puts them into the
-// namespace of its own copies.
+// settleReferences sets the namespace of this zone's copies in the resolved references of a policy that arrives.
 func settleReferences(r *resources.Resource, copyNamespace string) error {
 	written, err := resources.WrittenReferences(r)
 	if err != nil || len(written) == 0 {
@@ -119,7 +120,7 @@ func settleReferences(r *resources.Resource, copyNamespace string) error {
 	return nil
 }
 
-// restoreReferences puts r's references back as they were written and drops the label.
+// restoreReferences restores r's references as they were written and drops the label.
 func restoreReferences(r *resources.Resource) error {
 	written, err := resources.AsWritten(r)
 	if err != nil {

@@ -11,36 +11,37 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// labelDeletionGrace marks a proxy that is being deleted in a zone; it is nobody else's business.
+// labelDeletionGrace marks a proxy that is being deleted in a zone; it is of no use elsewhere.
 const labelDeletionGrace = "kuma.io/deletion-grace-period-started-at"
 
-// errNotSayable: a resource cannot be put in the words that the peer knows.
+// errNotSayable reports that a resource has no form that the peer knows.
 var errNotSayable = errors.New("cannot be said in the words that the peer knows")
 
-// outboundStep is one change to a resource before it is encoded. r is the step's to change.
+// outboundStep is one change to a resource before it is encoded. The step may change r.
 type outboundStep struct {
 	name  string
 	apply func(r *resources.Resource, a *Audience) error
 }
 
-// inboundStep is one change to a resource that arrived, before it is stored. r is the step's to change.
+// inboundStep is one change to a resource that arrived, before it is stored. The step may change r.
 type inboundStep struct {
 	name  string
 	apply func(r *resources.Resource, here *Arrival) error
 }
 
-// Arrival is what the inbound mapping knows of the place where a resource arrives.
+// Arrival describes the server on which a resource arrives.
 type Arrival struct {
 	Origin
-	// SystemNamespace decides roles: that of the zone on the global, and the receiver's own in a zone. OwnNamespace is the receiver's own.
+	// SystemNamespace decides roles: it is the sending zone's on the global, and the receiver's own in a zone.
+	// OwnNamespace is the receiver's own.
 	SystemNamespace, OwnNamespace string
-	// CopyNamespace is where copies live here, empty on Universal.
+	// CopyNamespace is the namespace of copies here; empty on Universal.
 	CopyNamespace string
 	// Lookup reads this server's store; used on the global only.
 	Lookup Lookup
 }
 
-// Mapping is how resources change on the way out and on the way in. It has no state and is safe for concurrent use.
+// Mapping rewrites resources on the way out and on the way in. It has no state and is safe for concurrent use.
 type Mapping struct {
 	outbound [2][]outboundStep
 	inbound  [2][]inboundStep
@@ -57,9 +58,9 @@ func NewMapping() *Mapping {
 	return m
 }
 
-// Outbound returns r as the audience gets it, with the name that it has on the wire. It depends on the audience's
-// direction, features and, in a zone, on the zone's name; never on which zone receives. The error wraps errNotSayable
-// when the peer has no words for r.
+// Outbound returns r as the audience gets it, with its name on the wire. It depends on the audience's direction,
+// features and, in a zone, on the zone's name; never on which zone receives. The error wraps errNotSayable if r has no
+// form that the peer knows.
 func (m *Mapping) Outbound(r *resources.Resource, a *Audience) (*resources.Resource, error) {
 	out := r.Clone()
 	for i := range m.outbound[a.Direction] {
@@ -71,7 +72,7 @@ func (m *Mapping) Outbound(r *resources.Resource, a *Audience) (*resources.Resou
 	return out, nil
 }
 
-// Inbound returns what is stored for r, or an error that says why r is refused. r is not used afterwards.
+// Inbound returns the resource to store for r, or the reason why r is refused.
 func (m *Mapping) Inbound(r *resources.Resource, here *Arrival) (*resources.Resource, error) {
 	for i := range m.accept {
 		if err := m.accept[i].refuse(r, &here.Origin); err != nil {
@@ -87,7 +88,7 @@ func (m *Mapping) Inbound(r *resources.Resource, here *Arrival) (*resources.Reso
 	return r, nil
 }
 
-// WireNameOf is the name under which r travels to the audience.
+// WireNameOf returns the name under which r travels to the audience.
 func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
 	name := r.Name
 	if hashesFor(r, a) {
@@ -96,7 +97,7 @@ func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
 	return WireName(name, r.Mesh)
 }
 
-// outboundToZone. Source: Kuma's wire format, "Global → zone", mappers; seed 004.
+// outboundToZone returns the steps from global to zone. Source: Kuma's wire format, "Global → zone", mappers; seed 004.
 func outboundToZone() []outboundStep {
 	return []outboundStep{
 		{"says-origin-global", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginGlobal })},
@@ -127,7 +128,7 @@ func outboundToZone() []outboundStep {
 	}
 }
 
-// outboundToGlobal. Source: Kuma's wire format, "Zone → global", mappers.
+// outboundToGlobal returns the steps from zone to global. Source: Kuma's wire format, "Zone → global", mappers.
 func outboundToGlobal() []outboundStep {
 	return []outboundStep{
 		{"says-origin-zone", setLabel(resources.LabelOrigin, func(*Audience) string { return resources.OriginZone })},
@@ -149,8 +150,8 @@ func outboundToGlobal() []outboundStep {
 	}
 }
 
-// inboundOnGlobal. Source: docs/reliability.md, promise 10; docs/concepts.md, "Who sees what"; Kuma's wire format, "Receiver
-// side".
+// inboundOnGlobal returns the steps on the global. Source: docs/reliability.md, promise 10; docs/concepts.md, "Who sees
+// what"; Kuma's wire format, "Receiver side".
 func inboundOnGlobal() []inboundStep {
 	return []inboundStep{
 		{"zone-is-pinned", func(r *resources.Resource, here *Arrival) error {
@@ -173,7 +174,7 @@ func inboundOnGlobal() []inboundStep {
 	}
 }
 
-// inboundInZone. Source: docs/concepts.md, "Who sees what"; seed 004, "Implementation".
+// inboundInZone returns the steps in a zone. Source: docs/concepts.md, "Who sees what"; seed 004, "Implementation".
 func inboundInZone() []inboundStep {
 	return []inboundStep{
 		{"origin-is-global", func(r *resources.Resource, _ *Arrival) error {
@@ -196,7 +197,8 @@ func setLabel(label string, value func(*Audience) string) func(*resources.Resour
 	}
 }
 
-// keepNamespace: the wire has no namespace. A copy's own namespace says nothing; its label does.
+// keepNamespace puts the namespace into a label, since the wire has none. A copy keeps its label: its own namespace is
+// not the original's.
 func keepNamespace(r *resources.Resource, _ *Audience) error {
 	if ns, ok := namespaceLabel(r); ok {
 		r.Labels[resources.LabelNamespace] = ns
@@ -225,7 +227,8 @@ func plainWords(r *resources.Resource, a *Audience) error {
 	return nil
 }
 
-// zonesAsLabel says the zones of a MeshMultiZoneService to a peer that would not see them and let all join: one by its label.
+// zonesAsLabel replaces the zones of a MeshMultiZoneService, for a peer that would ignore them and join all services:
+// one zone becomes its label.
 func zonesAsLabel(r *resources.Resource, a *Audience) error {
 	if r.Type != resources.TypeMeshMultiZoneService || a.Features.Has(FeatureReferenceGrants) {
 		return nil
@@ -253,7 +256,7 @@ func hashName(r *resources.Resource, a *Audience) error {
 	return nil
 }
 
-// wireHash is r's hashed name, or the other one that the global gave to a copy.
+// wireHash returns r's hashed name, or the alternative name that the global gave to a copy.
 func wireHash(r *resources.Resource, a *Audience) string {
 	hashed := HashedName(r)
 	if a.Direction == GlobalToZone && IsApart(r, hashed) {
@@ -262,7 +265,8 @@ func wireHash(r *resources.Resource, a *Audience) string {
 	return hashed
 }
 
-// hashesFor: a zone always hashes what it sends, the global for peers that expect it; some types keep their names.
+// hashesFor reports whether r travels under a hashed name: a zone always hashes names, the global for peers that expect
+// it; some types keep their names.
 func hashesFor(r *resources.Resource, a *Audience) bool {
 	if a.Direction == ZoneToGlobal {
 		return true
@@ -270,7 +274,7 @@ func hashesFor(r *resources.Resource, a *Audience) bool {
 	return !r.Descriptor().KeepName && a.Features.Has(FeatureHashSuffix)
 }
 
-// hashedName is r's name outside its home, from its labels. A copy's is the name that it has already.
+// HashedName returns r's name outside its home, from its labels. A copy's is the name that it already has.
 func HashedName(r *resources.Resource) string {
 	var extra []string
 	if zone, ok := r.Labels[resources.LabelZone]; ok {
@@ -282,7 +286,7 @@ func HashedName(r *resources.Resource) string {
 	return hashing.Name(r.Mesh, r.DisplayName(), extra...)
 }
 
-// zoneName is the only name under which zone may send r.
+// NameInZone returns the only name under which zone may send r.
 func NameInZone(r *resources.Resource, zone string) string {
 	return zoneHash(r.Mesh, r.DisplayName(), zone, r.Labels[resources.LabelNamespace])
 }
@@ -294,7 +298,7 @@ func zoneHash(mesh, name, zone, namespace string) string {
 	return hashing.Name(mesh, name, zone, namespace)
 }
 
-// namespaceLabel is the value of LabelNamespace that r must carry on the wire, if any.
+// namespaceLabel returns the value of LabelNamespace that r must carry on the wire, if any.
 func namespaceLabel(r *resources.Resource) (string, bool) {
 	if ns, ok := r.Labels[resources.LabelNamespace]; ok {
 		return ns, true
@@ -321,9 +325,11 @@ func computeMesh(r *resources.Resource, _ *Arrival) error {
 	return nil
 }
 
-// computeRole computes the role from the references as they were written: resolved ones all live with the copies. Whether a namespace is the
-// system's is decided by what its own zone calls that; what another zone sends down to us is never ours. Of what is no policy, the role only
-// tells the operator's of its zone from the rest. The global computes that, and zones keep it: they do not know what other zones call theirs.
+// computeRole computes the role from the references as they were written: resolved ones all have the namespace of
+// copies. The name of the origin zone's system namespace decides whether a namespace is the system's; what another zone
+// sends down to us is never the system's here. For a type that is not a policy, the role only tells resources of the
+// zone's operator from others. The global computes that, and zones keep it: they do not know the names of other zones'
+// system namespaces.
 func computeRole(r *resources.Resource, here *Arrival) error {
 	system := here.SystemNamespace
 	if here.Direction == GlobalToZone && r.Zone() != "" {
@@ -356,7 +362,7 @@ func moveToCopies(r *resources.Resource, here *Arrival) error {
 	return nil
 }
 
-// pinDataplaneTags sets the tag kuma.io/zone of a proxy's inbounds and gateway to the zone, where the tag is present.
+// pinDataplaneTags sets the tag kuma.io/zone of a proxy's inbounds and gateway to the zone, if the tag is present.
 func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
 	if r.Type != resources.TypeDataplane {
 		return nil
@@ -389,7 +395,7 @@ func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
 	return err
 }
 
-// zeroStatus returns what a zone is sent instead of a status: the zero value of its type. Source: Kuma's wire format, "Any
+// zeroStatus returns the status that a zone is sent: the zero value of the type's. Source: Kuma's wire format, "Any
 // rules".
 func zeroStatus(t resources.Type) json.RawMessage {
 	if t == resources.TypeMeshService {

@@ -9,14 +9,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Accepted is what an operator's word on held deletions removed.
+// Accepted counts the deletions of one type that an operator accepted.
 type Accepted struct {
 	Type  resources.Type `json:"type"`
 	Count int            `json:"count"`
 }
 
-// Accept removes the copies whose removal is held, of one type or, when t is empty, of all. A copy that changed since, or
-// came back, stays. It returns ErrConflict's error when somebody wrote in between: ask again.
+// Accept deletes the copies whose deletion is held, of one type or, if t is empty, of all. A copy that has changed
+// since, or came back, stays. It returns store.ErrConflict if another writer was first: call it again.
 func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type) ([]Accepted, error) {
 	done := []Accepted{}
 	for _, d := range resources.Descriptors() {

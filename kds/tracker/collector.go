@@ -4,8 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// StatusCollector shows how the sync stands. Statuses lists the peers' status when metrics are asked for; Encoder may be
-// nil.
+// StatusCollector exports the sync status. Statuses returns the peers' status at each scrape; Encoder may be nil.
 type StatusCollector struct {
 	Statuses func() []SyncStatus
 	Encoder  interface{ Stats() (hits, misses uint64) }
@@ -30,8 +29,8 @@ func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What is shown by type is there only where there is some: what all zones have is a series for
-// each zone and direction, however many types there are.
+// Collect implements prometheus.Collector. Series by type exist only for types that have refusals or held deletions.
+// All zones have one series for each direction, however many types there are.
 func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -75,7 +74,7 @@ type Lag struct {
 	Revisions uint64
 }
 
-// Furthest is the lag of the types that are furthest behind, by direction, where it is known.
+// Furthest returns, by direction, the lag of the types that are furthest behind, where it is known.
 func Furthest(types []TypeSync) map[string]Lag {
 	out := map[string]Lag{}
 	for i := range types {
@@ -89,7 +88,7 @@ func Furthest(types []TypeSync) map[string]Lag {
 	return out
 }
 
-// LagCollector shows which types are behind, for who asks for details: a series for each zone, type and direction that is.
+// LagCollector exports, for a scrape with details, a series for each zone, type and direction that is behind.
 type LagCollector struct{ Statuses func() []SyncStatus }
 
 // Describe implements prometheus.Collector.

@@ -9,7 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestSeriesOfManyZones: what all zones have does not grow with the types, and details are there for what is behind only.
+// TestSeriesOfManyZones checks that the series of all zones do not grow with the types, and that details exist only for
+// what is behind.
 func TestSeriesOfManyZones(t *testing.T) {
 	t.Parallel()
 	const zones, most = 1000, 6

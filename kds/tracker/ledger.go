@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Ledger is what is remembered of the sync with one peer: how far each type has come, each way, and what is held. It
+// Ledger holds the state of the sync with one peer: the progress of each type in each direction, and what is held. It
 // outlives sessions, not the process. Safe for concurrent use.
 type Ledger struct {
 	mu        sync.Mutex
@@ -17,37 +17,38 @@ type Ledger struct {
 	lines     map[LineKey]*Line
 }
 
-// LineKey names a line of a Ledger.
+// LineKey is the key of a line of a Ledger.
 type LineKey struct {
 	Direction exchange.Direction
 	Type      resources.Type
 }
 
-// NewLedger returns a ledger of a peer that nothing is known of yet.
+// NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{lines: map[LineKey]*Line{}} }
 
-// Session notes that a session began or ended.
+// Session records that a session began or ended.
 func (l *Ledger) Session(connected bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connected, l.since = connected, now
 }
 
-// SessionSince is when the session began, or the last one ended.
+// SessionSince returns the time when the session began, or the last one ended.
 func (l *Ledger) SessionSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since
 }
 
-// Away tells since when there is no session, and whether that is so.
+// Away returns the time since which there is no session, and whether there is none.
 func (l *Ledger) Away() (since time.Time, away bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since, !l.connected
 }
 
-// Forget notes that the peer's store is another one: the revisions of the one before say nothing about it. What is held stays held.
+// Forget records that the peer has another store: revisions of the previous one do not count for it. What is held stays
+// held.
 func (l *Ledger) Forget(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,7 @@ func (l *Ledger) Forget(now time.Time) {
 	}
 }
 
-// Line returns the line of a type in a direction, from now on there; sending says which end of it this side is.
+// Line returns the line of a type in a direction, and creates it if there is none; sending is set on the sending side.
 func (l *Ledger) Line(d exchange.Direction, t resources.Type, sending bool) *Line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +73,7 @@ func (l *Ledger) Line(d exchange.Direction, t resources.Type, sending bool) *Lin
 	return l.lines[key]
 }
 
-// Applied is, by type, the peer's revision that is here.
+// Applied returns the peer's revision that has been applied here, by type.
 func (l *Ledger) Applied() map[resources.Type]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +88,7 @@ func (l *Ledger) Applied() map[resources.Type]uint64 {
 	return out
 }
 
-// Absent returns the other side while it is not connected, and nil while it is.
+// Absent returns the peer as offline while it is not connected, and nil while it is.
 func (l *Ledger) Absent(name string, started time.Time) *RolloutOffline {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +99,7 @@ func (l *Ledger) Absent(name string, started time.Time) *RolloutOffline {
 	return &out
 }
 
-// HeldCounts is how many removals are held, by type; nil for none.
+// HeldCounts returns the number of held deletions by type; nil if there are none.
 func (l *Ledger) HeldCounts(d exchange.Direction) map[resources.Type]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +117,7 @@ func (l *Ledger) HeldCounts(d exchange.Direction) map[resources.Type]int {
 	return out
 }
 
-// Holding reports whether removals of any type are held in a direction.
+// Holding reports whether deletions of any type are held in a direction.
 func (l *Ledger) Holding(d exchange.Direction) bool {
 	return len(l.HeldCounts(d)) > 0
 }

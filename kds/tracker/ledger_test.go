@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Changes that turn out not to concern the peer leave no lag behind.
+// TestNoLagWhenNothingIsMissing checks that changes that do not concern the peer leave no lag.
 func TestNoLagWhenNothingIsMissing(t *testing.T) {
 	t.Parallel()
 	n := &Line{behind: time.Now().Add(-time.Minute)}

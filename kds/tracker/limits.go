@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// The bounds as SyncStatus and metrics name them.
+// Names of limits in SyncStatus and metrics.
 const (
 	LimitResources = "resources"
 	LimitBytes     = "bytes"
@@ -18,18 +18,19 @@ const (
 	LimitStreams   = "streams"
 )
 
-// OverLimit is a bound that a peer has met. Nobody else notices, so it is said here.
+// OverLimit is a limit that a peer has met. Nothing else reports it.
 type OverLimit struct {
-	// Limit is "resources", "bytes", "refusals", "resume" or "streams"; Type is empty where it is about all.
+	// Limit is "resources", "bytes", "refusals", "resume" or "streams"; Type is empty for a limit of all types
+	// together.
 	Limit string         `json:"limit"`
 	Type  resources.Type `json:"type,omitempty"`
 	Most  int64          `json:"most"`
-	// Count is how often something was over it since.
+	// Count is how often the limit was exceeded since.
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
 }
 
-// Over are the bounds that one peer has met. Safe for concurrent use; nil remembers nothing.
+// Over holds the limits that one peer has met. Safe for concurrent use; a nil *Over records nothing.
 type Over struct {
 	mu  sync.Mutex
 	met map[overKey]*OverLimit // guarded by mu
@@ -40,7 +41,7 @@ type overKey struct {
 	typ   resources.Type
 }
 
-// Meet counts n more that were over a bound.
+// Meet counts n more items over a limit.
 func (o *Over) Meet(limit string, t resources.Type, most int64, n int) {
 	if o == nil || n == 0 {
 		return
@@ -58,7 +59,7 @@ func (o *Over) Meet(limit string, t resources.Type, most int64, n int) {
 	one.Count += n
 }
 
-// since reports whether a bound of all types is met, and since when.
+// since returns the time since which a limit of all types is met, and whether it is.
 func (o *Over) since(limit string) (time.Time, bool) {
 	if o == nil {
 		return time.Time{}, false
@@ -71,7 +72,7 @@ func (o *Over) since(limit string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// End forgets that a bound was met.
+// End removes a limit.
 func (o *Over) End(limit string, t resources.Type) {
 	if o == nil {
 		return
@@ -81,7 +82,7 @@ func (o *Over) End(limit string, t resources.Type) {
 	delete(o.met, overKey{limit, t})
 }
 
-// Replace takes what another replica says for all that is remembered.
+// Replace replaces all limits by another replica's.
 func (o *Over) Replace(list []OverLimit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +92,7 @@ func (o *Over) Replace(list []OverLimit) {
 	}
 }
 
-// List is ordered by limit and type.
+// List returns the limits, ordered by limit and type.
 func (o *Over) List() []OverLimit {
 	if o == nil {
 		return nil

@@ -32,29 +32,29 @@ func (n *Line) accept(ctx context.Context, s store.Store) (int, error) {
 	return len(b.Ops), nil
 }
 
-// Line is one type in one direction. Safe for concurrent use.
+// Line is the state of one type in one direction. Safe for concurrent use.
 type Line struct {
 	mu sync.Mutex
-	// sending: this side is the one that sends.
+	// sending is set if this side sends.
 	sending bool // guarded by mu
-	// acknowledged is the revision of the sender up to which the receiver has answered. revision is the newest that concerned
-	// the type.
+	// acknowledged is the sender's revision up to which the receiver has answered. revision is the newest one that
+	// concerned the type.
 	revision, acknowledged uint64 // guarded by mu
-	// behind is since when the peer misses something; zero when it misses nothing.
+	// behind is the time since which the peer lacks something; zero if it lacks nothing.
 	behind         time.Time // guarded by mu
 	messages, acks uint64    // guarded by mu
 	held           held      // guarded by mu
-	// mute: the peer sends and does not say its revisions.
+	// mute is set if the peer sends and its messages have no revisions.
 	mute bool // guarded by mu
 }
 
-// held are removals that wait for an operator.
+// held are deletions that wait for an operator.
 type held struct {
 	since time.Time
 	keys  map[resources.Key]uint64 // with the revision of the copy
 }
 
-// Sent notes a message that goes up to revision.
+// Sent records a message that goes up to revision.
 func (n *Line) Sent(revision uint64, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +65,8 @@ func (n *Line) Sent(revision uint64, now time.Time) {
 	}
 }
 
-// Answered notes the answer to a message; behind is since when there is more to say, zero when there is not.
+// Answered records the answer to a message; behind is the time since which more waits for the peer, zero if nothing
+// does.
 func (n *Line) Answered(revision uint64, behind time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,21 +74,21 @@ func (n *Line) Answered(revision uint64, behind time.Time) {
 	n.acknowledged, n.behind = max(n.acknowledged, revision), behind
 }
 
-// Newest is the sender's newest revision that concerned the type, as far as is known.
+// Newest returns the sender's newest known revision that concerned the type.
 func (n *Line) Newest() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.revision
 }
 
-// UpToDate notes that the peer misses nothing up to revision, without a message.
+// UpToDate records that the peer lacks nothing up to revision, without a message.
 func (n *Line) UpToDate(revision uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acknowledged, n.behind = max(n.acknowledged, revision), time.Time{}
 }
 
-// Applied notes a message of the peer, which is mute if it does not say its revisions.
+// Applied records a message of the peer; mute is set if it has no revision.
 func (n *Line) Applied(revision uint64, mute bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +97,7 @@ func (n *Line) Applied(revision uint64, mute bool) {
 	n.revision, n.acknowledged, n.mute = revision, revision, mute
 }
 
-// Hold replaces what is held by what a new list says.
+// Hold replaces the held deletions by those of a new list.
 func (n *Line) Hold(keys map[resources.Key]uint64, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,7 +111,7 @@ func (n *Line) Hold(keys map[resources.Key]uint64, now time.Time) {
 	n.held = held{since: now, keys: keys}
 }
 
-// Release takes a copy that came back or is gone out of what is held.
+// Release removes a copy that came back or is gone from the held deletions.
 func (n *Line) Release(key resources.Key) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +120,7 @@ func (n *Line) Release(key resources.Key) {
 	}
 }
 
-// holds returns a copy of what is held.
+// holds returns a copy of the held deletions.
 func (n *Line) holds() held {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +131,8 @@ func (n *Line) holds() held {
 	return out
 }
 
-// forgetGone lets go of what is held of copies that are gone or changed: an operator accepted it, perhaps asking another replica.
+// forgetGone releases copies that are gone or changed: an operator has accepted their deletion, perhaps on another
+// replica.
 func (n *Line) forgetGone(s store.Snapshot) {
 	for key, revision := range n.holds().keys {
 		if r := s.Get(key); r == nil || r.Revision != revision {

@@ -12,36 +12,36 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Bounds of what is remembered of a peer beside its resources.
+// Limits of what is held of a peer beside its resources.
 const (
-	// MaxRefusals is how many refusals are kept by name, and MaxRefusalBytes how large they may be together; beyond it they are
-	// counted only. KeptRefusals stay when the peer goes.
+	// MaxRefusals bounds the refusals that are kept by name, and MaxRefusalBytes their total size; those beyond are
+	// only counted. KeptRefusals stay when the peer disconnects.
 	MaxRefusals     = 10_000
 	MaxRefusalBytes = 4 << 20
 	KeptRefusals    = 1000
-	// maxReason is how much is kept of why, in bytes.
+	// maxReason bounds the reason that is kept, in bytes.
 	maxReason = 512
-	// MaxRefusedName is more than any name that can be stored, in bytes. Of a longer one nothing is remembered.
+	// MaxRefusedName exceeds any name that can be stored, in bytes. A refusal with a longer name is not kept.
 	MaxRefusedName = 2*253 + 1
 	// MaxVersion bounds the version of a resource, which is a hash or a counter, in bytes.
 	MaxVersion = 256
 )
 
-// Refusal is one resource that one side did not take.
+// Refusal is the rejection of one resource by one side.
 type Refusal struct {
 	Direction exchange.Direction
 	Type      resources.Type
-	// Name is the name on the wire, `<name>.<mesh>`; empty when a peer's message names none.
+	// Name is the name on the wire, `<name>.<mesh>`; empty if a peer's message names none.
 	Name string
-	// Version is the refused version, where known.
+	// Version is the refused version, if known.
 	Version string
 	Reason  string
-	// Since is when it was refused first, in this version.
+	// Since is the time when this version was first refused.
 	Since time.Time
-	// Key is the resource's here, zero for one of the peer's; KRI is its KRI, where known.
+	// Key is the key of this server's resource, zero for one of the peer's; KRI is its KRI, if known.
 	Key resources.Key
 	KRI resources.KRI
-	// ByPeer: the peer refused what we sent; otherwise we refused what it sent, or could not send it.
+	// ByPeer is set if the peer refused what we sent; otherwise we refused what it sent, or could not send it.
 	ByPeer bool
 }
 
@@ -52,21 +52,21 @@ type refusalKey struct {
 	byPeer    bool
 }
 
-// Refusals remembers what was refused between two peers, by resource, until the resource changes. It outlives
-// sessions. Safe for concurrent use.
+// Refusals holds what was refused between two peers, by resource, until the resource changes. It outlives sessions.
+// Safe for concurrent use.
 type Refusals struct {
 	mu    sync.Mutex
 	byKey map[refusalKey]Refusal       // guarded by mu
 	ofKey map[resources.Key]refusalKey // guarded by mu: of the resources of this side
-	bytes int                          // guarded by mu: about what they take
+	bytes int                          // guarded by mu: approximate size of all
 }
 
-// NewRefusals returns an empty memory.
+// NewRefusals returns empty Refusals.
 func NewRefusals() *Refusals {
 	return &Refusals{byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
 }
 
-// List returns what is refused now, ordered by type and name.
+// List returns the current refusals, ordered by type and name.
 func (f *Refusals) List() []Refusal {
 	f.mu.Lock()
 	out := slices.Collect(maps.Values(f.byKey))
@@ -84,8 +84,8 @@ func (f *Refusals) None() bool {
 	return len(f.byKey) == 0
 }
 
-// Settle records one message: names are all that it spoke of, refused what of it was refused. A refusal of the same version
-// keeps its time. It returns how many there is no room for.
+// Settle records one message: names are all names in it, refused its refusals. A refusal of the same version keeps its
+// time. It returns the number of refusals that there is no room for.
 func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unkept int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,8 @@ func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unk
 	return unkept
 }
 
-// keepLocked remembers a refusal, in memory of its own: what it is made of may be parts of a message. It reports whether there was room.
+// keepLocked stores a refusal, with copies of its texts, which may be parts of a message. It reports whether there was
+// room.
 func (f *Refusals) keepLocked(r *Refusal, since time.Time) bool {
 	one := *r
 	one.Name, one.Version, one.Since = strings.Clone(r.Name), strings.Clone(r.Version), since
@@ -141,11 +142,10 @@ func (f *Refusals) dropLocked(key refusalKey) {
 	}
 }
 
-// size is about how much a refusal takes beside its place in the maps.
+// size returns the size of the texts of a refusal, in bytes.
 func (r *Refusal) size() int { return len(r.Name) + len(r.Version) + len(r.Reason) }
 
-// Rest gives back what is kept of a peer that is gone, but for some that can still be looked at, and returns how many it
-// gave back.
+// Rest drops all but KeptRefusals of a peer that has disconnected, and returns how many it dropped.
 func (f *Refusals) Rest() (dropped int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *Refusals) Rest() (dropped int) {
 		}
 		f.dropLocked(key)
 	}
-	f.byKey, f.ofKey = maps.Clone(f.byKey), maps.Clone(f.ofKey) // a map keeps the room that it once had
+	f.byKey, f.ofKey = maps.Clone(f.byKey), maps.Clone(f.ofKey) // a map does not shrink
 	return dropped
 }
 
@@ -174,7 +174,8 @@ func (f *Refusals) Among(scope Refusal, names []string) (refused []string) {
 	return refused
 }
 
-// Prune drops the refusals of one direction, type and side that are not to be kept: a complete list tells what is there.
+// Prune drops the refusals of one direction, type and side for which keep returns false: a complete list shows what
+// exists.
 func (f *Refusals) Prune(scope Refusal, keep func(Refusal) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +197,7 @@ func (f *Refusals) Of(key resources.Key) (Refusal, bool) {
 	return f.byKey[found], ok
 }
 
-// byLine lists what is refused, by direction and type, ordered by name.
+// byLine returns the refusals by direction and type, ordered by name.
 func (f *Refusals) byLine() map[LineKey][]RefusedResource {
 	out := map[LineKey][]RefusedResource{}
 	for _, r := range f.List() {
@@ -227,7 +228,7 @@ func (f *Refusals) Has(d exchange.Direction, t resources.Type, name string) bool
 	return refused
 }
 
-// Replace takes a list for all that is remembered.
+// Replace replaces all refusals by a list.
 func (f *Refusals) Replace(list []Refusal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

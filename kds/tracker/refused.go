@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// RefusedBy is a zone that does not take a resource.
+// RefusedBy is a server that refuses a resource.
 type RefusedBy struct {
 	// Zone is empty for the global.
 	Zone   string
@@ -17,7 +17,7 @@ type RefusedBy struct {
 	Since  time.Time
 }
 
-// Conditions says in the words of `status.conditions` who does not take a resource; nil when everybody does.
+// Conditions returns a `status.conditions` entry that lists who refuses a resource; nil if nobody does.
 func Conditions(refused []RefusedBy) []resources.Condition {
 	if len(refused) == 0 {
 		return nil
@@ -33,5 +33,5 @@ func Conditions(refused []RefusedBy) []resources.Condition {
 	return []resources.Condition{{Type: resources.ConditionSynced, Status: resources.ConditionFalse, Reason: "Refused", Message: strings.Join(lines, "\n")}}
 }
 
-// maxConditionLines bounds how many zones a condition names.
+// maxConditionLines bounds the zones that a condition names.
 const maxConditionLines = 20

@@ -7,29 +7,30 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Report is what a zone says of its proxies: how far what the global sent has come. It is never stored durably.
+// Report is a zone's report on its proxies: how far they have applied what the global sent. It is never stored durably.
 type Report struct {
 	// Applied is, by type, the global's revision that the zone has.
 	Applied map[resources.Type]uint64 `json:"applied"`
-	// Own is the zone's own revision up to which the proxies are told of here; zero from a zone that does not say.
+	// Own is the zone's own revision that this report covers; zero from a zone that does not send it.
 	Own uint64 `json:"own,omitempty"`
-	// Behind are the connected proxies that have not acknowledged all that follows from it; More is how many there are beside those
-	// that are named.
+	// Behind are the connected proxies that have not acknowledged all that follows from it; More is the number of those
+	// that are not named.
 	Behind []ProxyBehind `json:"behind"`
 	More   int           `json:"more,omitempty"`
-	// Streams is how many streams proxies have opened since the zone started: of one that is newer nothing is said. A
+	// Streams is how many streams proxies have opened since the zone started: the report does not cover a newer one. A
 	// DataplaneInsight counts them in its generation.
 	Streams uint32 `json:"streams,omitempty"`
-	// Held counts the removals that the zone holds, by type; NewStore is there while the global's store is not the one it knew.
+	// Held counts the deletions that the zone holds, by type; NewStore is set while the global's store is not the known
+	// one.
 	Held     map[resources.Type]int `json:"held,omitempty"`
 	NewStore *NewStore              `json:"newStore,omitempty"`
-	// Replaced is what another store of the global replaced in the zone, without names.
+	// Replaced counts what another store of the global replaced in the zone, without names.
 	Replaced *Replaced `json:"replaced,omitempty"`
-	// Received is when the global got it.
+	// Received is the time when the global received it.
 	Received time.Time `json:"-"`
 }
 
-// Conditions says in the words of `status.conditions` of a Zone what it holds; nil when it holds nothing.
+// Conditions returns a `status.conditions` entry of a Zone for what it holds; nil if it holds nothing.
 func (r *Report) Conditions() []resources.Condition {
 	held := 0
 	for _, n := range r.Held {
@@ -54,13 +55,13 @@ type ProxyBehind struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Zone is the proxy's, where another server was asked; not in a report.
+	// Zone is the proxy's zone in another server's answer; empty in a report.
 	Zone string `json:"zone,omitempty"`
-	// Reason is empty for one that has not answered yet.
+	// Reason is empty for a proxy that has not answered yet.
 	Reason string `json:"reason,omitempty"`
 }
 
-// WaitsFor reports whether proxies of the resource's mesh are still to acknowledge it, as far as the zone has said.
+// WaitsFor reports whether proxies of the resource's mesh have yet to acknowledge it, as far as the zone has reported.
 func (r *Report) WaitsFor(of *resources.Resource) bool {
 	if r.Applied[of.Type] < of.Revision || r.More > 0 {
 		return true

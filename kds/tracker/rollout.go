@@ -8,16 +8,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Reached is how far the current version of a zone's resource has been applied in the other zones, by their reports.
+// Reached is how far the other zones have applied the current version of a zone's resource, by their reports.
 type Reached struct {
-	// Stored: the global has it as it is.
+	// Stored is set if the global has the same content.
 	Stored bool `json:"stored"`
-	// Pending are connected zones that have not acknowledged it, Refused those that do not take it, Offline those that are away and have
-	// not acknowledged it.
+	// Pending are connected zones that have not acknowledged it, Refused those that refuse it, Offline those that are
+	// offline and have not acknowledged it.
 	Pending []string         `json:"pending,omitempty"`
 	Refused []RolloutRefused `json:"refused,omitempty"`
 	Offline []RolloutOffline `json:"offline,omitempty"`
-	// Behind are zones that have it, with proxies of the mesh that have not acknowledged all that follows from what they were sent.
+	// Behind are zones that have it, with proxies of the mesh that have not acknowledged all that follows from it.
 	Behind []string `json:"behind,omitempty"`
 }
 
@@ -30,29 +30,32 @@ type Rollout struct {
 	KRI       string         `json:"kri"`
 	Revision  uint64         `json:"revision"`
 	Stored    bool           `json:"stored"`
-	// Zone is the zone that answers: the proxies are its own, and of other zones it knows nothing. Empty where a global answers.
+	// Zone is the zone that answers: the proxies are its own, and it knows nothing of other zones. Empty if a global
+	// answers.
 	Zone string `json:"zone,omitempty"`
-	// Source is the global, where this is a copy that comes from there while it is away or not compared yet: whether it has a newer one
-	// is not known.
+	// Source is the global, for a copy from there, while the global is offline or not compared yet: whether it has a
+	// newer one is unknown.
 	Source  *RolloutOffline `json:"source,omitempty"`
 	Zones   RolloutZones    `json:"zones"`
 	Proxies RolloutProxies  `json:"proxies"`
-	// NotEnforced says of which parts of a policy no proxy makes anything, and why; empty where all of it takes effect.
+	// NotEnforced lists the parts of a policy that take no effect on any proxy, and why; empty if all take effect.
 	NotEnforced []string `json:"notEnforced,omitempty"`
 }
 
-// RolloutZones are the servers that a resource goes to, by what they have said. On a zone it is the global.
+// RolloutZones are the servers that a resource goes to, by their answers. On a zone that is the global.
 type RolloutZones struct {
 	Acknowledged int              `json:"acknowledged"`
 	Total        int              `json:"total"`
 	Offline      []RolloutOffline `json:"offline"`
 	Refused      []RolloutRefused `json:"refused"`
 	Pending      []string         `json:"pending"`
-	// Unknown are servers that refuse more than is remembered of them by name: this one may be among it, whatever they acknowledged.
+	// Unknown are servers with more refusals than are kept by name: this resource may be among them, whatever the
+	// servers acknowledged.
 	Unknown []RolloutRefused `json:"unknown,omitempty"`
-	// Away are servers that have acknowledged the revision and are not here now: what their proxies do is not known.
+	// Away are servers that have acknowledged the revision and are offline now: what their proxies do is unknown.
 	Away []RolloutOffline `json:"away,omitempty"`
-	// Disabled are zones that it would go to if they took part. They are in no other count: their proxies go on with what they had.
+	// Disabled are zones that would get it if they took part. No other count includes them: their proxies continue with
+	// what they had.
 	Disabled []string `json:"disabled,omitempty"`
 
 	reached map[string]bool
@@ -61,51 +64,53 @@ type RolloutZones struct {
 // Has reports whether a server has acknowledged the revision.
 func (z *RolloutZones) Has(name string) bool { return z.reached[name] }
 
-// Acknowledgers are the servers that have acknowledged the revision, in no order.
+// Acknowledgers returns the servers that have acknowledged the revision, in no order.
 func (z *RolloutZones) Acknowledgers() iter.Seq[string] { return maps.Keys(z.reached) }
 
-// RolloutOffline is a server that is away and has not acknowledged the revision.
+// RolloutOffline is a server that is offline and has not acknowledged the revision.
 type RolloutOffline struct {
 	Zone string `json:"zone"`
-	// Since is when its last session ended, or, for one that was not seen since this server started, when that was.
+	// Since is the time when its last session ended, or, for one not seen since this server started, the start.
 	Since time.Time `json:"since,omitzero"`
-	// NotSeen: it has not connected since this server started.
+	// NotSeen is set if it has not connected since this server started.
 	NotSeen bool `json:"notSeen,omitempty"`
-	// Comparing: it is connected since then, and what it has was not compared yet with what is here. Only in Rollout.Source.
+	// Comparing is set if it has been connected since then, and its resources have not been compared with those here.
+	// Only in Rollout.Source.
 	Comparing bool `json:"comparing,omitempty"`
 }
 
-// RolloutRefused is a server that does not take the resource.
+// RolloutRefused is a server that refuses the resource.
 type RolloutRefused struct {
 	Zone   string `json:"zone"`
 	Reason string `json:"reason"`
 }
 
-// RolloutProxies counts the Dataplanes that a policy selects, and those whose proxies have acknowledged what follows from it.
+// RolloutProxies counts the Dataplanes that a policy selects, and those whose proxies have acknowledged what follows
+// from it.
 type RolloutProxies struct {
 	Enforced int           `json:"enforced"`
 	Total    int           `json:"total"`
 	Behind   []ProxyBehind `json:"behind"`
-	// Unknown are those of which nobody knows what they enforce: a proxy that is away keeps what it had.
+	// Unknown are those whose enforcement is unknown: a proxy that is offline keeps what it had.
 	Unknown []ProxyUnknown `json:"unknown,omitempty"`
-	// LeftOut counts the proxies that are not in the other counts, because who asks may not read them.
+	// LeftOut counts the proxies that the caller may not read. No other count includes them.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
-// ProxyUnknown is a Dataplane of whose proxy it is not known what it enforces.
+// ProxyUnknown is a Dataplane for which it is unknown what its proxy enforces.
 type ProxyUnknown struct {
 	Mesh      string `json:"mesh"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Zone is the Dataplane's, where another server was asked.
+	// Zone is the Dataplane's zone in another server's answer.
 	Zone string `json:"zone,omitempty"`
-	// Reason is why, Since since when: where nobody was ever seen, since the server that looks for them started; zero where that is
-	// not known either.
+	// Reason is why, Since since when. For a proxy that was never seen, Since is the start of the server that looks for
+	// it; zero if that is unknown too.
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// NewRollout is that of a stored resource, before anybody was asked.
+// NewRollout returns the rollout of a stored resource, without any answers.
 func NewRollout(r *resources.Resource) *Rollout {
 	return &Rollout{
 		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name, KRI: resources.KRIOf(r).String(), Revision: r.Revision, Stored: true,
@@ -114,7 +119,8 @@ func NewRollout(r *resources.Resource) *Rollout {
 	}
 }
 
-// Add says how one server stands to a revision; over are the bounds that it has met, started is when this one did.
+// Add adds the state of one server for a revision; over are the limits that it has met, started is the start of this
+// server.
 func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []RefusedBy, over *Over, key LineKey, started time.Time) {
 	z.Total++
 	for _, by := range refused {
@@ -151,7 +157,7 @@ func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []Re
 	}
 }
 
-// absent is a server that is not connected, since its session ended or since this server started.
+// absent returns a server that is not connected, since its session ended or since this server started.
 func absent(name string, since, started time.Time) RolloutOffline {
 	if since.IsZero() {
 		return RolloutOffline{Zone: name, Since: started, NotSeen: true}

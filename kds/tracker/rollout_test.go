@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 )
 
-// TestRolloutOfMoreThanIsRemembered: a zone that refuses more than is kept by name has not acknowledged anything for
-// certain, neither while it is here nor once it is gone and less is kept.
+// TestRolloutOfMoreThanIsRemembered checks that a zone with more refusals than are kept by name counts as unknown,
+// while it is connected, and once it is offline and fewer are kept.
 func TestRolloutOfMoreThanIsRemembered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

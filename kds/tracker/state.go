@@ -7,10 +7,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ZoneState is what a server knows of the sync with a zone, as it tells the replicas beside it, so that each of them can answer for
-// every zone.
+// ZoneState is what a server knows of the sync with a zone, as it sends it to the other replicas, so that each of them
+// can answer for every zone.
 type ZoneState struct {
-	// Instance is the zone's server that has the session now, as it calls this run of itself; empty when there is none, or not yet.
+	// Instance is the instance name of the zone's server that has the session now; empty if there is none, or not yet.
 	Instance  string      `json:"instance,omitempty"`
 	Connected bool        `json:"connected,omitempty"`
 	Since     time.Time   `json:"since,omitzero"`
@@ -18,11 +18,12 @@ type ZoneState struct {
 	Refusals  []Refusal   `json:"refusals,omitempty"`
 	Over      []OverLimit `json:"over,omitempty"`
 	Report    *Report     `json:"report,omitempty"`
-	// Reported is when the server got the report.
+	// Reported is the time when the server received the report.
 	Reported time.Time `json:"reported,omitzero"`
 }
 
-// LineState is one type in one direction. Names are short: there is one for each type, each way, of each zone.
+// LineState is one type in one direction. JSON names are short: there is one LineState for each type, direction and
+// zone.
 type LineState struct {
 	Direction    exchange.Direction `json:"d,omitempty"`
 	Type         resources.Type     `json:"t"`
@@ -36,13 +37,13 @@ type LineState struct {
 	HeldSince    time.Time          `json:"hs,omitzero"`
 }
 
-// HeldState is one removal that waits for an operator.
+// HeldState is one deletion that waits for an operator.
 type HeldState struct {
 	Key      resources.Key `json:"key"`
 	Revision uint64        `json:"revision"`
 }
 
-// Fill completes a state with what the ledger knows.
+// Fill adds what the ledger knows to a state.
 func (l *Ledger) Fill(s *ZoneState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *LineState) line() *Line {
 	return n
 }
 
-// Replace takes another replica's state for all that is remembered.
+// Replace replaces the ledger's content by another replica's state.
 func (l *Ledger) Replace(s *ZoneState) {
 	lines := make(map[LineKey]*Line, len(s.Lines))
 	for i := range s.Lines {

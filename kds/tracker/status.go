@@ -11,27 +11,29 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// SyncStatus is how the sync with one peer stands, as servers show it.
+// SyncStatus is the status of the sync with one peer, as servers show it.
 type SyncStatus struct {
-	// Zone is the zone's end of it.
+	// Zone is the zone of the sync.
 	Zone      string `json:"zone"`
 	Connected bool   `json:"connected"`
-	// Since is when the session began, or the last one ended; zero when there was none since the server started.
+	// Since is the time when the session began, or the last one ended; zero if there was none since the server started.
 	Since time.Time `json:"since,omitzero"`
-	// Started is when this server began to look: of what was before it knows nothing.
+	// Started is the time when this server started: what was before is unknown.
 	Started time.Time `json:"started,omitzero"`
-	// Reported, on the global, is when the zone last told of its proxies; zero when it has not.
+	// Reported, on the global, is the time of the zone's last report on its proxies; zero if there is none.
 	Reported time.Time  `json:"reported,omitzero"`
 	Types    []TypeSync `json:"types"`
-	// Over are the bounds that the peer has met: what it has beyond them is refused, or not remembered.
+	// Over are the limits that the peer has met: what exceeds them is refused, or not recorded.
 	Over []OverLimit `json:"over,omitempty"`
-	// NewStore, in a zone and in what it last told the global, is there while the global's store is not the one it knew.
+	// NewStore, in a zone and in its last report to the global, is set while the global's store is not the known one.
 	NewStore *NewStore `json:"newStore,omitempty"`
-	// NewZoneStore, on the global, is there while the zone's store is not the one it knew: nothing is removed for what that lacks.
+	// NewZoneStore, on the global, is set while the zone's store is not the known one: nothing is deleted for what that
+	// store lacks.
 	NewZoneStore *NewStore `json:"newZoneStore,omitempty"`
-	// Replaced, in a zone and in what it last told the global, is what a store that was not known to the zone replaced in the last days.
+	// Replaced, in a zone and in its last report to the global, is what an unknown store replaced in the zone in the
+	// last days.
 	Replaced *Replaced `json:"replaced,omitempty"`
-	// HeldByZone, on the global, counts the removals that the zone holds, by type, as it last told.
+	// HeldByZone, on the global, counts the deletions that the zone holds, by type, from its last report.
 	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
 }
 
@@ -40,14 +42,15 @@ type TypeSync struct {
 	Type resources.Type `json:"type"`
 	// Direction is toZone or toGlobal.
 	Direction string `json:"direction"`
-	// Revision is the sender's newest that concerns the type, Acknowledged the one that the receiver has answered for.
-	// Where the peer sends and does not say its revisions, both are zero.
+	// Revision is the sender's newest that concerns the type, Acknowledged the one up to which the receiver has
+	// answered. Both are zero if the peer sends and its messages have no revisions.
 	Revision     uint64 `json:"revision"`
 	Acknowledged uint64 `json:"acknowledged"`
-	// LagRevisions and LagSeconds are zero while the receiver misses nothing.
+	// LagRevisions and LagSeconds are zero while the receiver lacks nothing.
 	LagRevisions uint64  `json:"lagRevisions"`
 	LagSeconds   float64 `json:"lagSeconds"`
-	// LagUnknown: the sender is away, or does not say its revisions, so nobody here knows what the receiver misses.
+	// LagUnknown is set if the sender is offline, or sends no revisions, so that this server does not know what the
+	// receiver lacks.
 	LagUnknown bool `json:"lagUnknown,omitempty"`
 	// Sent and Acked count messages since this server started.
 	Sent    uint64            `json:"sent"`
@@ -56,18 +59,18 @@ type TypeSync struct {
 	Held    *HeldDeletions    `json:"held,omitempty"`
 }
 
-// RefusedResource is one resource that the receiver did not take, or that the sender cannot say to it.
+// RefusedResource is one resource that the receiver refused, or that the sender cannot send.
 type RefusedResource struct {
-	// KRI is empty where a peer's resource could not even be read.
+	// KRI is empty for a peer's resource that could not be decoded.
 	KRI    string    `json:"kri"`
 	Name   string    `json:"name"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// By is who refuses: "peer" or "self".
+	// By is the side that refuses: "peer" or "self".
 	By string `json:"by"`
 }
 
-// HeldDeletions are removals that the mass-deletion guard holds. Names are at most MaxHeldNames of them.
+// HeldDeletions are deletions that the mass-deletion guard holds. Names are at most MaxHeldNames of them.
 type HeldDeletions struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
@@ -77,7 +80,7 @@ type HeldDeletions struct {
 // MaxHeldNames bounds the names in HeldDeletions and Replaced.
 const MaxHeldNames = 100
 
-// Status reads a ledger, for one type or, when t is empty, for all.
+// Status returns the ledger's status, for one type or, if t is empty, for all.
 func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
 	l.mu.Lock()
 	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Types: []TypeSync{}}
@@ -145,7 +148,8 @@ type latest struct {
 
 func newLatest(s store.Reader) *latest { return &latest{store: s} }
 
-// of returns the newest revision after since that concerned t, or since. Beyond the changelog's window it is the store's.
+// of returns the newest revision after since that concerned t, or since. Beyond the changelog's window it returns the
+// store's.
 func (l *latest) of(t resources.Type, since uint64) uint64 {
 	if !l.read || since < l.floor {
 		var commits []*store.Commit
