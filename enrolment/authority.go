@@ -23,14 +23,14 @@ import (
 const (
 	// AuthoritySecret is the name of the authorities among the secrets.
 	AuthoritySecret = "zone-ca"
-	// zoneCALifetime is long: an authority is replaced by rotation, and nobody outside of the globals has to be told.
+	// zoneCALifetime is long: an authority is replaced by rotation, which needs no action outside of the globals.
 	zoneCALifetime = 10 * 365 * 24 * time.Hour
-	// maxZoneCAs bounds how many authorities overlap.
+	// maxZoneCAs bounds the authorities that overlap.
 	maxZoneCAs = 8
 )
 
-// Authority signs the certificates that zones connect with, and verifies them. Its keys are in the store, sealed, so that
-// every global of one store has them: the newest signs, the ones before it are accepted until they are retired. Safe for
+// Authority signs and verifies the certificates that zones connect with. Its keys are in the store, sealed, so that
+// every global of one store has them: the newest signs, older ones are accepted until they are retired. Safe for
 // concurrent use.
 type Authority struct {
 	keeper   *secrets.Keeper
@@ -40,10 +40,10 @@ type Authority struct {
 
 	mu      sync.Mutex
 	version uint64 // guarded by mu: of ring in the store
-	ring    []CA   // guarded by mu; its elements are never changed
+	ring    []CA   // guarded by mu; its elements are immutable
 }
 
-// CA is one authority; its key stays here.
+// CA is one authority. Its key does not leave this package.
 type CA struct {
 	ID      string
 	Cert    *x509.Certificate
@@ -58,18 +58,18 @@ type storedCA struct {
 	Created     time.Time `json:"created"`
 }
 
-// AuthorityConfig is what an authority works with.
+// AuthorityConfig configures an Authority.
 type AuthorityConfig struct {
-	// Lifetime is how long a zone's certificate is good, Now the clock.
+	// Lifetime is the lifetime of a zone's certificate, Now the clock.
 	Lifetime time.Duration
 	Now      func() time.Time
-	// Folder is where the copy of the authorities is kept beside the store. Log is told when it cannot be written.
+	// Folder holds the copy of the authorities beside the store. Log reports when the copy cannot be written.
 	Folder string
 	Log    *slog.Logger
 }
 
-// OpenAuthority reads the authorities: from the store, or from the copy beside one that has none; without both it makes the
-// first one.
+// OpenAuthority reads the authorities from the store, or, if the store has none, from the copy beside it. Without both
+// it makes the first one.
 func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfig, box *secrets.Box) (*Authority, error) {
 	a := &Authority{keeper: keeper, lifetime: c.Lifetime, now: c.Now, copy: newZoneCACopy(&c, box)}
 	ring, _, err := a.Current(ctx)
@@ -83,7 +83,7 @@ func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfi
 	return a, err
 }
 
-// Current returns the authorities as the store has them, the one that signs last. The caller must not change them.
+// Current returns the authorities in the store, the one that signs last. The caller must not change them.
 func (a *Authority) Current(ctx context.Context) (ring []CA, version uint64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,7 +105,7 @@ func (a *Authority) Current(ctx context.Context) (ring []CA, version uint64, err
 	return ring, version, nil
 }
 
-// parseZoneCAs reads what store writes. Errors wrap secrets.ErrDamaged.
+// parseZoneCAs parses what store writes. Errors wrap secrets.ErrDamaged.
 func parseZoneCAs(plain []byte) (ring []CA, err error) {
 	var stored []storedCA
 	if err := json.Unmarshal(plain, &stored); err != nil || len(stored) == 0 {
@@ -134,13 +134,13 @@ func (s *storedCA) load() (CA, error) {
 	return CA{ID: authorityID(cert), Cert: cert, key: signer, Created: s.Created}, nil
 }
 
-// authorityID names an authority in lists and logs.
+// authorityID returns the ID of an authority in lists and logs.
 func authorityID(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.Raw)
 	return hex.EncodeToString(sum[:8])
 }
 
-// store replaces the authorities, unless somebody else did in between: secrets.ErrChanged.
+// store replaces the authorities. It returns secrets.ErrChanged if another writer was first.
 func (a *Authority) store(ctx context.Context, ring []CA, version uint64) error {
 	stored := make([]storedCA, 0, len(ring))
 	for _, ca := range ring {
@@ -158,7 +158,7 @@ func (a *Authority) store(ctx context.Context, ring []CA, version uint64) error 
 	return err
 }
 
-// Rotate makes a new authority, which signs from now on. Those before it are accepted until they are retired.
+// Rotate makes a new authority, which signs from now on. Older ones are accepted until they are retired.
 func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 	for {
 		ring, version, err := a.Current(ctx)
@@ -182,7 +182,7 @@ func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 	}
 }
 
-// Retire stops accepting an authority. The one that signs cannot be.
+// Retire stops accepting an authority. It refuses to retire the one that signs.
 func (a *Authority) Retire(ctx context.Context, id string) error {
 	for {
 		ring, version, err := a.Current(ctx)
@@ -203,7 +203,7 @@ func (a *Authority) Retire(ctx context.Context, id string) error {
 	}
 }
 
-// Signing is the id of the authority that signs now.
+// Signing returns the ID of the authority that signs now.
 func (a *Authority) Signing(ctx context.Context) (string, error) {
 	ring, _, err := a.Current(ctx)
 	if err != nil || len(ring) == 0 {
@@ -212,7 +212,7 @@ func (a *Authority) Signing(ctx context.Context) (string, error) {
 	return ring[len(ring)-1].ID, nil
 }
 
-// Accepts reports whether certificates of an authority are good.
+// Accepts reports whether certificates of an authority are accepted.
 func (a *Authority) Accepts(ctx context.Context, id string) bool {
 	ring, _, err := a.Current(ctx)
 	return err == nil && slices.ContainsFunc(ring, func(ca CA) bool { return ca.ID == id })

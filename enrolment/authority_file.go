@@ -14,11 +14,11 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// zoneCAFile is the copy of the zone CA beside the global's own certificates, sealed as in the store. When the store is lost and
-// the folder is not, zones that hold certificates of this CA can be adopted.
+// zoneCAFile is the copy of the zone CA beside the global's own certificates, sealed as in the store. If the store is
+// lost and the folder is not, zones with certificates of this CA can be adopted.
 const zoneCAFile = "zone-ca.sealed"
 
-// zoneCACopy keeps that file.
+// zoneCACopy reads and writes that file.
 type zoneCACopy struct {
 	path string
 	box  *secrets.Box
@@ -29,7 +29,7 @@ func newZoneCACopy(c *AuthorityConfig, box *secrets.Box) *zoneCACopy {
 	return &zoneCACopy{path: filepath.Join(c.Folder, zoneCAFile), box: box, log: c.Log}
 }
 
-// read returns what the file holds, nil when there is none. Errors: those of Box.Open, with the file's name.
+// read returns the file's content, or nil if there is no file. Errors: those of Box.Open, with the file's name.
 func (f *zoneCACopy) read() ([]byte, error) {
 	sealed, err := credential.Sealed(zoneCAFile, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,14 +45,15 @@ func (f *zoneCACopy) read() ([]byte, error) {
 	return plain, nil
 }
 
-// write replaces the file unless it holds the same. One that cannot be written is no reason to stop: the store has it.
+// write replaces the file unless it is up to date. It logs a failure and does not return it: the store has the
+// authorities.
 func (f *zoneCACopy) write(plain []byte) {
 	if now, err := f.read(); err == nil && string(now) == string(plain) {
 		return
 	}
 	sealed, err := f.box.Seal(plain, AuthoritySecret)
 	if err == nil {
-		// Not MkdirAll: a data folder that was moved away is not made anew.
+		// Not MkdirAll: a data folder that was moved away must not be created again.
 		if err = os.Mkdir(filepath.Dir(f.path), 0o700); errors.Is(err, fs.ErrExist) { //nolint:gosec // the data folder
 			err = nil
 		}
@@ -65,7 +66,7 @@ func (f *zoneCACopy) write(plain []byte) {
 	}
 }
 
-// recover takes the authorities from the file into a store that has none, and reports whether there were some.
+// recover copies the authorities from the file into a store that has none, and reports whether there were any.
 func (a *Authority) recover(ctx context.Context) (bool, error) {
 	plain, err := a.copy.read()
 	if err != nil || plain == nil {

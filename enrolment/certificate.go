@@ -26,14 +26,14 @@ func newSerial() (*big.Int, error) {
 	return serial.Add(serial, big.NewInt(1)), nil
 }
 
-// Certificate is what is known of a certificate that was verified, or signed just now.
+// Certificate describes a certificate that was verified or just signed.
 type Certificate struct {
 	Member
 	Serial, Authority string
 	Issued, Expires   time.Time
 }
 
-// Sign makes the certificate of a member for the key of its request.
+// Sign signs a certificate of a member for the key of its request.
 func (a *Authority) Sign(ctx context.Context, m Member, request *x509.CertificateRequest) (der []byte, held Certificate, err error) {
 	if err := checkZoneKey(request.PublicKey); err != nil {
 		return nil, held, err
@@ -57,7 +57,7 @@ func (a *Authority) Sign(ctx context.Context, m Member, request *x509.Certificat
 	return der, Certificate{Member: m, Serial: serial.Text(16), Authority: ca.ID, Issued: now, Expires: expires}, err
 }
 
-// checkZoneKey takes the kinds of keys that zones of ours make.
+// checkZoneKey accepts the kinds of keys that Causeway's zones make.
 func checkZoneKey(key any) error {
 	switch k := key.(type) {
 	case *ecdsa.PublicKey:
@@ -70,13 +70,14 @@ func checkZoneKey(key any) error {
 	return fmt.Errorf("%w: the key of the signing request is neither ECDSA P-256, P-384 nor Ed25519", kds.ErrRequest)
 }
 
-// Expired refuses a certificate whose time is over, unless the clock is wrong, which is easily seen then.
+// Expired returns the error for an expired certificate. It shows the global's clock, so that a wrong clock is easy to
+// see.
 func Expired(end, now time.Time) error {
 	return fmt.Errorf("%w: the zone's certificate has expired at %s: make a new join string for it, unless the global's clock is wrong, which says %s",
 		kds.ErrUnauthenticated, end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 }
 
-// Verify judges the certificates that a zone showed. Errors wrap kds.ErrUnauthenticated.
+// Verify verifies the certificates that a zone presented. Errors wrap kds.ErrUnauthenticated.
 func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held Certificate, err error) {
 	ring, _, err := a.Current(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held
 		return held, Expired(leaf.NotAfter, now)
 	}
 	if now.Before(leaf.NotBefore) {
-		now = leaf.NotBefore // of ours it was signed here, and our clock has gone back since: it is as good as it was
+		now = leaf.NotBefore // if it is ours, this server signed it, and its clock has been set back since
 	}
 	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {

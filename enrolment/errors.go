@@ -3,8 +3,8 @@ package enrolment
 import "errors"
 
 var (
-	// ErrKeyring: the keys do not allow it.
+	// ErrKeyring reports that the current keys do not allow the operation.
 	ErrKeyring = errors.New("not possible")
-	// ErrNoKey: there is no such key.
+	// ErrNoKey reports that there is no such key.
 	ErrNoKey = errors.New("no such key")
 )

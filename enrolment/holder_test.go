@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestDueByAWrongClock: a zone whose clock differs from the global's renews its credential at half of the life that the
-// global set, and once when its clock is set back. A credential that has just arrived is never due.
+// TestDueByAWrongClock checks that a zone whose clock differs from the global's renews its credential at half of the
+// life that the global set, and once when its clock is set back. A credential that has just arrived is never due.
 func TestDueByAWrongClock(t *testing.T) {
 	t.Parallel()
 	const life = 30 * 24 * time.Hour

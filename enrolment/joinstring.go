@@ -15,14 +15,14 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 )
 
-// A join string is joinKind, "v" and the number of its format, a colon, and what that format has.
+// A join string is joinKind, "v" and the number of its format, a colon, and the content in that format.
 const (
 	joinKind   = "causeway-join:"
 	joinPrefix = joinKind + "v1:" // of the newest format, which Encode writes
 )
 
-// joinFormats returns what reads each format there was, the first that of format 1: strings are carried from an older global to a newer
-// zone, and the other way round.
+// joinFormats returns a parser for each format, that of format 1 first: an operator carries strings from an older
+// global to a newer zone, and the other way round.
 func joinFormats() []func(encoded string) (*JoinString, error) {
 	return []func(string) (*JoinString, error){parseJoinString}
 }
@@ -35,26 +35,26 @@ const (
 	maxJoinToken     = 4 << 10
 )
 
-// ErrJoinFormat: a newer global made the join string.
+// ErrJoinFormat reports that a newer global made the join string.
 var ErrJoinFormat = errors.New("the join string's format is too new")
 
-// ErrJoinString: what was given as a join string is none.
+// ErrJoinString reports that a text is not a join string.
 var ErrJoinString = errors.New("not a join string: copy the whole line that begins with " + joinPrefix + ", as causewayctl zone create prints it")
 
-// JoinString is all that a server needs to become a zone: one line that an operator carries from the global to the zone. It holds a
-// secret, the token, until that was used or has expired.
+// JoinString is all that a server needs to become a zone: one line that an operator carries from the global to the
+// zone. It holds a secret, the token, until that is used or has expired.
 type JoinString struct {
 	// Zone is the name that the server will have.
 	Zone string
-	// Addresses are where the global serves KDS, host:port each, the best first; one at least.
+	// Addresses are the KDS addresses of the global, host:port each, the best first; at least one.
 	Addresses []string
-	// CASHA256 is the SHA-256 of the certificate of the authority that signs the global's certificate, in hex.
+	// CASHA256 is the SHA-256, in hex, of the certificate of the CA that signs the global's certificate.
 	CASHA256 string
-	// Token is traded for a credential, once.
+	// Token is exchanged for a credential, once.
 	Token string
 }
 
-// joinWire is the JSON inside.
+// joinWire is the JSON of format 1.
 type joinWire struct {
 	Zone      string   `json:"zone"`
 	Addresses []string `json:"addresses"`
@@ -62,7 +62,7 @@ type joinWire struct {
 	Token     string   `json:"token"`
 }
 
-// Encode returns the string; it fails for what ParseJoinString would not take.
+// Encode returns the string. It fails for content that ParseJoinString would refuse.
 func (j *JoinString) Encode() (string, error) {
 	ca, err := hex.DecodeString(j.CASHA256)
 	if err != nil {
@@ -77,7 +77,8 @@ func (j *JoinString) Encode() (string, error) {
 	return out, err
 }
 
-// ParseJoinString reads what Encode writes; space around it is fine. Errors wrap ErrJoinString or ErrJoinFormat, and show nothing of the string.
+// ParseJoinString parses what Encode returns, with any space around it. Errors wrap ErrJoinString or ErrJoinFormat, and
+// contain nothing of the string.
 func ParseJoinString(s string) (*JoinString, error) {
 	s = strings.TrimSpace(s)
 	version, encoded, ok := strings.Cut(strings.TrimPrefix(s, joinKind), ":")
@@ -95,7 +96,7 @@ func ParseJoinString(s string) (*JoinString, error) {
 	}
 }
 
-// parseJoinString reads format 1: JSON in base64.
+// parseJoinString parses format 1: JSON in base64.
 func parseJoinString(encoded string) (*JoinString, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {

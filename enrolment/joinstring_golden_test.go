@@ -15,7 +15,7 @@ import (
 
 var _ = flag.Bool("update", false, "write the golden file of the present format, where there is none")
 
-// joinStringOf is the golden file of a format of join strings.
+// joinStringOf returns the golden file of a format of join strings.
 func joinStringOf(t *testing.T, format int) string {
 	t.Helper()
 	path := storetest.GoldenFile(t, format, ".join", func(path string) error {
@@ -37,7 +37,7 @@ func readJoinString(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// TestGoldenJoinStrings: what any format was written as is read today, and means the same.
+// TestGoldenJoinStrings checks that a string of each format still parses to the same content.
 func TestGoldenJoinStrings(t *testing.T) {
 	t.Parallel()
 	all := []string{readJoinString(t, "testdata/format-1-first.join")}
@@ -56,7 +56,7 @@ func TestGoldenJoinStrings(t *testing.T) {
 	}
 }
 
-// TestJoinStringOfANewerFormat: it is refused, and says which version can read it.
+// TestJoinStringOfANewerFormat checks that it is refused, with an error that names the version that can read it.
 func TestJoinStringOfANewerFormat(t *testing.T) {
 	t.Parallel()
 	reads := len(joinFormats())

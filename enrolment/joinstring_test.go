@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// aJoinString is one as the global makes it.
+// aJoinString returns a join string as the global makes it.
 func aJoinString() *JoinString {
 	return &JoinString{
 		Zone: "zone-3", Addresses: []string{"10.0.0.1:5685", "[fd00::1]:5685", "global.example:5685"},
@@ -34,7 +34,7 @@ func TestJoinStringsComeBack(t *testing.T) {
 	}
 }
 
-// TestNoJoinStrings: what is no join string is refused, with nothing of it in the error.
+// TestNoJoinStrings checks that other texts are refused, and that the error contains nothing of them.
 func TestNoJoinStrings(t *testing.T) {
 	t.Parallel()
 	good, err := aJoinString().Encode()
@@ -92,7 +92,7 @@ func TestNoJoinStrings(t *testing.T) {
 	}
 }
 
-// FuzzJoinString: whatever is taken can be written again and means the same.
+// FuzzJoinString checks that whatever parses can be encoded again and means the same.
 func FuzzJoinString(f *testing.F) {
 	good, err := aJoinString().Encode()
 	if err != nil {

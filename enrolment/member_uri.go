@@ -12,7 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 )
 
-// A zone's certificate names it in one URI: causeway://zone/<name>/<id>. It is no SPIFFE ID, so that no proxy takes it for one.
+// A zone's certificate names the zone in one URI: causeway://zone/<name>/<id>. It is not a SPIFFE ID, so that no proxy
+// takes it for one.
 const (
 	memberScheme = "causeway"
 	memberHost   = "zone"
@@ -20,18 +21,18 @@ const (
 
 var memberID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Member is what a zone's certificate says.
+// Member identifies the zone of a certificate.
 type Member struct {
 	// Zone is the name; ID the UUID that the zone keeps for its life.
 	Zone, ID string
 }
 
-// URI is the member in the form that certificates carry.
+// URI returns the member as certificates carry it.
 func (m Member) URI() *url.URL {
 	return &url.URL{Scheme: memberScheme, Host: memberHost, Path: "/" + m.Zone + "/" + m.ID}
 }
 
-// parseMember reads the one URI of a certificate or of a signing request. Nothing but the form that URI writes is taken.
+// parseMember parses the one URI of a certificate or a signing request. It accepts only the form that URI writes.
 func parseMember(uris []*url.URL) (Member, error) {
 	if len(uris) != 1 {
 		return Member{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", kds.ErrRequest, len(uris))
@@ -44,8 +45,8 @@ func parseMember(uris []*url.URL) (Member, error) {
 	return m, nil
 }
 
-// ParseMemberRequest reads a zone's signing request, DER of at most maxMembershipMessage bytes, and verifies that whoever made it
-// holds the key, which is one of ECDSA and P-256. Nothing else that it asks for is heard.
+// ParseMemberRequest parses a zone's signing request, DER of at most maxMembershipMessage bytes, and verifies that its
+// author holds the key, which must be ECDSA P-256. It ignores all other content of the request.
 func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	if len(der) > maxMembershipMessage {
 		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest, len(der), maxMembershipMessage)

@@ -17,7 +17,8 @@ import (
 
 const someID = "01234567-89ab-cdef-0123-456789abcdef"
 
-// TestMembersHaveKeysOfOneKind: any other key is refused before its signature is looked at, which with some takes seconds.
+// TestMembersHaveKeysOfOneKind checks that any other key is refused before its signature is verified, which takes
+// seconds for some.
 func TestMembersHaveKeysOfOneKind(t *testing.T) {
 	t.Parallel()
 	good, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,7 +44,8 @@ func TestMembersHaveKeysOfOneKind(t *testing.T) {
 	}
 }
 
-// FuzzMemberRequest: a signing request is taken only when it is signed, by its own key, and names one zone in the one form.
+// FuzzMemberRequest checks that a signing request is accepted only if its own key signed it and it names one zone in
+// the one form.
 func FuzzMemberRequest(f *testing.F) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

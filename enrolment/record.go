@@ -5,36 +5,39 @@ import (
 	"time"
 )
 
-// Limits of what is kept of one zone; the oldest go first, except tokens, of which no more are issued than MaxZoneTokens.
+// Limits of a zone's record. Beyond them the oldest entries are dropped, except tokens: no more than MaxZoneTokens are
+// issued.
 const (
 	maxCertificates = 8
 	MaxZoneTokens   = 32
 	maxJoins        = 16
 )
 
-// Record is what the global keeps of a zone that was let in by a credential, or may be. Only what stands here is good:
-// withdrawing a credential is taking it out.
+// Record is what the global keeps of a zone that has a credential, or may get one. Only the credentials in it are
+// valid: removing one revokes it.
 type Record struct {
 	Zone string `json:"zone"`
-	// ID is the zone's own, once it has joined.
+	// ID is the zone's own ID, once it has joined.
 	ID           string              `json:"id,omitempty"`
 	Certificates []IssuedCertificate `json:"certificates,omitempty"`
 	Tokens       []IssuedToken       `json:"tokens,omitempty"`
 	Joins        []IssuedJoin        `json:"joins,omitempty"`
-	// Store names the zone's store with which the global has come to terms last; empty for none.
+	// Store is the incarnation of the zone's store that the global has accepted last; empty for none.
 	Store string `json:"store,omitempty"`
-	// RevokedAt is when all credentials were withdrawn last; tokens that others issued before are not good.
+	// RevokedAt is when all credentials were last revoked; older tokens of other issuers are invalid.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
-	// Draining: the zone is about to be deleted, since DrainingAt, which older servers leave out. DeletedAt: it was.
+	// Draining is set while the zone is being deleted, since DrainingAt, which older servers leave out. DeletedAt is
+	// when it was deleted.
 	Draining   bool      `json:"draining,omitempty"`
 	DrainingAt time.Time `json:"drainingAt,omitzero"`
 	DeletedAt  time.Time `json:"deletedAt,omitzero"`
 }
 
-// deletionTime is how long a deletion keeps a zone out. One that takes longer has ended with the server that was at it.
+// deletionTime is how long a deletion keeps a zone out. A longer one has ended with its server.
 const deletionTime = time.Minute
 
-// Leaving reports whether the zone is being deleted: whoever began it is still at it, as far as that can be known.
+// Leaving reports whether the zone is being deleted, as far as is known: the server that began it may still be running
+// it.
 func (m *Record) Leaving(now time.Time) bool {
 	return m.Draining && (m.DrainingAt.IsZero() || now.Sub(m.DrainingAt).Abs() < deletionTime)
 }
@@ -45,7 +48,7 @@ type IssuedCertificate struct {
 	Authority string    `json:"authority"`
 	Issued    time.Time `json:"issued"`
 	Expires   time.Time `json:"expires"`
-	// Stored: the zone has said that it keeps this one.
+	// Stored is set once the zone has confirmed that it stores this one.
 	Stored bool `json:"stored"`
 }
 
@@ -62,21 +65,21 @@ type IssuedJoin struct {
 	ID      string    `json:"id"`
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
-	// Rejoin: it may take the place of a server that has joined before.
+	// Rejoin is set if it may replace a server that has joined before.
 	Rejoin bool `json:"rejoin,omitempty"`
-	// UsedBy is the SHA-256 of the public key that it was traded for; empty until then.
+	// UsedBy is the SHA-256 of the public key that it was exchanged for; empty until then.
 	UsedBy string `json:"usedBy,omitempty"`
 }
 
 // Joined reports whether a server holds a certificate of this zone.
 func (m *Record) Joined() bool { return m.ID != "" && len(m.Certificates) > 0 }
 
-// Blank reports whether this says no more than that the zone is about to be deleted.
+// Blank reports whether the record holds nothing but a pending deletion.
 func (m *Record) Blank() bool {
 	return m.ID == "" && len(m.Certificates)+len(m.Tokens)+len(m.Joins) == 0 && m.RevokedAt.IsZero() && m.DeletedAt.IsZero()
 }
 
-// Newest is the certificate that the zone is known to keep; nil when it keeps none.
+// Newest returns the newest certificate that the zone has confirmed; nil if there is none.
 func (m *Record) Newest() *IssuedCertificate {
 	for i := range slices.Backward(m.Certificates) {
 		if c := &m.Certificates[i]; c.Stored {
@@ -86,7 +89,7 @@ func (m *Record) Newest() *IssuedCertificate {
 	return nil
 }
 
-// Certificate is the one of a serial number; nil when the zone has none such.
+// Certificate returns the certificate of a serial number; nil if the zone has none.
 func (m *Record) Certificate(serial string) *IssuedCertificate {
 	for i := range m.Certificates {
 		if m.Certificates[i].Serial == serial {
@@ -96,7 +99,8 @@ func (m *Record) Certificate(serial string) *IssuedCertificate {
 	return nil
 }
 
-// Withdraw takes all credentials away and returns how many there were. What was issued by a clock that was ahead of now is over all the same.
+// Withdraw revokes all credentials and returns how many there were. It also covers those that were issued by a clock
+// ahead of now.
 func (m *Record) Withdraw(now time.Time) (certificates, tokens, joins int) {
 	certificates, tokens = len(m.Certificates), len(m.Tokens)
 	for _, j := range m.Joins {
@@ -122,7 +126,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Withdrawn is when the zone's credentials were last taken back; zero for never.
+// Withdrawn returns when the zone's credentials were last revoked; zero for never.
 func (m *Record) Withdrawn() time.Time {
 	if m.DeletedAt.After(m.RevokedAt) {
 		return m.DeletedAt
@@ -130,7 +134,8 @@ func (m *Record) Withdrawn() time.Time {
 	return m.RevokedAt
 }
 
-// DependsOn are the authorities of the certificate that the zone keeps, or of all that it may keep as long as it has not said.
+// DependsOn returns the authorities of the certificate that the zone has confirmed, or, if it has confirmed none, of
+// all that it may have.
 func (m *Record) DependsOn(now time.Time) map[string]bool {
 	out := map[string]bool{}
 	if kept := m.Newest(); kept != nil && now.Before(kept.Expires) {
@@ -145,12 +150,12 @@ func (m *Record) DependsOn(now time.Time) map[string]bool {
 	return out
 }
 
-// Tidy drops what time has made worthless, by the clock for forgetting.
+// Tidy drops what has expired, by the clock for forgetting.
 func (m *Record) Tidy(now time.Time) {
 	m.Certificates = slices.DeleteFunc(m.Certificates, func(c IssuedCertificate) bool { return now.After(c.Expires) })
 	for at := 0; len(m.Certificates) > maxCertificates; {
 		if kept := m.Newest(); kept != nil && kept.Serial == m.Certificates[at].Serial {
-			at++ // without it the zone could not come back
+			at++ // without it the zone could not reconnect
 		}
 		m.Certificates = slices.Delete(m.Certificates, at, at+1)
 	}
@@ -161,7 +166,7 @@ func (m *Record) Tidy(now time.Time) {
 	}
 }
 
-// Clone returns a copy that may be changed; of nil, the record of a zone that nothing is known of.
+// Clone returns a copy that the caller may change; for nil, a new record of the zone.
 func (m *Record) Clone(zone string) *Record {
 	if m == nil {
 		return &Record{Zone: zone}

@@ -12,10 +12,10 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// memberSecret begins the names of the secrets in which records are.
+// memberSecret is the prefix of the names of the secrets that hold records.
 const memberSecret = "zone-member-"
 
-// Registry keeps a record for each zone among the secrets: nobody can write one through the API. Safe for concurrent use.
+// Registry stores a record for each zone as a secret, which the API cannot write. Safe for concurrent use.
 type Registry struct {
 	keeper *secrets.Keeper
 	// forgetting is secrets.Forgetting.
@@ -27,18 +27,18 @@ type Registry struct {
 
 type cachedRecord struct {
 	version uint64
-	record  *Record // never changed
+	record  *Record // immutable
 }
 
-// NewRegistry keeps records among the secrets of keeper.
+// NewRegistry returns the registry in the secrets of keeper.
 func NewRegistry(keeper *secrets.Keeper, now func() time.Time) *Registry {
 	return &Registry{keeper: keeper, forgetting: secrets.Forgetting(now), cached: map[string]cachedRecord{}}
 }
 
-// Forget is the clock for forgetting: what has ended by it may be dropped.
+// Forget returns the clock for forgetting: what had ended by that time may be dropped.
 func (s *Registry) Forget() time.Time { return s.forgetting() }
 
-// Get returns what the store has of a zone, nil where it has nothing. The caller must not change it.
+// Get returns a zone's record in the store, nil if there is none. The caller must not change it.
 func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error) {
 	name := memberSecret + zone
 	version := s.keeper.Version(name)
@@ -66,8 +66,8 @@ func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error
 	return m, version, nil
 }
 
-// Update changes what is kept of a zone, durably. change is called again when somebody else wrote in between; its
-// error leaves all as it was, and so does ErrNothing, which is no failure.
+// Update changes a zone's record durably. It calls change again if another writer was first. An error of change leaves
+// the record unchanged, and so does ErrNothing, which is not a failure.
 func (s *Registry) Update(ctx context.Context, zone string, change func(*Record) error) error {
 	for {
 		old, version, err := s.Get(ctx, zone)
@@ -92,7 +92,7 @@ func (s *Registry) Update(ctx context.Context, zone string, change func(*Record)
 	}
 }
 
-// Drop removes what is kept of a zone, durably, where that is blank.
+// Drop removes a zone's record durably, if it is blank.
 func (s *Registry) Drop(ctx context.Context, zone string) error {
 	for {
 		m, version, err := s.Get(ctx, zone)
@@ -105,10 +105,10 @@ func (s *Registry) Drop(ctx context.Context, zone string) error {
 	}
 }
 
-// ErrNothing: there is nothing to change.
+// ErrNothing reports that there is nothing to change.
 var ErrNothing = errors.New("nothing to change")
 
-// Zones lists whose records there are, deleted ones too.
+// Zones lists the zones that have records, deleted ones too.
 func (s *Registry) Zones() []string {
 	var out []string
 	for _, name := range s.keeper.Names() {

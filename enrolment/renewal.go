@@ -29,7 +29,7 @@ type Renewal struct {
 	Holder *Holder
 	Zone   string
 	Now    func() time.Time
-	// Panics catches what would end the process; nil lets it.
+	// Panics recovers panics; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
 }

@@ -41,7 +41,7 @@ type signingGlobal struct {
 
 	mu        sync.Mutex
 	away      func(now time.Time) bool // guarded by mu: calls fail while true
-	lose      int                      // guarded by mu: answers still to be lost after signing
+	lose      int                      // guarded by mu: answers still to lose after signing
 	serial    int64
 	issued    []time.Time // guarded by mu
 	keys      [][]byte    // guarded by mu: signed public keys
@@ -66,7 +66,7 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 	return &signingGlobal{key: key, ca: ca, away: func(time.Time) bool { return false }, serial: 1}
 }
 
-// sign answers a request. A lost answer was signed too.
+// sign answers a request. It also signs when the answer is lost.
 func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,7 +136,7 @@ func (s silentStream) Context() context.Context   { return s.ctx }
 func (silentStream) SendMsg(any) error            { return nil }
 func (s silentStream) RecvMsg(any) error          { <-s.ctx.Done(); return io.EOF }
 
-// renewingZone returns the memberships of a zone that has joined its global.
+// renewingZone returns the Holder of a zone that has joined its global.
 func renewingZone(t *testing.T, name string, g *signingGlobal) *Holder {
 	t.Helper()
 	dir := t.TempDir()
@@ -162,8 +162,8 @@ func renewingZone(t *testing.T, name string, g *signingGlobal) *Holder {
 	return s
 }
 
-// TestRenewalAtHalfLife: over 100 days, 20 zones renew their 30-day certificates at half of their life, each within the
-// hour. An absent global, and lost answers, only delay them. No zone ever has an expired certificate.
+// TestRenewalAtHalfLife checks over 100 days that 20 zones renew their 30-day certificates at half of their life, each
+// within the hour. An absent global, and lost answers, only delay them. No zone ever has an expired certificate.
 func TestRenewalAtHalfLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRenewalAtHalfLife(t *testing.T) {
 			globals[i] = newSigningGlobal(t)
 			zones[i] = renewingZone(t, name, globals[i])
 			switch i % 4 {
-			case 1: // away when the second renewal is due, for three days
+			case 1: // offline when the second renewal is due, for three days
 				globals[i].away = func(now time.Time) bool {
 					return now.Sub(start) > 29*24*time.Hour && now.Sub(start) < 33*24*time.Hour
 				}

@@ -12,39 +12,41 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 )
 
-// The service by which zones get and keep the credential that they connect with. It stands beside KDS, on the same port, and a
-// global of the ecosystem does not have it. Messages are JSON, so that they can grow.
+// The service by which zones get and renew the credential that they connect with. It is served beside KDS, on the same
+// port, and a Kuma global lacks it. Messages are JSON, so that they can grow.
 const (
 	membershipServiceName = "causeway.v1.MembershipService"
 	methodConfirm         = "Confirm"
 	methodFollow          = "Follow"
 )
 
-// MethodJoin and MethodRenew are the methods of the service that make a credential.
+// MethodJoin and MethodRenew are the methods of the service that issue a credential.
 const (
 	MethodJoin  = "Join"
 	MethodRenew = "Renew"
 )
 
-// datedBack is how long before it is signed a zone's certificate begins to be valid, for verifiers whose clock is behind.
+// datedBack is how long before its signing a zone's certificate begins to be valid, for verifiers whose clock is
+// behind.
 const datedBack = 5 * time.Minute
 
-// maxMembershipMessage bounds a request of the service, in bytes: a token and a signing request fit many times.
+// maxMembershipMessage bounds a request of the service, in bytes: several times the size of a token and a signing
+// request.
 const maxMembershipMessage = 32 << 10
 
-// JoinRequest trades a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's own key, whose
-// one URI names the zone and its persistent id (Member.URI).
+// JoinRequest exchanges a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's
+// own key, whose one URI names the zone and its persistent ID (Member.URI).
 type JoinRequest struct {
 	Token string `json:"token"`
 	CSR   []byte `json:"csr"`
 }
 
-// RenewRequest asks for the credential that follows the one of this connection.
+// RenewRequest requests the successor of this connection's credential.
 type RenewRequest struct {
 	CSR []byte `json:"csr"`
 }
 
-// ConfirmRequest says that a zone has stored a credential durably, and will connect with it from now on.
+// ConfirmRequest confirms that a zone has stored a credential durably, and will connect with it from now on.
 type ConfirmRequest struct {
 	// Serial is the certificate's, in lower-case hex.
 	Serial string `json:"serial"`
@@ -52,23 +54,23 @@ type ConfirmRequest struct {
 
 // Credential is what a zone connects with, beside its key.
 type Credential struct {
-	// Certificate is the zone's client certificate in PEM; CA the authorities that sign certificates of globals.
+	// Certificate is the zone's client certificate in PEM; CA the authorities that sign globals' certificates.
 	Certificate string `json:"certificate"`
 	CA          string `json:"ca"`
-	// Expires is when the certificate ends.
+	// Expires is when the certificate expires.
 	Expires time.Time `json:"expires"`
 }
 
-// Advice is what a global tells a zone that follows.
+// Advice is a message of a global to a zone that follows.
 type Advice struct {
-	// Renew: have the credential renewed now, although it is not half over.
+	// Renew advises to renew the credential now, before half of its life.
 	Renew bool `json:"renew"`
 }
 
-// MembershipServer is what serves the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
+// MembershipServer implements the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
 type MembershipServer interface {
-	// Judge reports whether somebody may call a method, before anything of the message is read: MethodJoin, in whose message the proof
-	// is, a stranger may.
+	// Judge returns an error if the caller may not call a method. It runs before the message is read. A stranger may
+	// call MethodJoin, whose message contains the proof.
 	Judge(ctx context.Context, method string) error
 	Join(context.Context, *JoinRequest) (*Credential, error)
 	Renew(context.Context, *RenewRequest) (*Credential, error)
@@ -89,12 +91,12 @@ var membershipServiceDesc = grpc.ServiceDesc{
 	Streams: []grpc.StreamDesc{{StreamName: methodFollow, Handler: handleFollow, ServerStreams: true}},
 }
 
-// RegisterMembership puts the service on a server that was made with ServerOptions.
+// RegisterMembership adds the service to a server that was made with ServerOptions.
 func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
 	r.RegisterService(&membershipServiceDesc, s)
 }
 
-// unary is the handler of a method whose messages are JSON.
+// unary returns the handler of a method whose messages are JSON.
 func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		if err := srv.(MembershipServer).Judge(ctx, method); err != nil {
@@ -147,27 +149,27 @@ func unpack(m *wrapperspb.BytesValue, v any) error {
 	return nil
 }
 
-// Membership is a zone's end of the service. The zero value with a connection is ready.
+// Membership is a zone's client of the service. The zero value with a connection is ready to use.
 type Membership struct{ Conn grpc.ClientConnInterface }
 
-// Join trades a token for a credential.
+// Join exchanges a token for a credential.
 func (m Membership) Join(ctx context.Context, r *JoinRequest) (*Credential, error) {
 	out := new(Credential)
 	return out, m.call(ctx, MethodJoin, r, out)
 }
 
-// Renew asks for the next credential.
+// Renew requests the next credential.
 func (m Membership) Renew(ctx context.Context, r *RenewRequest) (*Credential, error) {
 	out := new(Credential)
 	return out, m.call(ctx, MethodRenew, r, out)
 }
 
-// Confirm says that a credential is stored.
+// Confirm confirms that a credential is stored.
 func (m Membership) Confirm(ctx context.Context, r *ConfirmRequest) error {
 	return m.call(ctx, methodConfirm, r, new(struct{}))
 }
 
-// Follow calls heard for each piece of advice until the stream ends, and returns why it did.
+// Follow calls heard for each piece of advice until the stream ends, and returns the reason.
 func (m Membership) Follow(ctx context.Context, heard func(Advice)) error {
 	stream, err := m.Conn.NewStream(ctx, &membershipServiceDesc.Streams[0], "/"+membershipServiceName+"/"+methodFollow)
 	if err != nil {
