@@ -29,7 +29,7 @@ func CheckJSON(text []byte, values, depth int) error {
 	return nil
 }
 
-// endOfString is where the string ends that begins at start, or the text.
+// endOfString returns the end of the string that begins at start, or of the text.
 func endOfString(text []byte, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {

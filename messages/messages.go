@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// small is the size in bytes up to which a message is decoded without a look at what it costs.
+	// small is the size in bytes up to which a message is decoded without a check of its cost.
 	small = 64 << 10
-	// free is what any message may cost, in bytes, and factor what each of its bytes may. Small resources with short names need a factor of 6.
+	// free is the cost that any message may have, in bytes, and factor what each of its bytes adds. Small resources
+	// with short names need a factor of 6.
 	free   = 1 << 20
 	factor = 8
-	// messageCost, entryCost and valueCost are about what an element takes in memory beside its own bytes: a message, an entry of a map, and
-	// any other.
+	// messageCost, entryCost and valueCost estimate the memory of an element beside its own bytes: of a message, of an
+	// entry of a map, and of any other.
 	messageCost, entryCost, valueCost = 128, 64, 16
-	// maxDepth is how deep messages may nest. Those of xDS nest less than twenty deep.
+	// maxDepth is the deepest nesting of messages. Those of xDS nest less than twenty deep.
 	maxDepth = 100
 )
 

@@ -59,7 +59,7 @@ func (k *Keeper) GetNamed(ctx context.Context, n Named) ([]byte, error) {
 	return plain, err
 }
 
-// DeleteNamed removes a secret of users; ErrNotFound when there is none.
+// DeleteNamed removes a user's secret, or returns ErrNotFound.
 func (k *Keeper) DeleteNamed(ctx context.Context, n Named) error {
 	version := k.Version(n.keeperName())
 	if version == 0 {

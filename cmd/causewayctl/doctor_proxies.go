@@ -44,8 +44,8 @@ func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	e.add(found...)
 }
 
-// proxyFindings counts the Dataplanes whose proxy is not connected, as far as the caller may know. unknownFindings covers
-// the others that nobody knows of.
+// proxyFindings counts the Dataplanes whose proxy is not connected, among those that the caller may read.
+// unknownFindings covers those whose state is unknown.
 func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 	var away, hidden []string
 	for _, o := range overviews {

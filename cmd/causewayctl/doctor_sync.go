@@ -53,7 +53,8 @@ func (s *syncSession) pace() string {
 	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"), strings.Join(behind, ", "))
 }
 
-// proxiesText says that the zone has told nothing of its proxies in this session, as one of another maker never does.
+// proxiesText reports that the zone has sent no state of its proxies in this session, as a zone of another product
+// never does.
 func (s *syncSession) proxiesText() string {
 	if s.Connected && s.Reported.Before(s.Since) {
 		return "; what its proxies have is unknown: it has not told"

@@ -68,7 +68,7 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 	return docs, nil
 }
 
-// readSource reads one byte more than documents may have, so that who decodes them says that they are too long.
+// readSource reads one byte more than documents may have, so that their decoder reports that they are too long.
 func (c *cli) readSource(source string) ([]byte, error) {
 	in := c.in
 	if source != standardInput {

@@ -70,7 +70,7 @@ func newFsck(c *cli) *cobra.Command {
 	return cmd
 }
 
-// addSystemNamespace adds the flag that says how the server of a data folder or a backup was started.
+// addSystemNamespace adds the flag with the system namespace of the server that a data folder or a backup belongs to.
 func addSystemNamespace(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "system-namespace", resources.DefaultSystemNamespace, "the `namespace` of the system's own resources that the server is started with")
 }

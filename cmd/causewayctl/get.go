@@ -133,7 +133,7 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	return c.printItems(ctx, client, d, items)
 }
 
-// isZone reports whether a zone answers; false if that is not known.
+// isZone reports whether a zone answers; false if that is unknown.
 func isZone(ctx context.Context, client *api.Client) bool {
 	var index api.Index
 	return client.JSON(ctx, api.Request{Path: "/"}, &index) == nil && index.Mode == api.ModeZone

@@ -16,7 +16,7 @@ type rolloutStatus struct {
 	Type     resources.Type `json:"type"`
 	Revision uint64         `json:"revision"`
 	Stored   bool           `json:"stored"`
-	// Zone is set if a zone answers, which knows of its own proxies and of the global.
+	// Zone is set if a zone answers. A zone knows only its own proxies and the global.
 	Zone string `json:"zone"`
 	// Source is the global, if the resource is a copy and the global may have a newer one.
 	Source *offlineZone `json:"source"`
@@ -28,7 +28,7 @@ type rolloutStatus struct {
 		Offline      []offlineZone `json:"offline"`
 		Refused      []refusedZone `json:"refused"`
 		Pending      []string      `json:"pending"`
-		// Unknown are zones that refuse more than is remembered by name.
+		// Unknown lists zones that refuse more resources than the server keeps by name.
 		Unknown []refusedZone `json:"unknown"`
 		// Away are the zones that acknowledged the resource and are not connected now.
 		Away []offlineZone `json:"away"`
@@ -51,7 +51,7 @@ type offlineZone struct {
 	// Since is when the zone disconnected. For a zone that has not connected since then, it is when the server started.
 	Since   time.Time `json:"since,omitzero"`
 	NotSeen bool      `json:"notSeen,omitempty"`
-	// Comparing is set of a global that is connected and has not sent what it has yet.
+	// Comparing is set for a global that is connected and has not yet sent its resources.
 	Comparing bool `json:"comparing,omitempty"`
 }
 

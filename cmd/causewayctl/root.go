@@ -107,7 +107,8 @@ func (c *cli) question(run operationFunc) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return unanswered(ask(cmd, args)) }
 }
 
-// said returns the result of a command, or why its output was lost where it would otherwise end as if that were read.
+// said returns the result of a command. If the output was lost, it returns the reason, so that the command does not end
+// as if it had been read.
 func (c *cli) said(err error) error {
 	out, ok := c.out.(*printing.Writer)
 	if !ok || err != nil && !errors.Is(err, errNo) && !errors.Is(err, errUnknown) {

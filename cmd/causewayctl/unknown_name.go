@@ -63,7 +63,7 @@ func withNearest(ctx context.Context, client *api.Client, err error) error {
 	return &failedError{err: err, status: exitUsage}
 }
 
-// askGlobal reports that what only a global knows was asked of a zone.
+// askGlobal reports that a zone was asked for something that only a global knows.
 func askGlobal(what string) error {
 	return &failedError{err: fmt.Errorf("a zone does not know %s: ask a global", what), status: exitNoAnswer}
 }

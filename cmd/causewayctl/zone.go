@@ -101,8 +101,8 @@ func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, z
 	})
 }
 
-// otherSideAway says that, and since when, the server that answers has no session with the other side, so that what either would hold when
-// they meet is not known. It is empty while they are connected.
+// otherSideAway reports that, and since when, the answering server has no session with the other side, so that the
+// deletions that either would hold on the next connection are unknown. It is empty while they are connected.
 func otherSideAway(ctx context.Context, client *api.Client, zone string) string {
 	session, err := fetchSession(ctx, client, zonePath(zone, "_sync"), resources.TypeMesh)
 	if api.IsElsewhere(err) { // a zone tells of its own session

@@ -105,8 +105,8 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
 	return v.MergeConfigMap(file.AllSettings())
 }
 
-// keysOf returns the keys of a file of settings as they are written; viper takes two that differ in case for one, and the first of
-// several documents for all.
+// keysOf returns the keys of a settings file as written. viper treats keys that differ only in case as one, and reads
+// only the first of several documents.
 func keysOf(raw []byte) ([]string, error) {
 	var document, more map[string]any
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))

@@ -42,8 +42,8 @@ func (s *Server) overview(t resources.Type) HandlerFunc {
 }
 
 // appendOverview appends `{type: "ZoneOverview", ..., zone: {...}, zoneInsight: {...}}`, or `leftOut: 1` instead of an
-// insight that may not be read. This is the form of Kuma's HTTP API, which shows the proxies of a zone that is away as
-// disconnected since then; `unknown: {since, reason}` says that nobody knows.
+// insight that the caller may not read. This is the form of Kuma's HTTP API, which shows the proxies of a disconnected
+// zone as disconnected since then; `unknown: {since, reason}` reports that their state is unknown.
 func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reader *Reader) []byte {
 	lower := strings.ToLower(string(r.Type))
 	dst = resources.AppendMeta(append(dst, '{'), r, string(r.Type)+"Overview")
@@ -74,7 +74,8 @@ type Unknown struct {
 	Reason string    `json:"reason"`
 }
 
-// unknown returns why nobody knows whether the proxy of a Dataplane is connected, or nil: only its zone knows.
+// unknown returns the reason why this server does not know whether the proxy of a Dataplane is connected, or nil: only
+// its zone knows.
 func (s *Server) unknown(r *resources.Resource) *Unknown {
 	if s.config.Away == nil || r.Type != resources.TypeDataplane || r.Zone() == "" {
 		return nil
