@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// errForm reports a certificate that is not encoded as the standard says. crypto/x509 reads some of those, and Envoy does not.
+// errForm reports a certificate whose encoding violates the standard. crypto/x509 reads some of those, and Envoy does
+// not.
 var errForm = errors.New("the certificate is not DER of the form that RFC 5280 gives it")
 
-// ParseCertificate is x509.ParseCertificate for a certificate that proxies have to read, too: Envoy refuses all of a list of authorities
-// for one that it cannot read, so that one peer's certificate would keep everybody's from every proxy. It is strict where that is not: nothing
-// is left over at the end of any element, and texts are of their types.
+// ParseCertificate parses a certificate that proxies must read, too. Envoy refuses a whole list of authorities for one
+// that it cannot read, so one peer's certificate could keep all others from every proxy. ParseCertificate is stricter
+// than x509.ParseCertificate: no element has trailing data, and texts have the types that the standard requires.
 func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -55,7 +56,7 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// certificateForm is the ASN.1 of a certificate, as far as Envoy looks when it loads one.
+// certificateForm is the ASN.1 of a certificate, to the depth that Envoy reads when it loads one.
 type certificateForm struct {
 	TBS       tbsForm
 	Algorithm algorithmForm

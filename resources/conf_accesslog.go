@@ -19,7 +19,7 @@ const (
 	BackendTCP  = "Tcp"
 )
 
-// AccessLogBackend is where a log goes. Type says which of the other fields is set.
+// AccessLogBackend is the destination of a log. Type names the other field that is set.
 type AccessLogBackend struct {
 	Type          string            `json:"type,omitempty"`
 	TCP           *TCPLog           `json:"tcp,omitempty"`
@@ -45,7 +45,7 @@ const (
 	LogJSON  = "Json"
 )
 
-// LogFormat is what a line of a log says: Plain text, or a JSON object of the pairs of JSON, with Envoy's commands in both.
+// LogFormat is the format of a line: Plain text, or a JSON object of the pairs of JSON, with Envoy's commands in both.
 type LogFormat struct {
 	Type            string     `json:"type,omitempty"`
 	Plain           *string    `json:"plain,omitempty"`

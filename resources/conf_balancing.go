@@ -11,7 +11,7 @@ import (
 // BalancingConf is the `default` of a MeshLoadBalancingStrategy, in Kuma's format.
 type BalancingConf struct {
 	LoadBalancer *LoadBalancer `json:"loadBalancer,omitempty"`
-	// HashPolicies say by what of a request RingHash and Maglev choose the endpoint. They take the place of those of the LoadBalancer.
+	// HashPolicies select the parts of a request that RingHash and Maglev hash. They replace those of the LoadBalancer.
 	HashPolicies      []HashPolicy       `json:"hashPolicies,omitempty"`
 	LocalityAwareness *LocalityAwareness `json:"localityAwareness,omitempty"`
 }
@@ -25,7 +25,8 @@ const (
 	BalanceMaglev       = "Maglev"
 )
 
-// LoadBalancer says how the endpoint of a request or connection is chosen. Type says which of the other fields may be set.
+// LoadBalancer sets how the proxy chooses the endpoint of a request or connection. Type determines which of the other
+// fields may be set.
 type LoadBalancer struct {
 	Type         string          `json:"type,omitempty"`
 	RoundRobin   *struct{}       `json:"roundRobin,omitempty"`
@@ -65,8 +66,8 @@ const (
 	HashByFilterState    = "FilterState"
 )
 
-// HashPolicy is one part of what is hashed. Type says which of the other fields is set; a SourceIP needs none. After a Terminal one that
-// found something, no other is asked.
+// HashPolicy is one part of what is hashed. Type names the other field that is set; a SourceIP needs none. A Terminal
+// one that found something is the last to be used.
 type HashPolicy struct {
 	Type           string           `json:"type,omitempty"`
 	Terminal       *bool            `json:"terminal,omitempty"`

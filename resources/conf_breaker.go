@@ -8,7 +8,7 @@ type BreakerConf struct {
 	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
 }
 
-// ConnectionLimits are those of each proxy for itself; nil is no limit.
+// ConnectionLimits apply to each proxy by itself; nil means no limit.
 type ConnectionLimits struct {
 	MaxConnectionPools *uint32 `json:"maxConnectionPools,omitempty"`
 	MaxConnections     *uint32 `json:"maxConnections,omitempty"`
@@ -17,7 +17,7 @@ type ConnectionLimits struct {
 	MaxRequests        *uint32 `json:"maxRequests,omitempty"`
 }
 
-// OutlierDetection says when an endpoint is left alone for a while. Numbers with fractions are quoted: 5 or "2.5".
+// OutlierDetection sets when the proxy ejects an endpoint for a while. Numbers with fractions are quoted: 5 or "2.5".
 type OutlierDetection struct {
 	Disabled                    *bool             `json:"disabled,omitempty"`
 	Interval                    *string           `json:"interval,omitempty"`
@@ -28,7 +28,7 @@ type OutlierDetection struct {
 	Detectors                   *OutlierDetectors `json:"detectors,omitempty"`
 }
 
-// OutlierDetectors are what an endpoint is ejected for; one that is nil ejects none.
+// OutlierDetectors are the reasons to eject an endpoint; one that is nil ejects none.
 type OutlierDetectors struct {
 	TotalFailures       *ConsecutiveFailures  `json:"totalFailures,omitempty"`
 	GatewayFailures     *ConsecutiveFailures  `json:"gatewayFailures,omitempty"`

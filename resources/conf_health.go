@@ -11,11 +11,11 @@ import (
 // HealthCheckConf is the `default` of a MeshHealthCheck, in Kuma's format. Durations are Go duration strings. Zero
 // values stand for Kuma's defaults, which HealthCheckDefaults are.
 type HealthCheckConf struct {
-	// Interval is between two checks of an endpoint, Timeout how long one waits for its answer.
+	// Interval is the time between two checks of an endpoint, Timeout the time that one waits for its answer.
 	Interval *string `json:"interval,omitempty"`
 	Timeout  *string `json:"timeout,omitempty"`
-	// UnhealthyThreshold is how many checks must fail before an endpoint gets no more requests, HealthyThreshold how many
-	// must succeed before it gets them again. The first check of an endpoint decides alone.
+	// UnhealthyThreshold is the number of failed checks after which an endpoint gets no more requests, HealthyThreshold
+	// the number of successful ones after which it gets them again. The first check of an endpoint decides alone.
 	UnhealthyThreshold *uint32 `json:"unhealthyThreshold,omitempty"`
 	HealthyThreshold   *uint32 `json:"healthyThreshold,omitempty"`
 	// InitialJitter, IntervalJitter and IntervalJitterPercent spread checks over time.
@@ -26,7 +26,7 @@ type HealthCheckConf struct {
 	// none. Fractions are quoted: 5 or "2.5".
 	HealthyPanicThreshold json.RawMessage `json:"healthyPanicThreshold,omitempty" shape:"intOrString"`
 	FailTrafficOnPanic    *bool           `json:"failTrafficOnPanic,omitempty"`
-	// NoTrafficInterval is Interval for a service that was never asked for.
+	// NoTrafficInterval is the Interval for a service that has had no requests.
 	NoTrafficInterval *string `json:"noTrafficInterval,omitempty"`
 	// EventLogPath and AlwaysLogHealthCheckFailures write files on the callers' machines: no proxy is configured by them.
 	EventLogPath                 *string `json:"eventLogPath,omitempty"`
@@ -60,7 +60,7 @@ type GRPCHealthCheck struct {
 	Authority   *string `json:"authority,omitempty"`
 }
 
-// What holds where a MeshHealthCheck does not say.
+// Defaults of a MeshHealthCheck.
 const (
 	HealthCheckInterval           = time.Minute
 	HealthCheckTimeout            = 15 * time.Second
@@ -163,10 +163,10 @@ func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 	}
 }
 
-// HealthPath reports whether Envoy takes a path for its checks.
+// HealthPath reports whether Envoy accepts a path for its checks.
 func HealthPath(path string) bool { return strings.HasPrefix(path, "/") && HealthText(path) }
 
-// HealthText reports whether Envoy takes a text for its checks.
+// HealthText reports whether Envoy accepts a text for its checks.
 func HealthText(text string) bool {
 	return len(text) <= maxHealthText && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

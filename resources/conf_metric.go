@@ -10,13 +10,13 @@ import (
 // MetricConf is the `default` of a MeshMetric, in Kuma's format.
 type MetricConf struct {
 	Sidecar *MetricSidecar `json:"sidecar,omitempty"`
-	// Applications are whose metrics would come along with the proxy's.
+	// Applications would add their metrics to the proxy's.
 	Applications []MetricApplication `json:"applications,omitempty"`
 	Backends     []MetricBackend     `json:"backends,omitempty"`
 }
 
-// MetricSidecar says which metrics of the proxy are shown. IncludeUnused also shows those that were never counted. Regex is
-// held against the names that Envoy gives them, with dots.
+// MetricSidecar selects the proxy's metrics that are exposed. IncludeUnused also exposes those that were never counted.
+// Regex matches the names that Envoy gives them, with dots.
 type MetricSidecar struct {
 	Regex         *string         `json:"regex,omitempty"`
 	IncludeUnused *bool           `json:"includeUnused,omitempty"`
@@ -48,7 +48,7 @@ type MetricSelector struct {
 	Match string `json:"match,omitempty"`
 }
 
-// MetricApplication is where an application shows its metrics.
+// MetricApplication is the endpoint of an application's metrics.
 type MetricApplication struct {
 	Name    *string `json:"name,omitempty"`
 	Path    *string `json:"path,omitempty"`
@@ -59,14 +59,14 @@ type MetricApplication struct {
 // BackendPrometheus is a backend that asks for metrics.
 const BackendPrometheus = "Prometheus"
 
-// MetricBackend is who gets the metrics. Type says which of the other fields is set.
+// MetricBackend receives the metrics. Type names the other field that is set.
 type MetricBackend struct {
 	Type          string             `json:"type,omitempty"`
 	Prometheus    *PrometheusBackend `json:"prometheus,omitempty"`
 	OpenTelemetry *MetricPush        `json:"openTelemetry,omitempty"`
 }
 
-// PrometheusBackend is answered on a port of the Dataplane's address: 5670 and /metrics unless set.
+// PrometheusBackend serves metrics on a port of the Dataplane's address: 5670 and /metrics unless set.
 type PrometheusBackend struct {
 	ClientID *string        `json:"clientId,omitempty"`
 	Port     *uint32        `json:"port,omitempty"`
@@ -80,8 +80,8 @@ const (
 	MetricsInTheMesh  = "ActiveMTLSBackend"
 )
 
-// PrometheusTLS says who may ask: with ActiveMTLSBackend only clients with an identity of the mesh, otherwise whoever reaches
-// the port.
+// PrometheusTLS sets who may read the metrics: with ActiveMTLSBackend only clients with an identity of the mesh,
+// otherwise anyone who reaches the port.
 type PrometheusTLS struct {
 	Mode string `json:"mode,omitempty"`
 }

@@ -38,7 +38,7 @@ type OnRateLimit struct {
 	Headers *HeaderChanges `json:"headers,omitempty"`
 }
 
-// HeaderChanges are headers that a proxy sets, in place of those that are there, or adds to them.
+// HeaderChanges are headers that a proxy sets, in place of existing ones, or adds to them.
 type HeaderChanges struct {
 	Set []HeaderValue `json:"set,omitempty"`
 	Add []HeaderValue `json:"add,omitempty"`

@@ -12,7 +12,7 @@ type TCPRetry struct {
 	MaxConnectAttempt *uint32 `json:"maxConnectAttempt,omitempty"`
 }
 
-// RequestRetry says which requests are sent again, how often, and where to. RetryOn holds items that RetryOn reads.
+// RequestRetry sets which requests are sent again, how often, and where to. RetryOn holds items that RetryOn reads.
 type RequestRetry struct {
 	NumRetries               *uint32             `json:"numRetries,omitempty"`
 	PerTryTimeout            *string             `json:"perTryTimeout,omitempty"`
@@ -21,8 +21,9 @@ type RequestRetry struct {
 	RetryOn                  []string            `json:"retryOn,omitempty"`
 	RetriableRequestHeaders  []RouteValueMatch   `json:"retriableRequestHeaders,omitempty"`
 	RetriableResponseHeaders []RouteValueMatch   `json:"retriableResponseHeaders,omitempty"`
-	// HostSelection says which endpoints are left out when a request is sent again. Without it those that had it already
-	// are, and priorities that failed. HostSelectionMaxAttempts is how often another one is looked for, 5 unless set.
+	// HostSelection sets which endpoints a retry excludes. Without it, a retry excludes those that already had the
+	// request, and priorities that failed. HostSelectionMaxAttempts is the number of attempts to find another one, 5
+	// unless set.
 	HostSelection            []HostSelection `json:"hostSelection,omitempty"`
 	HostSelectionMaxAttempts *uint32         `json:"hostSelectionMaxAttempts,omitempty"`
 }

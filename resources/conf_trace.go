@@ -28,7 +28,7 @@ const (
 	BackendOpenTelemetry = "OpenTelemetry"
 )
 
-// TraceBackend is a collector of spans. Type says which of the other fields is set.
+// TraceBackend is a collector of spans. Type names the other field that is set.
 type TraceBackend struct {
 	Type          string           `json:"type,omitempty"`
 	Zipkin        *ZipkinBackend   `json:"zipkin,omitempty"`
@@ -51,12 +51,14 @@ type DatadogBackend struct {
 	SplitService *bool  `json:"splitService,omitempty"`
 }
 
-// OpenTelemetryAt is a collector that takes OTLP over gRPC, without TLS, at Endpoint: host:port, or host for port 4317.
+// OpenTelemetryAt is a collector that accepts OTLP over gRPC, without TLS, at Endpoint: host:port, or host for port
+// 4317.
 type OpenTelemetryAt struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// TraceSampling says which share of requests is traced, in percent; what is not set is 100. Overall limits the other two.
+// TraceSampling sets the share of requests that is traced, in percent; an unset value means 100. Overall limits the
+// other two.
 type TraceSampling struct {
 	Overall json.RawMessage `json:"overall,omitempty" shape:"intOrString"`
 	Client  json.RawMessage `json:"client,omitempty" shape:"intOrString"`
@@ -82,7 +84,7 @@ const (
 	maxTagBytes  = 1024
 )
 
-// defaultOTLPPort is that of OTLP over gRPC.
+// defaultOTLPPort is the port of OTLP over gRPC.
 const defaultOTLPPort = 4317
 
 // trace checks a MeshTrace. A peer may have sent more, which is left out where proxies are configured.

@@ -62,7 +62,7 @@ func merged(all ...map[string]valueKind) map[string]valueKind {
 	return out
 }
 
-// valueKind says what is wrong with the value of a field, as it comes from JSON; empty if nothing is.
+// valueKind returns what is wrong with the value of a field, as decoded from JSON; empty if nothing is.
 type valueKind func(value any) string
 
 func count(value any) string {
@@ -79,7 +79,7 @@ func positive(value any) string {
 	return ""
 }
 
-// quantity is written as 12 or as "12.5".
+// quantity accepts a number written as 12 or as "12.5".
 func quantity(value any) string {
 	n, ok := value.(float64)
 	if text, isText := value.(string); isText {
@@ -117,7 +117,7 @@ func period(value any) string {
 	return ""
 }
 
-// among takes names as they are written; an empty one among them stands for the default.
+// among accepts the given names; an empty one among them stands for the default.
 func among(names ...string) valueKind {
 	return func(value any) string {
 		if text, ok := value.(string); ok && slices.Contains(names, text) {

@@ -24,8 +24,8 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
-// Keys, among the problems in the metadata of a DataplaneInsight, of what a gRPC server without a proxy cannot be told, and
-// of policies on whole proxies that have no effect on this one.
+// Keys of problems in the metadata of a DataplaneInsight: what a gRPC server without a proxy cannot be configured with,
+// and policies on whole proxies that have no effect on this one.
 const (
 	ProblemProxyless = "proxyless"
 	ProblemPolicies  = "policies"

@@ -70,7 +70,7 @@ func hashFields(at string) string {
 	return strings.Join(out, "\n")
 }
 
-// logFields are those of a MeshAccessLog in either direction.
+// logFields are the fields of a MeshAccessLog in either direction.
 var logFields = fieldsOf(
 	"backends[].type", "backends[].file.path", "backends[].file.format.type", "backends[].file.format.plain",
 	"backends[].file.format.json[].key", "backends[].file.format.json[].value", "backends[].file.format.omitEmptyValues",

@@ -20,7 +20,7 @@ const (
 	MaxShortNameBytes = 63
 	// MaxSpiffeIDBytes bounds a SPIFFE ID (its specification's limit).
 	MaxSpiffeIDBytes = 2048
-	// MaxInbounds and MaxOutbounds bound those of one Dataplane, each of which is a listener of its proxy.
+	// MaxInbounds and MaxOutbounds limit one Dataplane. Each inbound or outbound is a listener of its proxy.
 	MaxInbounds  = 256
 	MaxOutbounds = 4000
 	// MaxServicePorts bounds the ports of one service: the proxy of a zone's ingress has a cluster for each.

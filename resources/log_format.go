@@ -17,8 +17,8 @@ const (
 	argKey
 )
 
-// logCommands are the commands that a format may have: those of Envoy that need no more than the request or connection. A
-// proxy refuses a listener whose log has a format that it cannot read, so nothing else is let through.
+// logCommands lists the commands that a format may contain: those of Envoy that need no more than the request or
+// connection. A proxy refuses a listener whose log has a format that it cannot read, so no other command is accepted.
 var logCommands = compileCommands()
 
 func compileCommands() map[string]int {

@@ -127,7 +127,7 @@ func (p *jsonParser) token() (json.Token, error) {
 	return nil, p.refused(err)
 }
 
-// refused says at which line a token was refused.
+// refused returns an error with the line of the refused token.
 func (p *jsonParser) refused(err error) error {
 	var syntax *json.SyntaxError
 	switch {

@@ -18,7 +18,7 @@ import (
 type yamlParser struct {
 	// values counts the created nodes.
 	values int
-	// aliased counts the values in the result that come from an alias, and the members that merge keys look at.
+	// aliased counts the values in the result that come from an alias, and the members that merge keys visit.
 	aliased int
 	// inAlias is the number of aliases around the current value.
 	inAlias int
@@ -57,7 +57,7 @@ func parseYAML(data []byte) ([]*node, error) {
 	}
 }
 
-// tagDirective is what declares a shorthand for tags. The decoder compares each with all before it.
+// tagDirective declares a shorthand for tags. The decoder compares each with all before it.
 const (
 	tagDirective     = "%TAG"
 	maxTagDirectives = 100

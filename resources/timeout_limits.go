@@ -2,7 +2,7 @@ package resources
 
 import "encoding/json"
 
-// limitsConnections reports whether a conf says how long connections may take or last, and not only requests.
+// limitsConnections reports whether a conf limits how long connections may take or last, and not only requests.
 func (c *TimeoutConf) limitsConnections() bool {
 	return c.ConnectionTimeout != nil || c.IdleTimeout != nil || c.HTTP != nil && (c.HTTP.MaxConnectionDuration != nil || c.HTTP.RequestHeadersTimeout != nil)
 }

@@ -150,8 +150,8 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 	}
 }
 
-// ParseIP is netip.ParseAddr for an address that proxies are told. One with a zone, such as fe80::1%eth0, is none: it means something on
-// one machine only, and an Envoy without an interface of that name refuses all that comes with it.
+// ParseIP parses an address for the configuration of proxies. It refuses one with a zone, such as fe80::1%eth0: that is
+// valid on one machine only, and an Envoy without an interface of that name refuses everything that comes with it.
 func ParseIP(s string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(s)
 	if err == nil && ip.Zone() != "" {
@@ -171,8 +171,8 @@ func (v *validation) application(s string, at *fieldPath) {
 	}
 }
 
-// NoApplication says why no application can be at an address, or "": what is there is the machine's or the cloud's own,
-// such as its metadata with credentials, and not for whoever calls a proxy.
+// NoApplication returns the reason why no application can be at an address, or "". Such an address belongs to the
+// machine or the cloud, for example its metadata with credentials, and is not for a proxy's clients.
 func NoApplication(ip netip.Addr) string {
 	switch ip = ip.Unmap(); {
 	case ip.IsLinkLocalUnicast():

@@ -9,7 +9,7 @@ type routeHeaders struct {
 	Remove []string      `json:"remove"`
 }
 
-// routeTarget is what redirects and rewrites have in common: where a request goes.
+// routeTarget is the part that redirects and rewrites share: the target of a request.
 type routeTarget struct {
 	Scheme   string `json:"scheme"`
 	Hostname string `json:"hostname"`

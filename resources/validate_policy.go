@@ -163,7 +163,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 	}
 }
 
-// confValues refuses values without a meaning where they are written. What a peer sent is said to be left out instead.
+// confValues refuses invalid values in what a user writes. For a peer's resource, the server reports them as left out
+// instead.
 func (v *validation) confValues(raw json.RawMessage, at *fieldPath) {
 	var conf any
 	if v.peer || json.Unmarshal(raw, &conf) != nil {

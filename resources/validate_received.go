@@ -101,7 +101,7 @@ func WritableHeader(name string) bool {
 	return headerName.MatchString(name) && !strings.EqualFold(name, "host")
 }
 
-// MatchableHeader reports whether Envoy takes a name as that of a header, or pseudo-header, that it looks for.
+// MatchableHeader reports whether Envoy accepts a name as that of a header, or pseudo-header, to match.
 func MatchableHeader(name string) bool { return headerName.MatchString(strings.TrimPrefix(name, ":")) }
 
 // HeaderText reports whether Envoy takes a text as the value of a header.

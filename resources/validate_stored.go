@@ -45,7 +45,7 @@ func (v *validation) printable() {
 	}
 }
 
-// owners checks the labels that say whose the resource is.
+// owners checks the labels that name the owner of the resource.
 func (v *validation) owners() {
 	labels := v.resource.Labels
 	if zone := labels[LabelZone]; zone != "" {
