@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// scopeControlPlane is what a zone token needs to speak KDS. Source: the ecosystem's zone tokens.
+	// scopeControlPlane is the scope that a zone token needs to speak KDS. Source: Kuma's zone tokens.
 	scopeControlPlane = "cp"
-	// recheckInterval is how soon a credential that was withdrawn, or has expired, ends the session that lives by it.
+	// recheckInterval bounds the time from a credential's revocation or expiry to the end of its session.
 	recheckInterval = 500 * time.Millisecond
-	// anonymousWarning is how often it is said that anonymous zones are let in.
+	// anonymousWarning is the interval of the warning that anonymous zones are admitted.
 	anonymousWarning = time.Minute
 )
 
-// admission decides who may speak KDS as which zone: by the client certificate of the connection, by a bearer token where those
-// are allowed, and without proof only where a flag says so, and only as a zone that never had a credential.
+// admission decides who may speak KDS as which zone: by the connection's client certificate, by a bearer token if those
+// are allowed, and without proof only if a flag allows it, and only for a zone that never had a credential.
 type admission struct {
 	store     store.Reader
 	members   *enrolment.Registry
@@ -44,11 +44,11 @@ type admission struct {
 	audit                       auditor
 	log                         *slog.Logger
 
-	// revocations counts what Issuer.Revoked told.
+	// revocations counts the signals of Issuer.Revoked.
 	revocations atomic.Uint64
 }
 
-// authenticate is kds.GlobalConfig.Authenticate. It tells the connection of the call what came of it.
+// authenticate implements kds.GlobalConfig.Authenticate. It tells the call's connection the result.
 func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pass, err error) {
 	guest := guestOf(ctx)
 	if !guest.Try() {
@@ -66,18 +66,18 @@ func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pas
 func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if zone, err = kds.ClientID(md); err != nil {
-		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // it is refused either way
+		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // the caller is refused in any case
 		return "", nil, err
 	}
 	pass, how, err := a.judge(ctx, zone)
 	if err != nil {
-		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // it is refused either way
+		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // the caller is refused in any case
 		return "", nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
 	return zone, pass, nil
 }
 
-// judge also says by what the zone tried.
+// judge also returns the method of proof that the zone tried.
 func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how access.Method, err error) {
 	if connection := connectionOf(ctx); connection != nil {
 		pass, err := a.byCertificate(connection, zone)
@@ -96,8 +96,8 @@ func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how 
 	return pass, access.Anonymously, err
 }
 
-// beside adds a token beside a certificate to what a session lives by: one of another zone, or that is not good, is not passed over. Where no
-// tokens are taken, none is.
+// beside adds a token beside a certificate to the session's pass: a token of another zone, or an invalid one, is not
+// ignored. Without zone tokens, any token is refused.
 func (a *admission) beside(ctx context.Context, certificate kds.Pass, zone string) (kds.Pass, error) {
 	token, given := bearer(ctx)
 	if !given {
@@ -121,7 +121,7 @@ func (p bothPasses) Err() error {
 	return p[1].Err()
 }
 
-// known refuses zones that are not, or no longer, among those of the global. A credential does not bring one back.
+// known refuses zones that this global does not have, or no longer has. A credential does not bring one back.
 func (a *admission) known(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
@@ -132,7 +132,7 @@ func (a *admission) known(m *enrolment.Record, zone string) error {
 	return nil
 }
 
-// judgeShown judges the certificates that a client showed in its handshake.
+// judgeShown verifies the certificates that a client presented in its handshake.
 func (a *admission) judgeShown(shown []*x509.Certificate) (enrolment.Certificate, error) {
 	return a.authority.Verify(context.Background(), shown)
 }
@@ -153,7 +153,7 @@ func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.
 	return pass, err
 }
 
-// certificatePass holds while the certificate that its connection lives by is one of the zone's.
+// certificatePass holds while its connection's certificate is in the zone's record.
 type certificatePass struct {
 	admission  *admission
 	connection *zoneConnection
@@ -190,7 +190,7 @@ func (p *certificatePass) Err() error {
 	return nil
 }
 
-// bearer is the token in the metadata: `authorization: Bearer <token>`, as peers send it, or the token alone.
+// bearer returns the token in the metadata: `authorization: Bearer <token>`, as Kuma sends it, or the token alone.
 func bearer(ctx context.Context) (token string, given bool) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	values := md.Get("authorization")
@@ -215,7 +215,7 @@ func (a *admission) byToken(ctx context.Context, token, zone string) (kds.Pass, 
 	return pass, pass.verify(ctx)
 }
 
-// tokenPass holds while the token is good.
+// tokenPass holds while the token is valid.
 type tokenPass struct {
 	admission   *admission
 	token, zone string
@@ -225,7 +225,7 @@ type tokenPass struct {
 	revocations uint64
 }
 
-// verify judges the token from scratch.
+// verify verifies the token again.
 func (p *tokenPass) verify(ctx context.Context) error {
 	claims, err := p.admission.tokens.Verify(p.token, tokens.AudienceZone)
 	if err != nil {
@@ -241,7 +241,7 @@ func (p *tokenPass) verify(ctx context.Context) error {
 	return p.listed(ctx)
 }
 
-// tokenRefused says no more to the peer than it can use; what exactly was wrong is for the audit log.
+// tokenRefused returns the error for the peer, with no more than it needs; the audit log records the exact reason.
 func tokenRefused(err error) error {
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
@@ -249,7 +249,7 @@ func tokenRefused(err error) error {
 	return &refusedToken{why: err}
 }
 
-// refusedToken hides why. What it was, as the peer knows it, is said: a token where it is empty.
+// refusedToken hides the reason. what is the message for the peer; if it is empty, the message names a token.
 type refusedToken struct {
 	what string
 	why  error
@@ -262,8 +262,8 @@ func (r *refusedToken) Error() string {
 // Unwrap makes it an ErrUnauthenticated.
 func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
 
-// listed asks whether the zone still has this token. One of another issuer, whose key was imported, is not in the list, and good
-// unless it is older than the last revocation.
+// listed checks that the zone's record still has this token. A token of another issuer, whose key was imported, is not
+// in the record, and is valid unless it is older than the last revocation.
 func (p *tokenPass) listed(ctx context.Context) error {
 	m, _, err := p.admission.members.Get(ctx, p.zone)
 	if err != nil {
@@ -279,7 +279,7 @@ func (p *tokenPass) listed(ctx context.Context) error {
 	return nil
 }
 
-// Err implements kds.Pass. Only one goroutine at a time asks, under the lock of the sessions.
+// Err implements kds.Pass. Only one goroutine at a time calls it, under the lock of the sessions.
 func (p *tokenPass) Err() error {
 	if now := p.admission.now(); now.After(p.expires) {
 		return fmt.Errorf("%w: the token has expired, by this server's clock, which says %s", kds.ErrUnauthenticated, now.UTC().Format(time.RFC3339))
@@ -299,7 +299,7 @@ func (a *admission) anonymous(ctx context.Context, zone string) (kds.Pass, error
 	return pass, pass.errNow(ctx)
 }
 
-// anonymousPass holds while the zone has no credential that somebody without one could get around.
+// anonymousPass holds while the zone has no credential that an anonymous caller would bypass.
 type anonymousPass struct {
 	admission *admission
 	zone      string
@@ -324,7 +324,8 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 	return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
 }
 
-// run ends sessions whose credentials no longer hold, until ctx ends, and says every minute that anonymous zones are let in.
+// run ends sessions whose credentials no longer hold, until ctx ends, and warns every minute if anonymous zones are
+// admitted.
 func (a *admission) run(ctx context.Context, recheck func()) error {
 	tick := time.NewTicker(recheckInterval)
 	defer tick.Stop()

@@ -17,18 +17,20 @@ import (
 )
 
 const (
-	// candidateMemory is how long a server that was turned away is remembered; zones try again every 30 s or sooner.
+	// candidateMemory is how long a rejected server is remembered; zones try again every 30 s or sooner.
 	candidateMemory = 10 * time.Minute
-	// Limits of what is remembered: all of it is from certificates of our own CA.
+	// Limits of what is remembered; all of it is from certificates of our own CA.
 	maxCandidateZones   = 10_000
 	maxCandidatesOfZone = 8
 )
 
-// errUnrecorded: a certificate of our zone CA of which the store knows nothing. That is so of each that was made after the backup
-// that the store is from, and of all when the store was begun anew. A revocation looks the same, but for its time.
+// errUnrecorded reports a certificate of our zone CA that the store does not know. That holds for those issued after
+// the backup that the store was restored from, and for all if the store was begun anew. A revoked one looks the same,
+// but for its time.
 var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or begun anew, causewayctl zone adopt lets it in; otherwise make a join string")
 
-// candidate is a server that showed a certificate of our zone CA and was turned away, because the store does not know of it.
+// candidate is a server that was rejected with a certificate of our zone CA, because the store does not know the
+// certificate.
 type candidate struct {
 	Zone    string    `json:"zone"`
 	ID      string    `json:"id"`
@@ -41,7 +43,7 @@ type candidate struct {
 	held enrolment.Certificate
 }
 
-// lacks reports whether a good certificate is newer than all that the store knows of the zone. m may be nil.
+// lacks reports whether a valid certificate is newer than everything in the zone's record. m may be nil.
 func lacks(m *enrolment.Record, held enrolment.Certificate) bool {
 	if m == nil {
 		return true
@@ -54,19 +56,19 @@ func lacks(m *enrolment.Record, held enrolment.Certificate) bool {
 	})
 }
 
-// adoptions remembers candidates, and lets an operator take one in. Safe for concurrent use.
+// adoptions remembers candidates, and lets an operator adopt one. Safe for concurrent use.
 type adoptions struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	zones map[string][]candidate // guarded by mu, by zone, at most one of a serial
+	zones map[string][]candidate // guarded by mu; by zone, at most one for each serial
 }
 
 func newAdoptions(now func() time.Time) *adoptions {
 	return &adoptions{now: now, zones: map[string][]candidate{}}
 }
 
-// note remembers a server that was turned away.
+// note remembers a rejected server.
 func (a *adoptions) note(held enrolment.Certificate, why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +90,7 @@ func (a *adoptions) tidyLocked(zone string) []candidate {
 	return of
 }
 
-// list returns the candidates, of one zone or, when zone is empty, of all, in order of zone and serial.
+// list returns the candidates, of one zone or, if zone is empty, of all, ordered by zone and serial.
 func (a *adoptions) list(zone string) []candidate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +112,7 @@ func (a *adoptions) forget(zone string) {
 	delete(a.zones, zone)
 }
 
-// adoptOrder is the body of an adoption: which of several servers.
+// adoptOrder is the body of an adoption. It names one of several servers.
 type adoptOrder struct {
 	ID string `json:"id"`
 }
@@ -118,7 +120,7 @@ type adoptOrder struct {
 // candidates is the answer to GET /_adoptions.
 type candidates struct {
 	Items []candidate `json:"items"`
-	// LeftOut counts those of zones that who asks may not read.
+	// LeftOut counts those of zones that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
 
@@ -149,7 +151,7 @@ func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, chosen)
 }
 
-// choose finds the one server that is meant: the newest certificate of the id, or of the only id that there is.
+// choose finds the one server that is meant: the newest certificate of the ID, or of the only ID.
 func (s *standing) choose(zone, id string) (candidate, error) {
 	of := s.adoptions.list(zone)
 	var ids []string
@@ -170,8 +172,8 @@ func (s *standing) choose(zone, id string) (candidate, error) {
 	return slices.MaxFunc(of, func(a, b candidate) int { return a.Issued.Compare(b.Issued) }), nil
 }
 
-// adopt lets a server in by the certificate that it has, and registers its zone. What was issued before the zone's credentials
-// were last withdrawn stays out; a server that takes the place of another has to be named.
+// adopt admits a server by its certificate, and registers its zone. Certificates from before the last revocation of the
+// zone's credentials stay invalid; a server that replaces another must be named.
 func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 	refused := func(why string) error {
 		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))

@@ -15,38 +15,39 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// What zones try at the KDS port, as the audit log calls it.
+// Verbs of zones at the KDS port, in the audit log.
 const (
 	tryConnect = "connect"
 	trySession = "session"
 	tryJoin    = "join"
 	tryRenew   = "renew"
 	trySend    = "send"
-	// doRetire is done by the global itself.
+	// doRetire is an action of the global itself.
 	doRetire = "retire"
 )
 
-// auditEvent is one thing that a zone tried, or the global did by itself. What comes over HTTP is audited there.
+// auditEvent is an attempt of a zone, or an action of the global itself. HTTP requests are audited elsewhere.
 type auditEvent struct {
 	Verb string
-	// Zone is who, or about whom; Method by what it has proven that, or tried to.
+	// Zone is the caller or the subject; Method how it proved, or tried to prove, which zone it is.
 	Zone   string
 	Method access.Method
-	// Err is why it was refused, or failed; nil when it was done.
+	// Err is the reason for a refusal or failure; nil for success.
 	Err error
-	// Details are more, by name.
+	// Details are further facts, by name.
 	Details map[string]string
-	// intent is what was taken down before it was done, nil where nothing was.
+	// intent was recorded before the action; nil if none was.
 	intent *access.Intent
 }
 
-// auditor writes events to the audit log, and to the log. A nil audit log takes everything.
+// auditor writes events to the audit log, and to the log. A nil audit log discards them.
 type auditor struct {
 	audit *access.Log
 	log   *slog.Logger
 }
 
-// begin takes down what is about to be done, before it is: nothing may be done that this fails for. The event is to be told of then.
+// begin records the intent of an action before it happens: if it fails, the action must not happen. Tell of the event
+// afterwards.
 func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
 	if e.intent, err = a.audit.Begin(e.entry(addressOf(ctx))); err != nil {
 		a.log.Error("the audit log cannot be written", "error", err)
@@ -54,7 +55,7 @@ func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
 	return err
 }
 
-// tell takes down an event, durably. What cannot be taken down must not be acknowledged.
+// tell records an event durably. What it fails to record must not be acknowledged.
 func (a auditor) tell(ctx context.Context, e auditEvent) error {
 	entry := e.entry(addressOf(ctx))
 	entry.Mark(e.intent)
@@ -70,7 +71,7 @@ func (a auditor) tell(ctx context.Context, e auditEvent) error {
 	return err
 }
 
-// entry is the event as the audit log has it.
+// entry returns the event as an entry of the audit log.
 func (e *auditEvent) entry(from string) access.Entry {
 	entry := access.Entry{
 		Event: access.EventZone, Outcome: access.Done, Method: e.Method, From: from,
@@ -104,8 +105,8 @@ func (e *auditEvent) entry(from string) access.Entry {
 	return entry
 }
 
-// Observe implements kds.Observer: it takes down sessions that ended because the zone said that it is another, and what a zone sends
-// that is not for zones to say. Either was refused already.
+// Observe implements kds.Observer: it records sessions that ended because the zone claimed to be another, and resources
+// that zones may not send. Both were refused already.
 func (a *admission) Observe(e kds.Event) {
 	switch {
 	case e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed):
@@ -119,7 +120,7 @@ func (a *admission) Observe(e kds.Event) {
 	}
 }
 
-// unaudited is the answer to what was done and could not be taken down.
+// unaudited returns the error for an action that could not be recorded.
 func unaudited(err error) error {
 	return fmt.Errorf("nothing is given out while the audit log cannot be written: %w", err)
 }

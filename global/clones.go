@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// cloneMemory is how long a server of a zone that had to make room for another is remembered.
+	// cloneMemory is how long a server of a zone that lost its session to another is remembered.
 	cloneMemory = 15 * time.Minute
-	// maxInstances bounds the servers that are remembered of a zone.
+	// maxInstances bounds the servers that are remembered for a zone.
 	maxInstances = 8
 )
 
-// clones notices when two servers run with the credentials of one zone: each new session fences the one before off, so they take
-// turns. A restart never brings back the instance that was there before; a clone does. It is a kds.Observer.
+// clones detects two servers that run with the credentials of one zone: each new session fences the previous one off,
+// so they alternate. A restart never brings a previous instance back; a clone does. It is a kds.Observer.
 type clones struct {
 	now func() time.Time
 	log *slog.Logger
@@ -31,10 +31,11 @@ type clones struct {
 }
 
 type zoneInstances struct {
-	// current is the instance of the newest session, before those that had one earlier, with when it ended for another.
+	// current is the instance of the newest session; before holds the earlier ones, with the time at which each lost
+	// the session.
 	current string
 	before  map[string]time.Time
-	// returned is when an instance came back last after another; both are in it.
+	// returned is when an instance last came back after another; instances holds both.
 	returned  time.Time
 	instances []string
 }
@@ -50,7 +51,7 @@ func (c *clones) Observe(e kds.Event) {
 	}
 }
 
-// meet notes that an instance has the zone's session, here or on another replica.
+// meet records that an instance has the zone's session, here or on another replica.
 func (c *clones) meet(zone, instance string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +66,7 @@ func (c *clones) meet(zone, instance string) {
 	}
 }
 
-// met notes an instance and reports whether it is back after another one, for the first time in a while.
+// met records an instance and reports whether it is back after another one, for the first time in a while.
 func (z *zoneInstances) met(instance string, now time.Time) (clone bool) {
 	if instance == z.current {
 		return false
@@ -90,7 +91,7 @@ func (z *zoneInstances) met(instance string, now time.Time) (clone bool) {
 	return clone
 }
 
-// of returns the instances that take turns as a zone now; none when all is well.
+// of returns the instances that alternate as a zone now; none if there is no clone.
 func (c *clones) of(zone string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +108,7 @@ func (c *clones) forget(zone string) {
 	delete(c.zones, zone)
 }
 
-// conditions shows clones in the status of their Zone.
+// conditions adds clones to the status of their Zone.
 func (c *clones) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeZone {
 		return nil

@@ -20,61 +20,66 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// certificateFolder has the CA that zones trust, and the server's certificate.
+// certificateFolder holds the CA that zones trust, and the server's certificate.
 const certificateFolder = "kds-tls"
 
-// Config is what the global server is told. Addresses are "host:port"; port 0 picks one.
+// Config configures the global server. Addresses are "host:port"; port 0 picks a free one.
 type Config struct {
-	// DataDir is where the store, keys and certificates live; required. It is made with mode 0700.
+	// DataDir holds the store, keys and certificates; required. It is created with mode 0700.
 	DataDir string
-	// Store says where resources are kept; by default in a bolt file in DataDir. Servers with the same place in one etcd are
-	// replicas. Path, Owner, Registerer and Log are filled in.
+	// Store configures where resources are stored; by default in a bolt file in DataDir. Servers with the same prefix
+	// in one etcd are replicas. Run sets Path, Owner, Registerer and Log.
 	Store backend.Config
-	// EtcdHistory is how long etcd remembers what was replaced: one of the replicas has it forget the rest. Zero leaves that to etcd.
+	// EtcdHistory is how long etcd keeps old revisions: one of the replicas compacts older ones. Zero leaves that to
+	// etcd.
 	EtcdHistory time.Duration
-	// SecretsKeyFile or SecretsPassphrase is what keys are sealed with at rest; see secrets.Config. Neither: <DataDir>/secrets.key.
+	// SecretsKeyFile or SecretsPassphrase seals keys at rest; see secrets.Config. Without both: <DataDir>/secrets.key.
 	SecretsKeyFile, SecretsPassphrase string
-	// APIAddress serves the HTTP API, KDSAddress zones, DiagnosticsAddress /livez, /readyz and /metrics. Off loopback the API
-	// and diagnostics serve TLS, by the same CA as zones get.
+	// APIAddress serves the HTTP API, KDSAddress zones, DiagnosticsAddress /livez, /readyz and /metrics. Off loopback,
+	// the API and diagnostics use TLS, by the CA that zones trust.
 	APIAddress, KDSAddress, DiagnosticsAddress string
-	// ReadyFile is written, as JSON with every bound address, once the server is ready; empty for none.
+	// ReadyFile is written once the server is ready, as JSON with every bound address; empty for none.
 	ReadyFile string
-	// KDSTLS serves zones over TLS with a certificate that is made at first start. Without it, KDSAddress must be loopback.
+	// KDSTLS serves zones over TLS with a certificate that is made at first start. Without it, KDSAddress must be
+	// loopback.
 	KDSTLS bool
-	// TLSMinVersion is the least version of TLS on every port, server.TLS12 or server.TLS13; the latter when empty.
+	// TLSMinVersion is the minimum version of TLS on every port, server.TLS12 or server.TLS13 (the default).
 	TLSMinVersion string
-	// KDSInsecureAnonymous lets zones in that prove nothing, as long as they have no credential; for experiments and load generators.
+	// KDSInsecureAnonymous admits zones without proof, as long as they have no credential; for experiments and load
+	// generators.
 	KDSInsecureAnonymous bool
-	// KDSZoneTokens lets zones in by bearer tokens, for peers that do not join.
+	// KDSZoneTokens admits zones by bearer tokens, for peers that do not join.
 	KDSZoneTokens bool
-	// KDSAdvertise are the addresses, host:port, that join strings tell zones; those of this machine by default.
+	// KDSAdvertise are the addresses, host:port, in join strings; those of this machine by default.
 	KDSAdvertise []string
-	// ZoneCredentialLifetime is how long a zone's certificate is good; it is renewed at half of it. 30 days by default.
+	// ZoneCredentialLifetime is the lifetime of a zone's certificate, which is renewed at half of it. 30 days by
+	// default.
 	ZoneCredentialLifetime time.Duration
-	// Now is the clock by which credentials are judged; time.Now by default.
+	// Now is the clock for credentials; time.Now by default.
 	Now func() time.Time
 	// SystemNamespace is resources.DefaultSystemNamespace by default.
 	SystemNamespace string
-	// KDSMaxMessageSize cuts messages to zones, in bytes; kds.DefaultMaxMessageSize by default.
+	// KDSMaxMessageSize is the size in bytes at which messages to zones are split; kds.DefaultMaxMessageSize by
+	// default.
 	KDSMaxMessageSize int
 	// KDSSendTimeout ends the session of a zone that does not read; kds.DefaultSendTimeout by default.
 	KDSSendTimeout time.Duration
-	// KDSFullSyncLimit is how many zones are sent their full state at once; kds.DefaultFullSyncLimit by default.
+	// KDSFullSyncLimit is the number of zones that get their full state at once; kds.DefaultFullSyncLimit by default.
 	KDSFullSyncLimit int
-	// KDSZoneLimits bound what one zone can have stored here; a field that is zero is its default.
+	// KDSZoneLimits bound what one zone may store here; a zero field means its default.
 	KDSZoneLimits kds.Limits
-	// Access says who may use the HTTP API.
+	// Access decides who may use the HTTP API.
 	Access access.Settings
-	// Tracer gets the spans of what passes through; nil for none.
+	// Tracer records spans; nil for none.
 	Tracer trace.Tracer
-	// Panics catches what would end the process on behalf of one peer or user; nil, as in tests, lets it.
+	// Panics recovers panics on behalf of one peer or user; with nil, as in tests, they end the process.
 	Panics *panics.Guard
 	// Log is required.
 	Log *slog.Logger
 
 	// clusterID is read at the start.
 	clusterID string
-	// folder is DataDir, held from the start.
+	// folder is DataDir, held open from the start.
 	folder *place.Folder
 }
 
@@ -128,7 +133,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// DefaultZoneCredentialLifetime is how long a zone may be away before it has to join again.
+// DefaultZoneCredentialLifetime is how long a zone may be offline before it must join again.
 const DefaultZoneCredentialLifetime = 30 * 24 * time.Hour
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// forecastSync says in the answers to dry runs which zones would get what is written here.
+// forecastSync adds to the answers to dry runs which zones would get the resource.
 func forecastSync(p *api.Preview) error {
 	var zones []string
 	for zone := range p.After.List(store.Query{Type: resources.TypeZone}) {

@@ -19,7 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// gate is all that decides which zones come in, wired together.
+// gate holds all parts that decide which zones are admitted.
 type gate struct {
 	config    *Config
 	admission *admission
@@ -27,12 +27,12 @@ type gate struct {
 	clones    *clones
 	issuer    *tokens.Issuer
 	replicas  *replicas
-	// incarnation names the store, lineage tells one from an older copy of it.
+	// incarnation identifies the store; lineage distinguishes it from an older copy.
 	incarnation string
 	lineage     *lineage
 }
 
-// openGate opens the secrets of the store and makes those that are missing.
+// openGate opens the secrets in the store and creates missing ones.
 func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box, guard *access.Guard) (*gate, error) {
 	keeper := secrets.NewKeeper(durable, box)
 	authority, err := enrolment.OpenAuthority(ctx, keeper, enrolment.AuthorityConfig{
@@ -69,7 +69,8 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 	}, nil
 }
 
-// serve makes the server of the KDS port, at which zones join and sync, and the routes by which operators decide about them.
+// serve returns the server of the KDS port, where zones join and sync, and registers the routes by which operators
+// manage them.
 func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *api.Server, zones *zones) (*grpc.Server, error) {
 	s, err := newKDSServer(g.config, l, certificate, g.admission)
 	if err != nil {
@@ -94,7 +95,7 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 	return s, nil
 }
 
-// offers is what zones are offered to join by.
+// offers returns the issuer of join strings and tokens.
 func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Certificate, routes *api.Server) (*issuer, error) {
 	i := &issuer{admission: g.admission, sync: sync, authorize: routes.Authorize, addresses: g.config.KDSAdvertise}
 	if certificate == nil || !g.config.KDSTLS {
@@ -111,7 +112,7 @@ func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Cert
 	return i, nil
 }
 
-// run keeps watch until ctx ends.
+// run rechecks credentials and retires authorities until ctx ends.
 func (g *gate) run(ctx context.Context, sync *kds.Global) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.rotations.run(ctx) })
@@ -122,8 +123,8 @@ func (g *gate) run(ctx context.Context, sync *kds.Global) error {
 // maxAdvertised bounds the addresses in a join string.
 const maxAdvertised = 8
 
-// advertised are the addresses at which others may reach what listens on a: its own, or those of this machine, its name last,
-// which not everybody can resolve.
+// advertised returns the addresses at which others may reach a listener on a: its own, or those of this machine, with
+// its name last, which not all machines can resolve.
 func advertised(a net.Addr) []string {
 	_, port, err := net.SplitHostPort(a.String())
 	if err != nil {

@@ -12,15 +12,16 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// incarnationOf names the store as long as it is the same one. A store that was begun anew has no name yet, and neither has one
-// that was restored from a backup: both get a new one, which tells zones that what is missing was not deleted. It is among the
-// secrets, sealed, so that replicas share it and nobody changes it through the API.
+// incarnationOf returns the store's incarnation. A new store has none yet, nor has one that was restored from a backup:
+// both get a new one, by which zones know that missing resources were not deleted. It is a sealed secret, so that
+// replicas share it and the API cannot change it.
 func incarnationOf(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	name, err := keepOne(ctx, keeper, kds.IncarnationSecret, func() ([]byte, error) { return []byte(uuid.NewString()), nil })
 	return string(name), err
 }
 
-// renameCopy gives the store in a data directory that is a copy another name: the copy may be old, and the other one may go on.
+// renameCopy gives the store in a copied data directory a new incarnation: the copy may be old, and the original may
+// still run.
 func renameCopy(ctx context.Context, keeper *secrets.Keeper, dir string, log *slog.Logger) error {
 	copied, err := server.IsCopy(dir)
 	if err != nil {

@@ -21,35 +21,37 @@ import (
 const (
 	// insightInterval is the shortest time between two writes of counters; the first after a pause is written at once.
 	insightInterval = time.Second
-	// keptSubscriptions bounds how many past sessions of a zone are shown.
+	// keptSubscriptions bounds the past sessions of a zone that are shown.
 	keptSubscriptions = 10
 )
 
-// insights keeps a ZoneInsight for each zone in the status store: sessions, and counters by type. It is a kds.Observer.
+// insights maintains a ZoneInsight for each zone in the status store: sessions, and counters by type. It is a
+// kds.Observer.
 type insights struct {
 	status   store.Store
 	instance string
 	log      *slog.Logger
-	// has says which zones are this replica's: of others, others tell. Nil for all.
+	// has reports whether this replica has a zone; other replicas write the insights of theirs. Nil for all zones.
 	has func(zone string) bool
-	// wake has room for one signal: something is dirty. urgent is the same for what operators wait for: a zone came or went.
+	// wake holds one signal: a zone is dirty. urgent is the same for what operators wait for: a zone connected or
+	// disconnected.
 	wake, urgent chan struct{}
 
 	mu    sync.Mutex
 	zones map[string]*zoneInsight // guarded by mu
-	// sessions finds what a message counts for.
+	// sessions finds the subscription that a message counts for.
 	sessions map[uint64]*subscription // guarded by mu
 	dirty    []string                 // guarded by mu: zones to write, those whose flag is set
 }
 
-// zoneInsight is what was seen of one zone since this process started.
+// zoneInsight is the state of one zone since this process started.
 type zoneInsight struct {
 	subscriptions []*subscription
-	// past are sessions on other replicas, all of them over.
+	// past are sessions on other replicas, all of them ended.
 	past          []*systempb.KDSSubscription
 	streams       [2]time.Time
 	healthChecked time.Time
-	// dirty: it is to be written.
+	// dirty is set if it must be written.
 	dirty bool
 }
 
@@ -60,8 +62,7 @@ type subscription struct {
 	connected, disconnected time.Time
 	updated                 time.Time
 	peer                    *kds.Peer
-	// types are in the order in which they came. latest is the index of the one that was counted last, which most often is
-	// counted next.
+	// types are in order of arrival. latest is the index of the one counted last, which is most often counted next.
 	types  []counters
 	latest int
 }
@@ -103,7 +104,7 @@ func (i *insights) Observe(e kds.Event) {
 	}
 }
 
-// note updates the counters and returns the zone when something that is shown of it changed. i.mu is held.
+// note updates the counters and returns the zone if its insight changed. The caller holds i.mu.
 func (i *insights) note(e kds.Event) *zoneInsight {
 	switch e.Kind {
 	case kds.Sent, kds.Acknowledged, kds.Rejected:
@@ -151,7 +152,7 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 	return nil
 }
 
-// elsewhere are a zone's sessions on other replicas. A session that begins here ends them.
+// elsewhere returns a zone's sessions on other replicas, ended, since a session begins here.
 func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscription {
 	shown := i.status.Snapshot().Get(insightKey(zone))
 	if shown == nil {
@@ -174,7 +175,7 @@ func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscrip
 	return out
 }
 
-// start adds a session; an older one that seems open is over. i.mu is held.
+// start adds a session and ends an older one that seems open. The caller holds i.mu.
 func (i *insights) start(z *zoneInsight, e kds.Event) {
 	for _, old := range z.subscriptions {
 		if old.disconnected.IsZero() {
@@ -190,7 +191,7 @@ func (i *insights) start(z *zoneInsight, e kds.Event) {
 	}
 }
 
-// drop lets go of sessions that are not shown any more. i.mu is held.
+// drop removes sessions that are no longer shown. The caller holds i.mu.
 func (i *insights) drop(gone []*subscription) {
 	for _, s := range gone {
 		delete(i.sessions, s.session)
@@ -210,7 +211,7 @@ func (s *subscription) count(e kds.Event) {
 	s.updated = e.Time
 }
 
-// counters finds or makes the counters of a type, of which there are as many as the registry has.
+// counters finds or adds the counters of a type; there are at most as many as types in the registry.
 func (s *subscription) counters(t resources.Type) *counters {
 	if s.latest < len(s.types) && s.types[s.latest].typ == t {
 		return &s.types[s.latest]
@@ -223,8 +224,8 @@ func (s *subscription) counters(t resources.Type) *counters {
 	return &s.types[s.latest]
 }
 
-// run writes what is dirty until ctx ends, counters at most once in insightInterval. While nothing happens it waits without a
-// timer.
+// run writes dirty zones until ctx ends, counters at most once in insightInterval. While nothing happens it waits
+// without a timer.
 func (i *insights) run(ctx context.Context) error {
 	for {
 		select {
@@ -259,7 +260,7 @@ func (i *insights) flush(ctx context.Context) {
 		if insight == nil {
 			continue
 		}
-		// Encoded without the lock, which each acknowledgement of a zone takes.
+		// Encode without the lock, which each acknowledgement of a zone takes.
 		spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
 		if err != nil {
 			i.log.Error("a zone's insight cannot be written", "zone", zone, "error", err)
@@ -275,7 +276,7 @@ func (i *insights) flush(ctx context.Context) {
 	}
 }
 
-// taken is what is to be written of a dirty zone, nil when there is nothing.
+// taken returns the insight to write for a dirty zone, or nil if there is none.
 func (i *insights) taken(zone string) *systempb.ZoneInsight {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -307,14 +308,14 @@ func insightKey(zone string) resources.Key {
 	return resources.Key{Type: resources.TypeZoneInsight, Name: zone}
 }
 
-// insight builds the ZoneInsight, which must not be changed afterwards. i.mu is held. Source: Kuma's wire format, "Protobuf field
-// numbers", ZoneInsight rules.
+// insight builds the ZoneInsight, which is immutable afterwards. The caller holds i.mu. Source: Kuma's wire format,
+// "Protobuf field numbers", ZoneInsight rules.
 func (i *insights) insight(zone string, z *zoneInsight) *systempb.ZoneInsight {
 	insight := &systempb.ZoneInsight{Subscriptions: slices.Clone(z.past)}
 	for _, s := range z.subscriptions {
 		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
 	}
-	// The last is the one that counts, and it is the one that began here last, whatever the clock said then.
+	// The last one counts, and it is the one that began here last, whatever the clock said then.
 	if n := len(insight.Subscriptions); n > 0 {
 		slices.SortStableFunc(insight.Subscriptions[:n-1], func(a, b *systempb.KDSSubscription) int {
 			return a.GetConnectTime().AsTime().Compare(b.GetConnectTime().AsTime())
@@ -359,7 +360,8 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 	return out
 }
 
-// notBefore is when something happened in a session, as it is shown: the clock may have been set back since the session began.
+// notBefore returns the time of an event of a session as it is shown: the clock may have been set back since the
+// session began.
 func notBefore(t, began time.Time) time.Time {
 	if t.Round(0).Before(began.Round(0)) {
 		return began

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// addInspect answers questions about the proxies of all zones: by the policies that get there. And it says which zones would get
-// what is written.
+// addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
+// get a resource.
 func addInspect(routes *api.Server, durable store.Reader, c *Config) {
 	crossing := exchange.NewCrossing()
 	inspect.Register(routes, inspect.Config{

@@ -19,12 +19,12 @@ const (
 	keyAccepted = "accepted"
 )
 
-// keyring is the keys of one purpose.
+// keyring holds the keys of one purpose.
 type keyring interface {
 	keys(ctx context.Context) ([]api.SigningKey, error)
-	// rotate makes a new key, which signs from now on, and returns its id.
+	// rotate makes a new key, which signs from now on, and returns its ID.
 	rotate(ctx context.Context) (id string, err error)
-	// retire stops accepting a key: enrolment.ErrNoKey, enrolment.ErrKeyring.
+	// retire stops accepting a key. Errors: enrolment.ErrNoKey, enrolment.ErrKeyring.
 	retire(ctx context.Context, id string, force bool) error
 }
 
@@ -41,7 +41,7 @@ func (k keyrings) list(w http.ResponseWriter, r *http.Request) error {
 	return k.answer(w, r, "", "")
 }
 
-// answer shows the keys of a purpose, or of all.
+// answer writes the keys of a purpose, or of all.
 func (k keyrings) answer(w http.ResponseWriter, r *http.Request, purpose, made string) error {
 	out := api.SigningKeyList{New: made, Keys: []api.SigningKey{}}
 	var purposes []string
@@ -77,11 +77,11 @@ func (k keyrings) rotate(w http.ResponseWriter, r *http.Request) error {
 	return k.answer(w, r, r.PathValue("purpose"), id)
 }
 
-// identityPurpose begins the purposes of authorities of identities.
+// identityPurpose is the prefix of the purposes of identity authorities.
 const identityPurpose = "identity:"
 
-// ofAZone says where the authorities of identities are: each zone has its own, and the global, which has none of their keys, makes no zone
-// replace them.
+// ofAZone returns the error for identity authorities: each zone has its own, and the global, which has none of their
+// keys, cannot make a zone replace them.
 func ofAZone(purpose, zone string) error {
 	if zone == "" {
 		zone = "the zone"
@@ -117,15 +117,15 @@ func keyError(err error) error {
 	return err
 }
 
-// maxOrder bounds the body of a request that only says how something is done, in bytes.
+// maxOrder bounds the body of a request with options only, in bytes.
 const maxOrder = 4 << 10
 
-// readBody reads an optional JSON object; fields that are not known are refused.
+// readBody reads an optional JSON object; unknown fields are refused.
 func readBody(r *http.Request, into any) error {
 	return api.ReadJSON(r, maxOrder, "body", "is not what is expected here: %v", into)
 }
 
-// tokenPurpose is the keys that sign tokens.
+// tokenPurpose is the purpose of the keys that sign tokens.
 const tokenPurpose = "token-signing"
 
 // tokenKeys is the keyring of the tokens' issuer.
@@ -145,7 +145,7 @@ func (t tokenKeys) keys(context.Context) ([]api.SigningKey, error) {
 
 func (t tokenKeys) rotate(ctx context.Context) (string, error) { return t.issuer.Rotate(ctx) }
 
-// retire does not know who still holds tokens of a key: it always does what it is told.
+// retire ignores force: who still holds tokens of a key is unknown.
 func (t tokenKeys) retire(ctx context.Context, id string, _ bool) error {
 	at := slices.IndexFunc(t.issuer.Keys(), func(k tokens.Key) bool { return k.ID == id })
 	switch {

@@ -11,17 +11,17 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// lineage is the past of the store, as the store has it. Safe for concurrent use.
+// lineage is the history of the store, as the store has it. Safe for concurrent use.
 type lineage struct {
 	store  store.Store
 	keeper *secrets.Keeper
 
 	mu      sync.Mutex
-	version uint64       // guarded by mu: of the secret that last is
+	version uint64       // guarded by mu: that of the secret from which last was read
 	last    *kds.Lineage // guarded by mu
 }
 
-// beginLineage notes in the store that this server has started on it. shared says that others may be at work on it.
+// beginLineage records in the store that this server has started on it. shared says that other servers may write it.
 func beginLineage(ctx context.Context, durable store.Store, keeper *secrets.Keeper, incarnation string, shared bool) (*lineage, error) {
 	for {
 		kept, version, err := keptLineage(ctx, keeper)
@@ -46,7 +46,7 @@ func beginLineage(ctx context.Context, durable store.Store, keeper *secrets.Keep
 	}
 }
 
-// keptLineage reads it; nil when there is none.
+// keptLineage reads the lineage; nil if there is none.
 func keptLineage(ctx context.Context, keeper *secrets.Keeper) (*kds.Lineage, uint64, error) {
 	raw, version, err := keeper.Get(ctx, kds.LineageSecret)
 	if errors.Is(err, secrets.ErrNotFound) {
@@ -62,7 +62,7 @@ func keptLineage(ctx context.Context, keeper *secrets.Keeper) (*kds.Lineage, uin
 // behind is how long a replica that has less than a zone has seen waits for the rest.
 const behind = 5 * time.Second
 
-// compare is kds.GlobalConfig's Compare.
+// compare implements kds.GlobalConfig's Compare.
 func (l *lineage) compare(ctx context.Context, seen kds.Seen) (now kds.Seen, continues bool, err error) {
 	wait, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
@@ -84,7 +84,7 @@ func (l *lineage) compare(ctx context.Context, seen kds.Seen) (now kds.Seen, con
 	}
 }
 
-// now is the lineage, with a revision at which it was the one.
+// now returns the lineage, with a revision at which it was current.
 func (l *lineage) now(ctx context.Context) (*kds.Lineage, uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,21 +18,21 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// membership gives zones their certificates: the first for a join token, the next over a connection that the one before has
-// opened. It is a enrolment.MembershipServer.
+// membership issues certificates to zones: the first for a join token, the next over a connection with the previous
+// one. It is an enrolment.MembershipServer.
 type membership struct {
 	*admission
-	// ca are the authorities of the global's own certificate, in PEM.
+	// ca holds the authorities of the global's own certificate, in PEM.
 	ca []byte
-	// rotations tells of new authorities.
+	// rotations notifies of new authorities.
 	rotations *rotations
 }
 
-// refusedJoin is what a server is told whose join string is none of this global, or no longer.
+// refusedJoin is the answer to a server whose join string is not, or no longer, one of this global.
 const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
 
-// Judge implements enrolment.MembershipServer. A server that joins does so over a connection of its own, on which little is read before
-// it has proven anything: what could be read of one that has is more than a request to join may be.
+// Judge implements enrolment.MembershipServer. A server joins over a connection of its own, on which little is read
+// before it has proved anything: the limit for an authenticated one is larger than a request to join may be.
 func (s *membership) Judge(ctx context.Context, method string) error {
 	guest := guestOf(ctx)
 	if method == enrolment.MethodJoin {
@@ -51,7 +51,7 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 	}
 	guest.Fail()
 	if method == enrolment.MethodRenew {
-		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // it is refused either way
+		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // the caller is refused in any case
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (s *membership) Join(ctx context.Context, r *enrolment.JoinRequest) (*enrol
 	return s.told(ctx, event, credential, err)
 }
 
-// told gives out a credential once that is in the audit log.
+// told returns a credential once the audit log has recorded it.
 func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolment.Credential, err error) (*enrolment.Credential, error) {
 	event.Err = err
 	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
@@ -72,7 +72,7 @@ func (s *membership) told(ctx context.Context, event auditEvent, credential *enr
 	return credential, err
 }
 
-// join names the zone in the event.
+// join also sets the zone of the event.
 func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *auditEvent) (*enrolment.Credential, error) {
 	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
@@ -102,7 +102,7 @@ func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *
 	return credential, err
 }
 
-// besideJoin judges what was shown beside a join token: none of it is passed over.
+// besideJoin verifies credentials beside a join token: none of them is ignored.
 func (s *membership) besideJoin(ctx context.Context, zone string) error {
 	if _, given := bearer(ctx); given {
 		return fmt.Errorf("%w: a bearer token beside a join string: send the join string alone", kds.ErrUnauthenticated)
@@ -115,8 +115,9 @@ func (s *membership) besideJoin(ctx context.Context, zone string) error {
 	return nil
 }
 
-// admit marks the token as used and makes id the zone's. A server that lost the answer to its request may ask once more, with the
-// same key, until another has taken its place. Who takes a place was meant to by one token: what was made before is good for no other.
+// admit marks the token as used and makes id the zone's ID. A server that lost the answer to its request may ask again,
+// with the same key, until another server has replaced it. A replacement is authorised by one token: earlier ones do
+// not allow another.
 func admit(m *enrolment.Record, token, id, key string) error {
 	at := slices.IndexFunc(m.Joins, func(j enrolment.IssuedJoin) bool { return j.ID == token })
 	switch {
@@ -137,7 +138,8 @@ func admit(m *enrolment.Record, token, id, key string) error {
 	return nil
 }
 
-// issue signs a certificate, which is the zone's once allowed has agreed and the member is stored. The audit log knows of it before that.
+// issue signs a certificate, which becomes the zone's once allowed has agreed and the record is stored. The audit log
+// records the intent before that.
 func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential, enrolment.Certificate, error) {
 	der, held, err := s.authority.Sign(ctx, who, request)
 	if err != nil {
@@ -163,7 +165,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 	return &enrolment.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.Expires}, held, nil
 }
 
-// caller is the member that a call was made by, over its own connection.
+// caller returns the member that made a call, and its connection.
 func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Certificate, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	zone, err := kds.ClientID(md)
@@ -181,14 +183,14 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 	return connection, held, err
 }
 
-// Renew implements enrolment.MembershipServer. From then on the connection lives by the new certificate.
+// Renew implements enrolment.MembershipServer. From then on the connection counts as that of the new certificate.
 func (s *membership) Renew(ctx context.Context, r *enrolment.RenewRequest) (*enrolment.Credential, error) {
 	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
 	credential, err := s.renew(ctx, r, &event)
 	return s.told(ctx, event, credential, err)
 }
 
-// renew names the zone in the event.
+// renew also sets the zone of the event.
 func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event *auditEvent) (*enrolment.Credential, error) {
 	connection, held, err := s.caller(ctx)
 	if err != nil {
@@ -235,7 +237,8 @@ func (s *membership) Confirm(ctx context.Context, r *enrolment.ConfirmRequest) e
 	return err
 }
 
-// Follow implements enrolment.MembershipServer: a zone whose certificate is of an authority that no longer signs is told to renew it.
+// Follow implements enrolment.MembershipServer: it advises a zone to renew a certificate whose authority no longer
+// signs.
 func (s *membership) Follow(ctx context.Context, send func(*enrolment.Advice) error) error {
 	connection, _, err := s.caller(ctx)
 	if err != nil {

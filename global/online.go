@@ -13,7 +13,8 @@ var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled 
 // Describe implements prometheus.Collector.
 func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }
 
-// Collect implements prometheus.Collector: a zone that is expected is told of, whether it ever came to this server or not.
+// Collect implements prometheus.Collector: every enabled zone has a series, whether it ever connected to this server or
+// not.
 func (z *zones) Collect(out chan<- prometheus.Metric) {
 	snapshot := z.store.Snapshot()
 	for r := range snapshot.List(store.Query{Type: resources.TypeZone}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// operator answers how the sync with a zone stands, and does what only a person may decide.
+// operator serves the sync status of zones, and the decisions that only a person may make.
 type operator struct {
 	store store.Reader
 	sync  *kds.Global
@@ -23,7 +23,7 @@ func (o *operator) register(routes *api.Server) {
 	routes.AddConditions(o.conditions)
 }
 
-// request reads which zone and type a request is about.
+// request returns the zone and type of a request.
 func (o *operator) request(r *http.Request) (zone string, t resources.Type, err error) {
 	zone = r.PathValue("name")
 	if key := kds.ZoneKey(zone); o.store.Snapshot().Get(key) == nil {
@@ -42,7 +42,7 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, status)
 }
 
-// steered is the answer to what an operator decides: the types that it concerned.
+// steered is the answer to an operator's decision: the types that it concerned.
 type steered struct {
 	Types []tracker.Accepted `json:"types"`
 }
@@ -59,7 +59,7 @@ func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, steered{Types: accepted})
 }
 
-// resync compares all types also when one is named: a new session compares by content hashes, which costs little.
+// resync compares all types even if one is named: a new session compares content hashes, which is cheap.
 func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	zone, t, err := o.request(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// conditions says who refuses a resource of this server, and of a Zone what it holds.
+// conditions returns who refuses a resource of this server, and, for a Zone, what it holds.
 func (o *operator) conditions(r *resources.Resource) []resources.Condition {
 	out := tracker.Conditions(o.sync.Refused(r.Key))
 	if r.Type != resources.TypeZone {

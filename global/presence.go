@@ -12,12 +12,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// presence is the status store as it is shown. What a zone said of its proxies is its word while it is connected; of one
-// that is away nobody knows, so its proxies count as disconnected since it left. The store keeps what the zone said: when
-// it is back and nothing changed, nothing has to be sent again.
+// presence is the status store as it is shown. A zone's status of its proxies counts while the zone is connected. For a
+// disconnected zone it is unknown, so its proxies count as disconnected since then. The store keeps the zone's status:
+// if nothing has changed when it reconnects, nothing is sent again.
 type presence struct {
 	store.Reader
-	// away says since when a zone has no session, and whether that is so.
+	// away returns the time since which a zone has no session, and whether it has none.
 	away func(zone string) (since time.Time, away bool)
 }
 
@@ -50,7 +50,7 @@ func (s *presenceSnapshot) List(q store.Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// shown returns r with its connections ended where its zone is away. What cannot be read is shown as it is.
+// shown returns r, with its connections ended if its zone is disconnected. An unreadable insight is returned as it is.
 func (p *presence) shown(r *resources.Resource) *resources.Resource {
 	if r == nil || r.Type != resources.TypeDataplaneInsight || r.Zone() == "" {
 		return r

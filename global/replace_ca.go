@@ -9,21 +9,22 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// ReplacedCA says what ReplaceCA did.
+// ReplacedCA is the result of ReplaceCA.
 type ReplacedCA struct {
-	// SHA256 is that of the CA from now on, as zones pin it.
+	// SHA256 is that of the new CA, as zones pin it.
 	SHA256 string
-	// Aside is the folder that the old files were moved to, below that of the certificates; empty where there were none.
+	// Aside is the folder with the old files, below that of the certificates; empty if there were none.
 	Aside string
 }
 
-// errNotShared: there is no CA to take.
+// errNotShared reports that the store has no CA to take.
 var errNotShared = errors.New("no CA is shared in this store: only replicas with --store etcd take each other's")
 
-// ReplaceCA replaces the CA that signs the certificates of a global, which must not run. Zones and clients that pinned the old one have to be
-// told. The files of the old CA are moved aside, nothing else of the folder is. Replicas share a CA in their store: it is replaced there first, and with
-// take, the others take it from there. When it is broken off, the next start says that the folder has another CA than the store, and
-// take makes good. Errors are those of the store, which is in use while a server with a file of its own runs, and of the files.
+// ReplaceCA replaces the CA that signs the certificates of a global, which must not run. Zones and clients that pinned
+// the old one need the new pin. The files of the old CA are moved aside; the rest of the folder stays. Replicas share a
+// CA in their store: it is replaced there first, and with take, the other replicas take it from there. If ReplaceCA is
+// interrupted, the next start reports that the folder and the store have different CAs, and take mends that. Errors are
+// those of the store, which is locked while a server with a file of its own runs, and of the files.
 func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err error) {
 	box, err := prepare(&c)
 	if err != nil {
@@ -60,7 +61,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 	return &ReplacedCA{SHA256: certificate.CASHA256, Aside: aside}, nil
 }
 
-// replaceShared puts a new CA into the store, in the place of the one that is there. It fails when another process does so at once.
+// replaceShared replaces the CA in the store. It fails if another process does so at the same time.
 func replaceShared(ctx context.Context, keeper *secrets.Keeper) error {
 	_, version, err := keeper.Get(ctx, serverCASecret)
 	if err != nil && !errors.Is(err, secrets.ErrNotFound) {

@@ -19,39 +19,40 @@ import (
 )
 
 const (
-	// tellInterval is the shortest time between two words to the other replicas; the first after a pause is said at once.
+	// tellInterval is the shortest time between two messages to the other replicas; the first after a pause is sent at
+	// once.
 	tellInterval = time.Second
-	// DefaultEtcdHistory is how long etcd remembers, unless the configuration says otherwise.
+	// DefaultEtcdHistory is the default of Config.EtcdHistory in the command line.
 	DefaultEtcdHistory = time.Hour
 )
 
-// replicas keeps the globals that share a store of one mind about what is not in it: who is there, and how each zone stands. What a
-// replica sees of the zones that it has, it tells the others, who show it as their own. One of them, the longest there, does what
-// only one may do. It is a kds.Observer. A global that has its store to itself has one without a board.
+// replicas shares between the globals of a store what is not in the store: who is present, and the status of each zone.
+// A replica sends the others the status of its zones, which they show as their own. The longest present leads: it does
+// what only one may do. It is a kds.Observer. A global with a store of its own has replicas without a board.
 type replicas struct {
 	board    *etcd.Board
 	instance string
-	// addresses are where zones reach this replica.
+	// addresses are this replica's for zones.
 	addresses []string
 	history   time.Duration
 	status    store.Store
 	// durable is the store that the replicas share.
 	durable *backend.Store
-	// kind is what keeps it: backend.Bolt or backend.Etcd.
+	// kind is the kind of store: backend.Bolt or backend.Etcd.
 	kind    string
 	sync    *kds.Global
 	clones  *clones
 	now     func() time.Time
 	log     *slog.Logger
 	started time.Time
-	// wake and urgent have room for one signal each: there is something to tell, and somebody waits for it. So has moved: there is
-	// something to show of this replica.
+	// wake and urgent hold one signal each: there is news to send, and somebody waits for it. moved likewise: this
+	// replica's own entry has changed.
 	wake, urgent, moved chan struct{}
 
 	mu      sync.Mutex
 	members []replica                // guarded by mu: in order of arrival
 	untold  map[string]bool          // guarded by mu: zones whose state changed
-	amiss   map[resources.Key]bool   // guarded by mu: resources of own zones that the board has otherwise
+	amiss   map[resources.Key]bool   // guarded by mu: resources of own zones that differ on the board
 	told    map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
 	heard   map[string]heardZone     // guarded by mu
 }
@@ -62,11 +63,11 @@ type replica struct {
 	Addresses []string  `json:"addresses"`
 	Version   string    `json:"version"`
 	Started   time.Time `json:"started"`
-	// Revision is up to where it shows the store, a second ago or so.
+	// Revision is the revision that it shows, about a second old.
 	Revision uint64 `json:"revision"`
 }
 
-// heardZone is what the board last said of a zone.
+// heardZone is the last state of a zone on the board.
 type heardZone struct {
 	replica   string
 	connected bool
@@ -80,7 +81,7 @@ func newReplicas(durable *backend.Store, instance string, c *Config, status stor
 	}
 }
 
-// name is how the store calls this replica; empty when it has no others.
+// name returns this replica's name in the store; empty if there are no others.
 func (r *replicas) name() string {
 	if r.board == nil {
 		return ""
@@ -98,7 +99,7 @@ func (r *replicas) leads() bool {
 	return len(r.members) > 0 && r.members[0].Instance == r.instance
 }
 
-// everyAddress is where zones reach the global: here first, and then at the others.
+// everyAddress returns the global's addresses for zones: this replica's first, then the others'.
 func (r *replicas) everyAddress(own []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +114,7 @@ func (r *replicas) everyAddress(own []string) []string {
 	return out
 }
 
-// has reports whether a zone is this replica's.
+// has reports whether this replica has a zone.
 func (r *replicas) has(zone string) bool { return r.sync.Has(zone) }
 
 // Observe implements kds.Observer.
@@ -138,7 +139,7 @@ func poke(signal chan struct{}) {
 	}
 }
 
-// run tells and hears until ctx ends.
+// run sends and receives news until ctx ends.
 func (r *replicas) run(ctx context.Context) error {
 	if r.board == nil {
 		return nil
@@ -163,7 +164,7 @@ func (r *replicas) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// tellAll tells everything of the zones that this replica has: others may have taken it for dead.
+// tellAll sends everything about this replica's zones again: others may have taken it for dead.
 func (r *replicas) tellAll() {
 	zones := r.sync.Zones()
 	r.mu.Lock()
@@ -177,7 +178,7 @@ func (r *replicas) tellAll() {
 	poke(r.urgent)
 }
 
-// forget takes a deleted zone off the board.
+// forget removes a deleted zone from the board.
 func (r *replicas) forget(ctx context.Context, zone string) {
 	if r.board == nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
 
-// hear applies the zone status of the other replicas. What somebody says of a zone that this replica has is out of
-// date, or was said before it had it: that is told anew.
+// hear applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
+// before it had the zone: it sends its own again.
 func (r *replicas) hear(news etcd.News) {
 	r.meet(news.Members)
 	b := store.Batch{}
@@ -36,14 +36,14 @@ func (r *replicas) hear(news etcd.News) {
 		r.dropUnnamed(&b, named)
 	}
 	if len(b.Ops) > 0 {
-		if _, err := r.status.Apply(context.Background(), b); err != nil { // in memory: it does not wait
+		if _, err := r.status.Apply(context.Background(), b); err != nil { // in memory: it does not block
 			r.log.Error("what another replica says of its zones cannot be kept", "error", err)
 		}
 	}
 	poke(r.wake)
 }
 
-// meet notes who is there.
+// meet records which replicas are present.
 func (r *replicas) meet(members []etcd.Member) {
 	var present []replica
 	for _, m := range members {
@@ -78,7 +78,7 @@ func (r *replicas) hearState(zone string, value []byte) {
 	if !r.has(zone) {
 		r.sync.Adopt(zone, note.State)
 	}
-	// A word that comes late, of a session that another replica has taken over since, would look like a server that came back.
+	// A late note, of a session that another replica has taken over since, would look like a server that came back.
 	if claim := kds.ClaimOf(r.durable.Snapshot(), zone); note.State.Instance != "" && note.Replica != r.instance && claim != nil && claim.Replica == note.Replica {
 		r.clones.meet(zone, note.State.Instance)
 	}
@@ -90,7 +90,7 @@ func (r *replicas) hearState(zone string, value []byte) {
 	}
 }
 
-// hearResource adds to b what a note means.
+// hearResource adds the effect of a note to b.
 func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, value []byte) {
 	here := r.status.Snapshot().Get(key)
 	var said *resources.Resource
@@ -115,7 +115,7 @@ func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, 
 	}
 }
 
-// dropUnnamed adds to b the removal of what the whole board does not name.
+// dropUnnamed adds the removal of what the whole board does not contain to b.
 func (r *replicas) dropUnnamed(b *store.Batch, named map[resources.Key]bool) {
 	snapshot := r.status.Snapshot()
 	for _, t := range []resources.Type{resources.TypeZoneInsight, resources.TypeDataplaneInsight} {

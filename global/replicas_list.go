@@ -10,12 +10,12 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// self is what this replica says of itself now.
+// self returns this replica's current entry.
 func (r *replicas) self() replica {
 	return replica{Instance: r.instance, Addresses: r.addresses, Version: server.Version(), Started: r.started, Revision: r.durable.Snapshot().Revision()}
 }
 
-// shown is self as the board has it.
+// shown returns self as it is on the board.
 func (r *replicas) shown() []byte {
 	value, err := json.Marshal(r.self())
 	if err != nil {
@@ -24,8 +24,8 @@ func (r *replicas) shown() []byte {
 	return value
 }
 
-// showAlways has the board show up to where this replica shows the store, at most once in tellInterval, until ctx ends. While
-// nothing changes it waits without a timer.
+// showAlways updates the revision in this replica's entry, at most once in tellInterval, until ctx ends. While nothing
+// changes it waits without a timer.
 func (r *replicas) showAlways(ctx context.Context) error {
 	for seen := r.durable.Snapshot().Revision(); ; {
 		now, changed := r.durable.Changed()
@@ -36,7 +36,7 @@ func (r *replicas) showAlways(ctx context.Context) error {
 				return nil
 			}
 		}
-		pause := time.NewTimer(tellInterval) // what changes meanwhile is shown along
+		pause := time.NewTimer(tellInterval) // later changes are included
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func (r *replicas) showAlways(ctx context.Context) error {
 	}
 }
 
-// zonesOf counts, by replica, the zones that have a session with it.
+// zonesOf counts the zones that have a session, by replica.
 func (r *replicas) zonesOf() map[string]int {
 	zones := map[string]int{}
 	r.mu.Lock()
@@ -62,7 +62,7 @@ func (r *replicas) zonesOf() map[string]int {
 	return zones
 }
 
-// list is all replicas, this one first when the board does not have it, then in order of arrival.
+// list returns all replicas: this one first if the board does not have it, then in order of arrival.
 func (r *replicas) list() []api.Replica {
 	r.mu.Lock()
 	members := r.members
@@ -74,7 +74,7 @@ func (r *replicas) list() []api.Replica {
 			Instance: m.Instance, Addresses: append([]string{}, m.Addresses...), Version: m.Version, Started: m.Started, Revision: m.Revision,
 			Zones: zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
 		}
-		// Who is on the board has a lease that etcd has renewed a moment ago.
+		// A replica on the board has a lease that etcd has renewed recently.
 		if reachable := away == nil; reachable || one.Asked {
 			one.Store.Reachable = &reachable
 		}

@@ -17,14 +17,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// zoneNote is what is on the board of a zone, beside its resources.
+// zoneNote is the state of a zone on the board, beside its resources.
 type zoneNote struct {
 	// Replica is the one that has the zone, or had it last.
 	Replica string             `json:"replica"`
 	State   *tracker.ZoneState `json:"state"`
 }
 
-// Keys of notes: zones/ZONE/state and zones/ZONE/r/KEY, KEY as in the store.
+// Keys of notes: zones/ZONE/state and zones/ZONE/r/KEY, with KEY as in the store.
 const (
 	zonesPrefix    = "zones/"
 	stateSuffix    = "/state"
@@ -37,7 +37,7 @@ func noteKey(zone string, key resources.Key) string {
 	return zonesPrefix + zone + resourcesInfix + string(store.EncodeKey(key))
 }
 
-// zoneOf is the zone that a resource of the status store is about.
+// zoneOf returns the zone of a resource of the status store.
 func zoneOf(r *resources.Resource) string {
 	if r.Type == resources.TypeZoneInsight {
 		return r.Name
@@ -45,8 +45,8 @@ func zoneOf(r *resources.Resource) string {
 	return r.Zone()
 }
 
-// tellAlways tells what changed, at most once in tellInterval but for what people wait for, until ctx ends. While nothing changes it
-// waits without a timer.
+// tellAlways sends changes, at most once in tellInterval except for those that people wait for, until ctx ends. While
+// nothing changes it waits without a timer.
 func (r *replicas) tellAlways(ctx context.Context) error {
 	seen := r.status.Snapshot().Revision()
 	for {
@@ -78,7 +78,7 @@ func (r *replicas) tellAlways(ctx context.Context) error {
 	}
 }
 
-// tell writes what is untold, and returns up to where the status store is told.
+// tell writes pending changes, and returns the revision up to which the status store has been sent.
 func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 	r.mu.Lock()
 	untold, amiss := r.untold, r.amiss
@@ -119,7 +119,7 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 		}
 		for _, zone := range offline {
 			if heard, known := r.heard[zone]; known {
-				heard.connected = true // as the board still has it
+				heard.connected = true // as on the board still
 				r.heard[zone] = heard
 			}
 		}
@@ -141,7 +141,8 @@ func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.Zo
 	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
 }
 
-// changedKeys are the resources of the status store that changed since, with those that are amiss; all when it is not known.
+// changedKeys returns the resources of the status store that changed since, with those in amiss; all if the changes are
+// unknown.
 func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
 	keys = amiss
 	commits, ok := r.status.Changes(seen)
@@ -169,7 +170,7 @@ func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys 
 	return keys, next
 }
 
-// appendResources adds the resources of own zones, and takes away those that are gone, which it returns with their zones.
+// appendResources adds the resources of own zones, and removes deleted ones, which it returns with their zones.
 func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) (_ []etcd.Note, gone map[resources.Key]string) {
 	gone = map[resources.Key]string{}
 	snapshot := r.status.Snapshot()
@@ -201,7 +202,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 	return notes, gone
 }
 
-// appendOffline ends the sessions of zones whose replica is there no more: it cannot say so itself. It returns the zones.
+// appendOffline ends the sessions of zones whose replica is gone, which cannot do so itself. It returns the zones.
 func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []etcd.Note, gone []string) {
 	r.mu.Lock()
 	for zone, heard := range r.heard {
@@ -218,7 +219,7 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []et
 			continue
 		}
 		now := r.now()
-		if state.Connected { // otherwise that could not be told the last time
+		if state.Connected { // otherwise it could not be sent the last time
 			state.Connected, state.Since = false, now
 			r.sync.Adopt(zone, state)
 		}
@@ -242,7 +243,7 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []et
 	return notes, gone
 }
 
-// endedInsight is a ZoneInsight with all its subscriptions ended.
+// endedInsight returns a ZoneInsight with all its subscriptions ended.
 func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resource, error) {
 	spec, err := resources.SpecAs[systempb.ZoneInsight](insight)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// rollout answers how far a resource has come among the zones and their proxies.
+// rollout reports how far a resource has come among the zones and their proxies.
 type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	sync            *kds.Global
-	// routes judges who asks.
+	// routes authorises the caller.
 	routes *api.Server
 }
 
@@ -46,20 +46,20 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// counting is one answer in the making.
+// counting is one answer under construction.
 type counting struct {
 	*rollout
 	selection *matching.Selection
 	snapshot  store.Snapshot
 	reader    *api.Reader
 	answer    *tracker.Rollout
-	// said is what each zone has said.
+	// said holds each zone's word.
 	said map[string]*word
-	// services are the mesh's MeshServices, which tell protocols.
+	// services are the mesh's MeshServices, which define protocols.
 	services []*resources.Resource
 }
 
-// proxies counts the Dataplanes that are selected, in the zones that the resource is meant for and in the one it is from.
+// proxies counts the selected Dataplanes in the zones that the resource is meant for and in its zone of origin.
 func (c *counting) proxies() {
 	c.services = slices.Collect(c.snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: c.selection.Mesh}))
 	of := c.selection.Resource
@@ -82,7 +82,7 @@ func (c *counting) proxies() {
 	}
 }
 
-// proxy counts one Dataplane: what its zone last said of it, if it still holds.
+// proxy counts one Dataplane by its zone's last report, if that still holds.
 func (c *counting) proxy(dataplane *resources.Resource) {
 	zone, proxies := dataplane.Zone(), &c.answer.Proxies
 	if c.said[zone] == nil {
@@ -116,16 +116,16 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	}
 }
 
-// word is what a zone's last report means for one resource.
+// word is the meaning of a zone's last report for one resource.
 type word struct {
-	// has: the zone has the revision, and proxies that are not behind enforce it.
+	// has is set if the zone has the revision; then proxies that are not behind enforce it.
 	has bool
 	// behind holds reasons, by the proxy's name without one.
 	behind map[tracker.ProxyBehind]string
-	// unknown is why its word counts for nothing now, empty when it counts; since is since when.
+	// unknown is the reason why the report does not count now, empty if it does; since is since when.
 	unknown string
 	since   time.Time
-	// more are behind without being named; streams counts those that the report tells of.
+	// more are behind without being named; streams counts those that the report covers.
 	more    int
 	streams uint32
 }
@@ -161,7 +161,7 @@ func (c *counting) word(zone string) *word {
 	return w
 }
 
-// absence says since when a zone is not here, and how that is called; empty for one that is.
+// absence returns since when a zone is offline, and the reason; empty for a zone that is connected.
 func (o *rollout) absence(zone string) (since time.Time, why string) {
 	since, away := o.sync.Away(zone)
 	switch {
@@ -175,8 +175,8 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 	return since, zone + " offline"
 }
 
-// disconnected says since when the Dataplane's proxy is not connected to its zone, by its insight, or is so that the zone's word is
-// not about it, and how that is called; empty for one that the word is about.
+// disconnected returns since when the zone's report does not cover the Dataplane's proxy, because the proxy is not
+// connected to the zone, by its insight, or connected later, and the reason; empty if the report covers it.
 func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since time.Time, why string) {
 	open, since := matching.Connected(o.insight(dataplane))
 	switch {
@@ -190,7 +190,7 @@ func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since
 	return since, "not connected"
 }
 
-// insight is what the Dataplane's zone last said of its proxy; nil for nothing.
+// insight returns the insight of the Dataplane's proxy; nil if there is none.
 func (o *rollout) insight(dataplane *resources.Resource) *resources.Resource {
 	key := dataplane.Key
 	key.Type = resources.TypeDataplaneInsight

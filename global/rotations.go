@@ -12,16 +12,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// retireInterval is how often it is looked whether an authority that no longer signs can go.
+// retireInterval is the interval of the check whether an authority that no longer signs can be retired.
 const retireInterval = 2 * time.Second
 
-// rotations follows which authority signs for zones, tells those who wait, and retires the others once no zone depends on them.
+// rotations tracks which authority signs for zones, notifies those who wait, and retires the others once no zone
+// depends on them.
 type rotations struct {
 	authority *enrolment.Authority
 	members   *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
-	// leads reports whether this replica is the one that retires.
+	// leads reports whether this replica retires authorities.
 	leads func() bool
 	// ended is closed when the server ends.
 	ended chan struct{}
@@ -38,7 +39,7 @@ func newRotations(ctx context.Context, authority *enrolment.Authority, members *
 	}, err
 }
 
-// now returns which authority signs, and a channel that is closed when another does.
+// now returns the authority that signs, and a channel that is closed when another one does.
 func (r *rotations) now() (signing string, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +124,7 @@ func (r *rotations) retireUnused(ctx context.Context) error {
 	return nil
 }
 
-// retire stops accepting an authority; with zones that depend on it only when forced.
+// retire stops accepting an authority; one that zones depend on only with force.
 func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 	uses, err := r.uses(ctx)
 	if err != nil {
@@ -137,11 +138,11 @@ func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	event.Err = r.authority.Retire(ctx, id)
-	_ = r.audit.tell(ctx, event) // what was done is done, and its line comes when it can
+	_ = r.audit.tell(ctx, event) // the action is done; the log records it when it can
 	return event.Err
 }
 
-// rotate makes a new authority. Connected zones renew at once; the old authority is retired when the last has.
+// rotate makes a new authority. Connected zones renew at once; the old authority is retired after the last of them.
 func (r *rotations) rotate(ctx context.Context) (id string, err error) {
 	id, err = r.authority.Rotate(ctx)
 	if err == nil {

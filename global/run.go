@@ -25,11 +25,11 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// drainTimeout bounds how long calls under way may take once the end was asked for.
+// drainTimeout bounds the time that calls may still take once the server stops.
 const drainTimeout = 10 * time.Second
 
-// Run serves zones and the HTTP API until ctx ends, drains and returns nil. What it cannot start with, it reports before
-// it serves anything but how the start goes.
+// Run serves zones and the HTTP API until ctx ends, drains and returns nil. It returns errors of the start before it
+// serves anything but the progress of the start.
 func Run(ctx context.Context, c Config) error {
 	box, err := prepare(&c)
 	if err != nil {
@@ -49,10 +49,10 @@ func Run(ctx context.Context, c Config) error {
 		func(ctx context.Context) error { return run(ctx, &c, box, sockets, diagnostics) })
 }
 
-// opened is what a start has to begin with.
+// opened holds what a start opens first.
 type opened struct {
 	store *backend.Store
-	// fields opens the secrets of what is in the store.
+	// fields decrypts the secrets in the store.
 	fields *secrets.Fields
 	guard  *access.Guard
 	gate   *gate
@@ -60,7 +60,7 @@ type opened struct {
 
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
 
-// run opens what there is and serves it.
+// run opens the store and serves it.
 func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, diagnostics *server.Diagnostics) (err error) {
 	c.Store.Registerer = diagnostics.Registry
 	var o *opened
@@ -70,7 +70,7 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, dia
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // told to end before it began
+			return nil // told to stop before it began
 		}
 		return err
 	}
@@ -85,7 +85,7 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, dia
 // serve wires the parts and runs them.
 func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets *sockets, diagnostics *server.Diagnostics) error {
 	durable, guard, gate := o.store, o.guard, o.gate
-	// Insights are written over and over; a long changelog would keep all that they ever were.
+	// Insights are rewritten often; a long changelog would keep all old ones.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
 	instance := server.Instance()
 	insights := newInsights(status, instance, c.Log)
@@ -144,8 +144,8 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return group.Wait()
 }
 
-// open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and the secrets
-// by which zones are let in. It leaves nothing open when it fails.
+// open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and
+// the secrets by which zones are admitted. It leaves nothing open if it fails.
 func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
 	fields := secrets.NewFields(box)
 	durable, err := backend.OpenSealed(ctx, c.Store, fields)
@@ -179,7 +179,7 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 	return o, nil
 }
 
-// prepare completes the configuration, makes the data directory and opens the box for its secrets.
+// prepare completes the configuration, creates the data directory and opens the box for its secrets.
 func prepare(c *Config) (*secrets.Box, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func prepare(c *Config) (*secrets.Box, error) {
 	return box, c.hold()
 }
 
-// hold has the server notice when its data folder, or what a restart needs of it, is no longer there.
+// hold makes the server notice when its data folder, or a file that a restart needs, is gone.
 func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile, secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
@@ -207,7 +207,7 @@ func (c *Config) hold() (err error) {
 	return err
 }
 
-// ready tells whoever waits for it that every socket is served, and the service manager how the server is, until ctx ends.
+// ready reports that every socket is served, in the ready file and to the service manager, until ctx ends.
 func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagnostics) error {
 	diagnostics.SetStarting(nil)
 	if c.ReadyFile != "" {
@@ -219,7 +219,7 @@ func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagn
 	return diagnostics.Notify(ctx, s.diagnostics.Addr(), c.Log)
 }
 
-// newKDSServer makes the gRPC server with its credentials.
+// newKDSServer returns the gRPC server with its credentials.
 func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, admission *admission) (*grpc.Server, error) {
 	options := kds.ServerOptions()
 	if !c.KDSTLS {
@@ -233,7 +233,7 @@ func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, ad
 	return grpc.NewServer(append(options, grpc.Creds(c.Panics.Credentials(newZoneCredentials(certificate, admission.judgeShown))))...), nil
 }
 
-// wire is what gRPC reads from: behind TLS, the credentials see to it.
+// wire returns the listener that gRPC reads from; with TLS, the credentials limit strangers.
 func wire(c *Config, l net.Listener) net.Listener {
 	if c.KDSTLS {
 		return l
@@ -241,7 +241,7 @@ func wire(c *Config, l net.Listener) net.Listener {
 	return server.Plaintext(l)
 }
 
-// serveKDS serves until ctx ends; then zones are told to go elsewhere, and streams end.
+// serveKDS serves until ctx ends; then it tells zones to reconnect elsewhere, and ends their streams.
 func serveKDS(ctx context.Context, c *Config, s *grpc.Server, sync *kds.Global, l net.Listener) error {
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

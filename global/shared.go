@@ -10,14 +10,14 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// What replicas have in common beside the resources: one name, and the CA that zones pin.
+// Secrets that replicas share: one name, and the CA that zones pin.
 const (
 	clusterSecret  = "cluster-id"
 	serverCASecret = "server-ca"
 )
 
-// share makes this server a replica of those that have the same store: it takes their name and their CA, or gives its own when it is
-// the first. It fails when its key does not open what they have sealed.
+// share makes this server a replica of those with the same store: it takes their name and their CA, or stores its own
+// if it is the first. It fails if its key does not open what they have sealed.
 func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box) error {
 	keeper := secrets.NewKeeper(durable, box)
 	err := opensOne(ctx, keeper) // before one is made: what was sealed with another key would keep the right one out for good
@@ -40,7 +40,7 @@ func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box
 	return server.ImportCA(c.certificateDir(), ca, box)
 }
 
-// opensOne tries the key on a secret that is there already: all of a store are sealed with one.
+// opensOne tries the key on an existing secret: all of a store are sealed with one key.
 func opensOne(ctx context.Context, keeper *secrets.Keeper) error {
 	names := keeper.Names()
 	if len(names) == 0 {
@@ -52,7 +52,7 @@ func opensOne(ctx context.Context, keeper *secrets.Keeper) error {
 	return nil
 }
 
-// keepOne returns the secret, which is made when there is none: of several servers that do so at once, one is first.
+// keepOne returns the secret, and creates it if there is none: if several servers do so at once, one is first.
 func keepOne(ctx context.Context, keeper *secrets.Keeper, name string, fresh func() ([]byte, error)) ([]byte, error) {
 	for {
 		kept, _, err := keeper.Get(ctx, name)

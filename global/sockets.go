@@ -11,15 +11,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// sockets are the server's listeners: all of them are bound before anything is served but how the start goes. KDS brings its TLS by
-// gRPC, the others are wrapped.
+// sockets are the server's listeners: all are bound before anything but the progress of the start is served. gRPC adds
+// TLS to KDS; the others are wrapped.
 type sockets struct {
 	api, kds, diagnostics net.Listener
-	// secured is closed when diagnostics is what it stays: on loopback from the start, elsewhere once there is a certificate.
+	// secured is closed when diagnostics is final: on loopback from the start, elsewhere once there is a certificate.
 	secured chan struct{}
 }
 
-// listenFirst binds the port of diagnostics, which tell how the start goes.
+// listenFirst binds the port of diagnostics, which report the progress of the start.
 func listenFirst(c *Config) (*sockets, error) {
 	l, err := server.ListenOpen(c.DiagnosticsAddress)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *sockets) listen(c *Config) (err error) {
 	return err
 }
 
-// serveDiagnostics serves how the server is until ctx ends, from when that can be done in a way that is safe.
+// serveDiagnostics serves the server's health until ctx ends, as soon as the socket is secured.
 func (s *sockets) serveDiagnostics(ctx context.Context, diagnostics *server.Diagnostics) error {
 	select {
 	case <-s.secured:
@@ -51,7 +51,7 @@ func (s *sockets) serveDiagnostics(ctx context.Context, diagnostics *server.Diag
 	}
 }
 
-// open secures the sockets, shows when their certificate ends, and tells the guard who may come in at the HTTP API.
+// open secures the sockets, reports the expiry of their certificate, and sets up access to the HTTP API.
 func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard, diagnostics *server.Diagnostics) (*server.Certificate, error) {
 	certificate, err := s.secure(c, box, guard.ClientCAs())
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *
 	return certificate, s.admit(ctx, c, guard)
 }
 
-// secure makes what leaves this machine TLS, with a certificate of the same authority for all; nil when nothing needs one. users
-// are the authorities of client certificates for the API.
+// secure adds TLS to what leaves this machine, with a certificate of one authority for all; nil if nothing needs one.
+// users are the authorities of client certificates for the API.
 func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*server.Certificate, error) {
 	if !c.KDSTLS && server.IsLoopback(s.api.Addr()) && server.IsLoopback(s.diagnostics.Addr()) {
 		return nil, nil
@@ -91,7 +91,7 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 	return certificate, nil
 }
 
-// admit makes a token for the first admin where loopback lets nobody in without one.
+// admit makes a token for the first admin if the API requires a credential.
 func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) error {
 	if server.IsLoopback(s.api.Addr()) && !c.Access.RequireCredential {
 		return nil
@@ -103,7 +103,8 @@ func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) err
 	return err
 }
 
-// hostsOf is what others may call a server that listens on a: its host name, and the address, or all that this machine has.
+// hostsOf returns the names of a server that listens on a: its host name, and the address, or all addresses of this
+// machine.
 func hostsOf(a net.Addr) []string {
 	var hosts []string
 	if name, err := os.Hostname(); err == nil && name != "" {
@@ -136,7 +137,7 @@ func (s *sockets) close() {
 	}
 }
 
-// addresses are what the ready file holds.
+// addresses returns the content of the ready file.
 func (s *sockets) addresses() map[string]string {
 	return map[string]string{
 		"api": s.api.Addr().String(), "kds": s.kds.Addr().String(), "diagnostics": s.diagnostics.Addr().String(),

@@ -15,18 +15,19 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// zoneCredentials is the TLS of the KDS port. A client certificate is asked for and not demanded, since a server that is about
-// to join has none, and judged here rather than in the handshake, so that a zone hears what is wrong with its own.
+// zoneCredentials is the TLS of the KDS port. It requests a client certificate and does not require one, since a server
+// that joins has none, and verifies it here rather than in the handshake, so that a zone gets the reason for a
+// rejection.
 type zoneCredentials struct {
 	credentials.TransportCredentials
 	judge func(shown []*x509.Certificate) (enrolment.Certificate, error)
 }
 
-// newZoneCredentials serves certificate and has judge decide about those of clients.
+// newZoneCredentials serves certificate and verifies those of clients by judge.
 func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (enrolment.Certificate, error)) *zoneCredentials {
 	config := certificate.TLSConfig()
 	config.ClientAuth = tls.RequestClientCert
-	config.SessionTicketsDisabled = true // each connection shows its certificate
+	config.SessionTicketsDisabled = true // each connection presents its certificate
 	return &zoneCredentials{credentials.NewTLS(config), judge}
 }
 
@@ -53,32 +54,32 @@ func (c *zoneCredentials) Clone() credentials.TransportCredentials {
 	return &zoneCredentials{c.TransportCredentials.Clone(), c.judge}
 }
 
-// zoneConnection is what one connection has proven. It is the connection's AuthInfo.
+// zoneConnection is what one connection has proved. It is the connection's AuthInfo.
 type zoneConnection struct {
 	credentials.TLSInfo
-	// shown: the client had a certificate; err is what is wrong with it.
+	// shown is set if the client presented a certificate; err is the reason why it is invalid.
 	shown bool
 	err   error
 
 	mu   sync.Mutex
-	held enrolment.Certificate // guarded by mu: the one shown, or the last that followed it on this connection
+	held enrolment.Certificate // guarded by mu: the one presented, or the last that followed it on this connection
 }
 
-// now is the certificate that the connection lives by.
+// now returns the connection's current certificate.
 func (c *zoneConnection) now() (enrolment.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held, c.err
 }
 
-// renewed lets the connection live by a certificate that was made over it.
+// renewed makes a certificate that was issued over the connection its current one.
 func (c *zoneConnection) renewed(held enrolment.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = held
 }
 
-// connectionOf is the connection that a call came by; nil for one without a client certificate.
+// connectionOf returns the connection of a call; nil for one without a client certificate.
 func connectionOf(ctx context.Context) *zoneConnection {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -90,7 +91,7 @@ func connectionOf(ctx context.Context) *zoneConnection {
 	return nil
 }
 
-// guestOf is the connection that a call came by, as the listener knows it.
+// guestOf returns the connection of a call, as the listener knows it.
 func guestOf(ctx context.Context) *server.Guest {
 	if p, ok := peer.FromContext(ctx); ok {
 		return server.GuestAt(p.Addr)
@@ -98,7 +99,7 @@ func guestOf(ctx context.Context) *server.Guest {
 	return nil
 }
 
-// addressOf is where a call came from, for logs.
+// addressOf returns the address of a call's origin, for logs.
 func addressOf(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		return p.Addr.String()

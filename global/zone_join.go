@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Lifetimes of what is issued for zones, unless a request says otherwise, and the longest that it may.
+// Default and maximum lifetimes of what is issued for zones.
 const (
 	defaultJoinLifetime  = time.Hour
 	maxJoinLifetime      = 24 * time.Hour
@@ -26,13 +26,13 @@ const (
 // zoneScopes are the scopes that a zone token may have. Source: Kuma's wire format, "Token replies".
 var zoneScopes = []string{scopeControlPlane, "ingress", "egress"}
 
-// issuer makes what zones are let in by.
+// issuer issues join strings and tokens for zones.
 type issuer struct {
 	*admission
 	sync *kds.Global
 	// authorize is api.Server.Authorize.
 	authorize func(*http.Request, access.Action) error
-	// addresses are where zones reach this global; caSHA256 is what they pin, empty when there is no TLS.
+	// addresses are this global's for zones; caSHA256 is what they pin, empty without TLS.
 	addresses []string
 	caSHA256  string
 	// everyAddress adds those of the other replicas.
@@ -55,7 +55,7 @@ type joinOffer struct {
 	Expires   time.Time `json:"expirationTime"`
 }
 
-// serveJoin answers POST /zones/{name}/_join. The zone is registered when it is not yet.
+// serveJoin answers POST /zones/{name}/_join. It registers the zone if needed.
 func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	zone, order := r.PathValue("name"), joinOrder{}
 	if err := readBody(r, &order); err != nil {
@@ -72,7 +72,7 @@ func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 		return api.BadField("name", "%s", err)
 	}
 	if order.Rejoin {
-		// It takes the credentials of the server that was there.
+		// It revokes the credentials of the previous server.
 		if err := i.authorize(r, access.On(resources.VerbRevoke, kds.ZoneKey(zone))); err != nil {
 			return err
 		}
@@ -154,8 +154,8 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, offer)
 }
 
-// serveTokenOfPeers answers POST /tokens/zone, as clients of the ecosystem ask: the token alone, as text.
-// Source: Kuma's HTTP API, "Token replies".
+// serveTokenOfPeers answers POST /tokens/zone, as Kuma's clients ask: the token alone, as text. Source: Kuma's HTTP
+// API, "Token replies".
 func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error {
 	var order struct {
 		Zone     string   `json:"zone"`

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// zoneDrainTimeout bounds how long a zone that is deleted may take to leave.
+	// zoneDrainTimeout bounds the time that a deleted zone may take to leave.
 	zoneDrainTimeout = 20 * time.Second
 	drainInterval    = 10 * time.Millisecond
 )
 
-// standing is what an operator decides about a zone that was let in once.
+// standing serves an operator's decisions about a zone that has been admitted.
 type standing struct {
 	*admission
 	store store.Store
 	sync  *kds.Global
 	zones *zones
-	// routes judges who asks.
+	// routes authorises the caller.
 	routes *api.Server
 }
 
@@ -47,7 +47,7 @@ func (s *standing) register(routes *api.Server, i *issuer) {
 	routes.Handle(api.RouteZoneDelete, s.delete)
 }
 
-// exists refuses what is asked of a zone that is not there.
+// exists returns an error if the zone of a request does not exist.
 func (s *standing) exists(r *http.Request) (zone string, err error) {
 	zone = r.PathValue("name")
 	if key := kds.ZoneKey(zone); s.store.Snapshot().Get(key) == nil {
@@ -56,7 +56,7 @@ func (s *standing) exists(r *http.Request) (zone string, err error) {
 	return zone, nil
 }
 
-// shownCredentials is what is known of a zone's credentials; nothing of it is secret.
+// shownCredentials describes a zone's credentials; nothing in it is secret.
 type shownCredentials struct {
 	Zone         string                        `json:"zone"`
 	ID           string                        `json:"id,omitempty"`
@@ -95,7 +95,7 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// revoked is the answer to a revocation: how many credentials were withdrawn, and whether a session ended.
+// revoked is the answer to a revocation: how many credentials were revoked, and whether a session ended.
 type revoked struct {
 	Zone         string `json:"zone"`
 	Certificates int    `json:"certificates"`
@@ -143,7 +143,7 @@ func (s *standing) enabler(on bool) api.HandlerFunc {
 	}
 }
 
-// enable writes the zone's resource; sessions follow it by themselves.
+// enable writes the zone's resource; sessions react to it.
 func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bool, err error) {
 	for {
 		old := s.store.Snapshot().Get(kds.ZoneKey(zone))
@@ -170,7 +170,7 @@ func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bo
 // deleted is the answer to a deletion.
 type deleted struct {
 	Zone string `json:"zone"`
-	// Withdrawn counts the zone's resources that were removed, here and by that from other zones.
+	// Withdrawn counts the zone's resources that were removed, here and therefore in other zones.
 	Withdrawn int `json:"withdrawn"`
 }
 
@@ -186,8 +186,8 @@ func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, deleted{Zone: zone, Withdrawn: n})
 }
 
-// remove lets the zone finish what it is writing and leave, buries its credentials, and then withdraws what it wrote: in this
-// order, so that nothing of it comes back. Of a zone that had none, where none is asked for, nothing is left.
+// remove lets the zone finish its writes and leave, buries its credentials, and then withdraws its resources: in this
+// order, so that none comes back. Of a zone that had no credentials, where none are required, nothing is left.
 func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err error) {
 	before, _, err := s.members.Get(ctx, zone)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 	return withdrawn, s.members.Drop(ctx, zone)
 }
 
-// stay lets a zone in again that was to be deleted, and was not. unknown: nothing was kept of it before.
+// stay admits a zone again whose deletion failed. unknown says that it had no record before.
 func (s *standing) stay(ctx context.Context, zone string, unknown bool) error {
 	if unknown {
 		return s.members.Drop(context.WithoutCancel(ctx), zone)
@@ -249,8 +249,8 @@ func (s *standing) drain(ctx context.Context, zone string) error {
 	}
 }
 
-// buryKnown is bury for a zone that was removed in another way; one that never had a credential has nothing to bury, also while remove
-// is at it.
+// buryKnown is bury for a zone that was removed in another way. One that never had a credential has nothing to bury,
+// also while remove runs.
 func (s *standing) buryKnown(ctx context.Context, zone string) error {
 	m, _, err := s.members.Get(ctx, zone)
 	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.Blank() {
@@ -259,7 +259,7 @@ func (s *standing) buryKnown(ctx context.Context, zone string) error {
 	return s.bury(ctx, zone)
 }
 
-// bury leaves a tombstone: a member without credentials.
+// bury leaves a tombstone: a record without credentials.
 func (s *standing) bury(ctx context.Context, zone string) error {
 	err := s.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Withdraw(s.now())

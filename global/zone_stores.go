@@ -7,14 +7,14 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 )
 
-// zoneStore implements kds.Incarnations for a zone's store, in what the global keeps of the zone. Of a zone that has not joined nothing
-// is kept.
+// zoneStore implements kds.Incarnations for a zone's store, in the zone's record. A zone that has not joined has no
+// record.
 type zoneStore struct {
 	members *enrolment.Registry
 	zone    string
 }
 
-// storeOf is kds.GlobalConfig's StoreOf.
+// storeOf implements kds.GlobalConfig's StoreOf.
 func (g *gate) storeOf(zone string) kds.Incarnations { return zoneStore{g.admission.members, zone} }
 
 // Accepted implements kds.Incarnations.

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// zones withdraws what a zone wrote when an operator deletes the zone: its copies belong to it.
-// Source: Kuma's wire format, "Receiver side".
+// zones withdraws a zone's resources when an operator deletes the zone: its copies belong to it. Source: Kuma's wire
+// format, "Receiver side".
 type zones struct {
 	store    store.Store
 	status   store.Store
@@ -18,7 +18,7 @@ type zones struct {
 	replicas *replicas
 	sync     *kds.Global
 	clones   *clones
-	// bury takes a deleted zone's credentials away, where it had any.
+	// bury removes a deleted zone's credentials, if it has any.
 	bury func(ctx context.Context, zone string) error
 	log  *slog.Logger
 }
@@ -80,7 +80,7 @@ func (z *zones) orphaned() []string {
 	return names
 }
 
-// withdraw removes a zone's copies and status, unless the zone is back.
+// withdraw removes a zone's copies and status, unless the zone exists again.
 func (z *zones) withdraw(ctx context.Context, zone string) error {
 	snapshot := z.store.Snapshot()
 	if snapshot.Get(kds.ZoneKey(zone)) != nil {
@@ -114,7 +114,7 @@ func (z *zones) withdraw(ctx context.Context, zone string) error {
 	return err
 }
 
-// copiesOf lists what a zone wrote.
+// copiesOf lists a zone's resources.
 func copiesOf(snapshot store.Snapshot, zone string) []resources.Key {
 	var keys []resources.Key
 	for _, d := range resources.Descriptors() {
@@ -128,7 +128,7 @@ func copiesOf(snapshot store.Snapshot, zone string) []resources.Key {
 	return keys
 }
 
-// withdrawStatus removes what the zone's proxies last said.
+// withdrawStatus removes the status of the zone's proxies.
 func (z *zones) withdrawStatus(ctx context.Context, zone string) {
 	var b store.Batch
 	for r := range z.status.Snapshot().List(store.Query{Type: resources.TypeDataplaneInsight, Labels: map[string]string{resources.LabelZone: zone}}) {
