@@ -123,6 +123,9 @@ type Row struct {
 	ByThing bool
 	// Name is the part of the path that holds the thing's name. It is empty if there is none.
 	Name string
+	// Expensive means that the answer costs time or memory in proportion to the mesh. A user has few such requests in
+	// progress at a time; the others wait. So are all dry runs.
+	Expensive bool
 }
 
 const (
@@ -147,8 +150,8 @@ var rows = [routeCount]Row{
 	RouteRevokeUserToken:       {Pattern: "POST /tokens/user/{id}/_revoke", On: onBoth, Verb: resources.VerbRevoke, Type: resources.AccessUserToken, Scope: server, Name: "id"},
 	RouteRevokeUserCertificate: {Pattern: "POST /certificates/user/{serial}/_revoke", On: onBoth, Verb: resources.VerbRevoke, Type: resources.AccessUserCertificate, Scope: server, Name: "serial"},
 	RouteAudit:                 {Pattern: "GET /_audit", On: onBoth, Verb: read, Type: resources.AccessAuditLog, Scope: server},
-	RouteGlobalInsight:         {Pattern: "GET /global-insight", On: onBoth, Verb: read, Type: resources.AccessServer, Scope: server},
-	RouteBackup:                {Pattern: "POST /_backup", On: onBoth, Verb: resources.VerbBackUp, Type: resources.AccessServer, Scope: server},
+	RouteGlobalInsight:         {Pattern: "GET /global-insight", On: onBoth, Verb: read, Type: resources.AccessServer, Scope: server, Expensive: true},
+	RouteBackup:                {Pattern: "POST /_backup", On: onBoth, Verb: resources.VerbBackUp, Type: resources.AccessServer, Scope: server, Expensive: true},
 	RouteKeys:                  {Pattern: "GET /_keys", On: onBoth, Verb: read, Type: resources.AccessKey, Scope: server},
 	RouteRotateKey:             {Pattern: "POST /_keys/{purpose}/_rotate", On: onBoth, Verb: resources.VerbRotate, Type: resources.AccessKey, Scope: server, Name: "purpose"},
 	RouteImportKey:             {Pattern: "POST /_keys/{purpose}/_import", On: OnZone, Verb: resources.VerbRotate, Type: resources.AccessKey, Scope: server, Name: "purpose"},
@@ -158,37 +161,37 @@ var rows = [routeCount]Row{
 
 	RouteBatch:                    {Pattern: "POST /_batch", On: onBoth, Verb: write, ByThing: true},
 	RouteKRI:                      {Pattern: "GET /_kri/{kri}", On: onBoth, Verb: read, ByThing: true},
-	RouteList:                     {Pattern: "GET /{plural}", On: onBoth, Verb: read, ByThing: true},
+	RouteList:                     {Pattern: "GET /{plural}", On: onBoth, Verb: read, ByThing: true, Expensive: true},
 	RouteGet:                      {Pattern: "GET /{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
 	RoutePut:                      {Pattern: "PUT /{plural}/{name}", On: onBoth, Verb: write, ByThing: true, Name: "name"},
 	RouteDelete:                   {Pattern: "DELETE /{plural}/{name}", On: onBoth, Verb: resources.VerbDelete, ByThing: true, Name: "name"},
-	RouteListInMesh:               {Pattern: "GET /meshes/{mesh}/{plural}", On: onBoth, Verb: read, ByThing: true},
+	RouteListInMesh:               {Pattern: "GET /meshes/{mesh}/{plural}", On: onBoth, Verb: read, ByThing: true, Expensive: true},
 	RouteGetInMesh:                {Pattern: "GET /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
 	RoutePutInMesh:                {Pattern: "PUT /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: write, ByThing: true, Name: "name"},
 	RouteDeleteInMesh:             {Pattern: "DELETE /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: resources.VerbDelete, ByThing: true, Name: "name"},
 	RouteReveal:                   {Pattern: "POST /{plural}/{name}/_reveal", On: onBoth, Verb: resources.VerbReadSecret, ByThing: true, Name: "name"},
 	RouteRevealInMesh:             {Pattern: "POST /meshes/{mesh}/{plural}/{name}/_reveal", On: onBoth, Verb: resources.VerbReadSecret, ByThing: true, Name: "name"},
-	RouteZoneOverviews:            {Pattern: "GET /zones/_overview", On: onBoth, Verb: read, Type: zoneType, Scope: thing, ByThing: true},
+	RouteZoneOverviews:            {Pattern: "GET /zones/_overview", On: onBoth, Verb: read, Type: zoneType, Scope: thing, ByThing: true, Expensive: true},
 	RouteZoneOverview:             {Pattern: "GET /zones/{name}/_overview", On: onBoth, Verb: read, Type: zoneType, Scope: thing, Name: "name"},
-	RouteDataplaneOverviews:       {Pattern: "GET /dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
-	RouteDataplaneOverviewsInMesh: {Pattern: "GET /meshes/{mesh}/dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
+	RouteDataplaneOverviews:       {Pattern: "GET /dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Expensive: true},
+	RouteDataplaneOverviewsInMesh: {Pattern: "GET /meshes/{mesh}/dataplanes/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Expensive: true},
 	RouteDataplaneOverview:        {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_overview", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteRollout:                  {Pattern: "GET /_rollout/{type}/{mesh}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name"},
+	RouteRollout:                  {Pattern: "GET /_rollout/{type}/{mesh}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name", Expensive: true},
 
-	RouteProxyRules:         {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_rules", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteProxyPolicies:      {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteProxyLayout:        {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_layout", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteInboundPolicies:    {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteOutboundPolicies:   {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_outbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteTouchedDataplanes:  {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", On: onBoth, Verb: read, ByThing: true, Name: "name"},
-	RouteServicePolicies:    {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_policies", On: onBoth, Verb: read, ByThing: true, Name: "name"},
-	RouteExplain:            {Pattern: "POST /meshes/{mesh}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true},
-	RouteExplainAtDataplane: {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteExplainAtService:   {Pattern: "POST /meshes/{mesh}/meshservices/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
-	RouteLint:               {Pattern: "GET /meshes/{mesh}/_lint", On: onBoth, Verb: read, Type: string(resources.TypeMesh), Scope: mesh, Name: "mesh"},
+	RouteProxyRules:         {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_rules", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteProxyPolicies:      {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteProxyLayout:        {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_layout", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteInboundPolicies:    {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteOutboundPolicies:   {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_outbounds/{kri}/_policies", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteTouchedDataplanes:  {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", On: onBoth, Verb: read, ByThing: true, Name: "name", Expensive: true},
+	RouteServicePolicies:    {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_policies", On: onBoth, Verb: read, ByThing: true, Name: "name", Expensive: true},
+	RouteExplain:            {Pattern: "POST /meshes/{mesh}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Expensive: true},
+	RouteExplainAtDataplane: {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteExplainAtService:   {Pattern: "POST /meshes/{mesh}/meshservices/{name}/_inbounds/{inbound}/_explain", On: onBoth, Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true},
+	RouteLint:               {Pattern: "GET /meshes/{mesh}/_lint", On: onBoth, Verb: read, Type: string(resources.TypeMesh), Scope: mesh, Name: "mesh", Expensive: true},
 	RouteTrust:              {Pattern: "GET /meshes/{mesh}/_trust", On: OnZone, Verb: read, Type: string(resources.TypeMesh), Scope: mesh, Name: "mesh"},
-	RouteShadowReport:       {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server},
-	RouteSuggest:            {Pattern: "GET /_suggest/permissions", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server},
+	RouteShadowReport:       {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server, Expensive: true},
+	RouteSuggest:            {Pattern: "GET /_suggest/permissions", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server, Expensive: true},
 
 	RouteSVID:                 {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_svid", On: OnZone, Verb: resources.VerbSign, Type: dataplane, Scope: namespace, ByThing: true, Name: "name"},
 	RouteDataplaneToken:       {Pattern: "POST /meshes/{mesh}/_dataplane-tokens", On: OnZone, Verb: resources.VerbIssue, Type: resources.AccessDataplaneToken, Scope: namespace, ByThing: true},

@@ -74,6 +74,8 @@ type Server struct {
 	large chan struct{}
 	// bodies tracks the bodies in progress.
 	bodies bodies
+	// turns bounds the expensive requests of one user.
+	turns *turns
 	// conditions, previews and warnings are the functions that AddConditions, AddPreview and AddWarnings added.
 	conditions []ConditionsFunc
 	previews   []PreviewFunc
@@ -97,7 +99,7 @@ func New(c Config) *Server {
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, large: make(chan struct{}, maxLargeBodies)}
+	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(), large: make(chan struct{}, maxLargeBodies)}
 	s.addRoutes()
 	s.addElsewhere()
 	return s
@@ -124,7 +126,7 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		if err := s.intend(r, row); err != nil {
 			return err
 		}
-		return h(w, r)
+		return s.inTurn(w, r, row, h)
 	}
 	s.mux.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error

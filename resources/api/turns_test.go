@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+)
+
+// TestTurns: expensive requests of one user run few at a time, wait for each other and are bounded; another user's do
+// not wait for them, a caller over loopback is not limited, and nothing is kept of those that are over.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	s := &Server{turns: newTurns()}
+	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
+	running, finish := make(chan string, 200), make(chan struct{})
+	results := make(chan error, 200)
+	ask := func(name string, method access.Method, row *Row, url string) context.CancelFunc {
+		ctx, cancel := context.WithCancel(access.WithAsked(t.Context(), &access.Asked{Subject: access.Subject{Name: name, Method: method}}))
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		go func() {
+			results <- s.inTurn(httptest.NewRecorder(), r, row, func(http.ResponseWriter, *http.Request) error {
+				running <- name
+				<-finish
+				return nil
+			})
+		}()
+		return cancel
+	}
+	expect := func(name string, n int) {
+		t.Helper()
+		for range n {
+			select {
+			case got := <-running:
+				if got != name {
+					t.Fatalf("%s runs, want %s", got, name)
+				}
+			case <-time.After(5 * time.Second):
+				t.Fatalf("no request of %s runs", name)
+			}
+		}
+	}
+	expensive := &Row{Expensive: true}
+	for range atOnce {
+		ask("bob", access.ByToken, expensive, "/")
+	}
+	expect("bob", atOnce)
+	var cancels []context.CancelFunc
+	for i := range maxWaitingOfUser {
+		cancels = append(cancels, ask("bob", access.ByToken, []*Row{expensive, {}}[i%2], []string{"/", "/?dryRun=server"}[i%2]))
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		s.turns.mu.Lock()
+		n := s.turns.users[access.Subject{Name: "bob", Method: access.ByToken}.Budget()].requests
+		s.turns.mu.Unlock()
+		if n == atOnce+maxWaitingOfUser {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests of bob, want %d", n, atOnce+maxWaitingOfUser)
+		}
+	}
+	ask("bob", access.ByToken, expensive, "/")
+	if err := <-results; err == nil {
+		t.Error("one too many is let in")
+	}
+	ask("alice", access.ByToken, expensive, "/")
+	expect("alice", 1)
+	ask("bob", access.ByToken, &Row{}, "/")
+	expect("bob", 1)
+	for range 3 {
+		ask("root", access.ByLoopback, expensive, "/")
+	}
+	expect("root", 3)
+	for _, cancel := range cancels[:10] {
+		cancel()
+	}
+	for range 10 {
+		if err := <-results; err == nil {
+			t.Error("a request that was given up ran")
+		}
+	}
+	close(finish)
+	for range atOnce + maxWaitingOfUser - 10 + 1 + 1 + 3 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(s.turns.users); n != 0 {
+		t.Errorf("%d users are kept", n)
+	}
+}
