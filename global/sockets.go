@@ -98,7 +98,7 @@ func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) err
 	}
 	file, err := guard.EnsureAdminToken(ctx, c.DataDir)
 	if err == nil {
-		c.Log.Info("the HTTP API asks for a credential: causewayctl --token-file "+file, "api", s.api.Addr().String())
+		c.Log.Info("the HTTP API requires a credential: causewayctl --token-file "+file, "api", s.api.Addr().String())
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (d *Diagnostics) Notify(ctx context.Context, a net.Addr, log *slog.Logger) 
 	}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the watchdog of the service manager is not served", "error", err)
+		log.Warn("cannot serve the service manager's watchdog", "error", err)
 	}
 	ready := time.NewTicker(readyInterval)
 	defer ready.Stop()
@@ -76,7 +76,7 @@ type notifier struct {
 func (n *notifier) send(state string) bool {
 	there, err := daemon.SdNotify(false, state)
 	if err != nil && !n.failed {
-		n.log.Warn("the service manager cannot be told how the server is: NOTIFY_SOCKET does not answer", "error", err)
+		n.log.Warn("cannot notify the service manager: NOTIFY_SOCKET does not answer", "error", err)
 	}
 	n.failed = err != nil
 	return there || err != nil

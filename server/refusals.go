@@ -37,7 +37,7 @@ func (c *crowd) refuse(err error, now time.Time) {
 	r.err, r.last = err, now
 	if r.log != nil && now.Sub(r.told) > acceptQuiet {
 		r.told = now
-		r.log.Error("no connections can be taken: who comes waits, or is refused", "address", c.Addr().String(), "error", err)
+		r.log.Error("no connections can be taken: clients wait or are refused", "address", c.Addr().String(), "error", err)
 	}
 }
 
@@ -48,7 +48,7 @@ func (c *crowd) recovers() {
 	r := &c.refused
 	r.last = time.Time{}
 	if r.log != nil && !r.told.IsZero() {
-		r.log.Info("connections are taken again", "address", c.Addr().String(), "failures", r.count, "since", r.since)
+		r.log.Info("accepting connections again", "address", c.Addr().String(), "failures", r.count, "since", r.since)
 		r.told = time.Time{}
 	}
 }

@@ -43,11 +43,11 @@ func (c *Certificate) run(ctx context.Context, log *slog.Logger, interval time.D
 		before := c.leaf.Load()
 		err := c.renew()
 		if err != nil && err.Error() != said {
-			log.Error("serving certificate: not renewed; the server goes on with the current one", "ends", before.Leaf.NotAfter, "error", err)
+			log.Error("cannot renew the serving certificate; the server keeps the current one", "ends", before.Leaf.NotAfter, "error", err)
 		}
 		said = fmt.Sprint(err)
 		if after := c.leaf.Load(); after != before {
-			log.Info("serving certificate: replaced", "ends", after.Leaf.NotAfter)
+			log.Info("replaced the serving certificate", "ends", after.Leaf.NotAfter)
 		}
 	}
 }

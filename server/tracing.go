@@ -45,7 +45,7 @@ func StartTracing(ctx context.Context, service string, log *slog.Logger, attribu
 		return nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	if log != nil {
-		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans could not be sent", "error", err) }))
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("cannot send spans", "error", err) }))
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(of))
 	return &Tracing{Tracer: provider.Tracer("github.com/causeway-mesh/causeway"), provider: provider}, nil

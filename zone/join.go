@@ -87,7 +87,7 @@ func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 	}
 	m := s.Current()
 	if m != nil && m.JoinedBy(offer) {
-		cfg.Log.Info("this zone has joined already: the join string is of no more use", "zone", m.Zone)
+		cfg.Log.Info("this zone has already joined: the join string is no longer needed", "zone", m.Zone)
 		return nil
 	}
 	var addresses []string
@@ -108,6 +108,6 @@ func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 	case m == nil || errors.Is(err, enrolment.ErrOtherZone) || time.Now().After(m.Expires):
 		return err
 	}
-	cfg.Log.Warn("the join string was not accepted: going on with the credential that is here", "zone", m.Zone, "error", err)
+	cfg.Log.Warn("the global refused the join string: continuing with the stored credential", "zone", m.Zone, "error", err)
 	return nil
 }

@@ -62,7 +62,7 @@ func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) err
 	}
 	file, err := guard.EnsureAdminToken(ctx, cfg.DataDir)
 	if err == nil {
-		cfg.Log.Info("the HTTP API asks for a credential: causewayctl --token-file "+file, "api", p.api.Addr().String())
+		cfg.Log.Info("the HTTP API requires a credential: causewayctl --token-file "+file, "api", p.api.Addr().String())
 	}
 	return err
 }

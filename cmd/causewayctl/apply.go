@@ -49,7 +49,7 @@ func newApply(c *cli) *cobra.Command {
 	}
 	addFilenameFlag(cmd, &filenames)
 	_ = cmd.MarkFlagRequired("filename")
-	cmd.Flags().Var(&dry, "dry-run", "server: say what would happen, and store nothing; `none`: store")
+	cmd.Flags().Var(&dry, "dry-run", "server: report what would happen, and store nothing; `none`: store")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunServer)
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -49,13 +49,13 @@ func newAudit(c *cli) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.since, "since", "", "only what is not older: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
-	f.StringVar(&flags.user, "user", "", "only what this `user` did")
-	f.StringVar(&flags.typeName, "type", "", "only what is about this `type`")
+	f.StringVar(&flags.since, "since", "", "only entries since then: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
+	f.StringVar(&flags.user, "user", "", "only entries of this `user`")
+	f.StringVar(&flags.typeName, "type", "", "only entries about this `type`")
 	f.StringVar(&flags.event, "event", "", "only this `kind`: write, delete, login, denied, issue, rotate, revoke, zone")
-	f.StringVar(&flags.outcome, "outcome", "", "only what was `done`, denied or failed, or of which that is unknown")
+	f.StringVar(&flags.outcome, "outcome", "", "only entries with this `outcome`: done, denied, failed or unknown")
 	f.IntVar(&flags.last, "last", 100, "without --since: how `many` entries")
-	f.BoolVarP(&flags.follow, "follow", "f", false, "stay, and show entries as they come")
+	f.BoolVarP(&flags.follow, "follow", "f", false, "keep running, and show entries as they arrive")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ func newAuth(c *cli) *cobra.Command {
 func newWhoAmI(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "whoami",
-		Short:   "Show whom the server takes you for",
+		Short:   "Show who you are to the server",
 		Example: "  causewayctl auth whoami\n  causewayctl auth whoami --address https://global.example:5681 --ca ca.crt --token-file alice.token",
 		Args:    cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -54,7 +54,7 @@ func newCanI(c *cli) *cobra.Command {
 	flags := &canIFlags{}
 	cmd := &cobra.Command{
 		Use:   "can-i VERB TYPE [NAME]",
-		Short: "Ask whether you have a permission",
+		Short: "Check whether you have a permission",
 		Long: "Asks whether you, or with --as and --as-group somebody else, have a permission. Nothing is done for it. Exit status: 0 yes,\n" +
 			"1 no, 2 when that could not be found out.\n\n" +
 			"VERB is one of " + strings.Join(resources.AccessVerbs(), ", ") + ".\n" +
@@ -75,8 +75,8 @@ func newCanI(c *cli) *cobra.Command {
 		}),
 	}
 	flags.scope.add(cmd)
-	cmd.Flags().StringVar(&flags.as, "as", "", "ask for this `user`")
-	cmd.Flags().StringSliceVar(&flags.groups, "as-group", nil, "ask for somebody in these `groups`")
+	cmd.Flags().StringVar(&flags.as, "as", "", "check for this `user`")
+	cmd.Flags().StringSliceVar(&flags.groups, "as-group", nil, "check for a user in these `groups`")
 	return cmd
 }
 

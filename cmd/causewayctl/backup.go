@@ -40,7 +40,7 @@ func newBackupCreate(c *cli) *cobra.Command {
 			return c.createBackup(ctx, client, args[0], overwrite)
 		}),
 	}
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the file when it is there")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace an existing file")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func summaryOf(path string, b *archive.Backup) *backupSummary {
 func newBackupInspect(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect FILE",
-		Short:   "Check a backup, and say what is in it",
+		Short:   "Check a backup, and show what is in it",
 		Example: "  causewayctl backup inspect global.backup\n  causewayctl backup inspect global.backup -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -49,8 +49,8 @@ func newSupportBundle(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&flags.diagnostics, "diagnostics", "", "`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
 	f.StringVar(&flags.config, "config", "", "the server's `file` of settings")
-	f.StringVar(&flags.log, "log", "", "`file` with the server's log, of which the end is taken: journalctl -u causeway-global > FILE")
-	f.BoolVar(&flags.withSpecs, "with-specs", false, "what is in the resources, too")
+	f.StringVar(&flags.log, "log", "", "`file` with the server's log, of which the bundle includes the end: journalctl -u causeway-global > FILE")
+	f.BoolVar(&flags.withSpecs, "with-specs", false, "include the specs of resources")
 	return cmd
 }
 

@@ -67,10 +67,10 @@ func newDataplaneToken(c *cli) *cobra.Command {
 	}
 	scope.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&request.Workload, "workload", "", "the `workload` that the Dataplane must be of")
-	f.StringToStringVarP(&request.Labels, "label", "l", nil, "a `key=value` that the Dataplane must carry; may be given several times")
+	f.StringVar(&request.Workload, "workload", "", "the Dataplane's required `workload`")
+	f.StringToStringVarP(&request.Labels, "label", "l", nil, "a `key=value` that the Dataplane must have; may be repeated")
 	f.StringVar(&ingress, "zone-ingress", "", "`name` of the ZoneIngress that the token is for, instead of a Dataplane")
-	f.DurationVar(&validFor, "valid-for", 0, "how `long` the token is good; 2160h unless given, at most 8784h")
+	f.DurationVar(&validFor, "valid-for", 0, "how `long` the token is valid; 2160h by default, at most 8784h")
 	f.StringVar(&out, "out", "", "`file` for the token, readable by its owner only; by default it is printed")
 	return cmd
 }
@@ -118,7 +118,7 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 func newDataplaneRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke-token ID",
-		Short:   "Refuse a proxy's token from now on, and end the streams that it opened",
+		Short:   "Revoke a proxy's token, and end the streams that it opened",
 		Long:    "The id is what causewayctl dataplane token showed, and the claim jti of the token. The proxy keeps serving with what it has.",
 		Example: "  causewayctl dataplane revoke-token 5b1f4c1e-3a0c-4b0e-9a53-0a3f6d0f7b7e",
 		Args:    cobra.ExactArgs(1),

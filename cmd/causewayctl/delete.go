@@ -47,7 +47,7 @@ func newDelete(c *cli) *cobra.Command {
 	}
 	scope.add(cmd)
 	addFilenameFlag(cmd, &filenames)
-	cmd.Flags().BoolVar(&ignoreMissing, "ignore-not-found", false, "a resource that does not exist is no failure")
+	cmd.Flags().BoolVar(&ignoreMissing, "ignore-not-found", false, "ignore resources that do not exist")
 	return cmd
 }
 

@@ -23,7 +23,7 @@ func newDoctor(c *cli) *cobra.Command {
 	flags := &doctorFlags{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check a server and what belongs to it, and say what to do about what is wrong",
+		Short: "Check a server and its parts, and show how to fix what is wrong",
 		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions, the store, the audit\n" +
 			"log, each zone (online, behind, refusals, removals that are held, credentials), and the proxies. On the server's machine\n" +
 			"--data-dir adds the disk, the certificates in files, and who may read the keys. What could not be looked at is told too.\n\n" +

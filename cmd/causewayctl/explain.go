@@ -25,7 +25,7 @@ func newExplain(c *cli) *cobra.Command {
 	var filenames, headers []string
 	cmd := &cobra.Command{
 		Use:   "explain --to DESTINATION --from SPIFFE-ID",
-		Short: "Say whether a request is allowed, which policy decides, and what would change that",
+		Short: "Explain whether a request is allowed, which policy decides, and what would change that",
 		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes (app=backend).\n" +
 			"A zone answers for its own proxies, the global for those of all zones; --zone narrows it to one. With -f, the\n" +
 			"resources of files are judged and no server is asked.\n\n" +

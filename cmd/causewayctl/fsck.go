@@ -64,7 +64,7 @@ func newFsck(c *cli) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is safe to mend; what was there is kept beside")
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair what is safe to repair; the original is kept beside it")
 	addSystemNamespace(cmd, &systemNamespace)
 	cmd.Flags().StringVar(&salvage, "salvage", "", "write a backup of all that can still be read to this `file`")
 	return cmd

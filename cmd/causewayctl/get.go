@@ -71,8 +71,8 @@ func newGet(c *cli) *cobra.Command {
 	flags.add(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&flags.allMeshes, "all-meshes", "A", false, "list all meshes")
-	f.BoolVar(&flags.explicit, "explicit", false, "show policies with everything written out that their specs leave unsaid")
-	f.StringToStringVarP(&flags.labels, "label", "l", nil, "list only what carries the label `KEY=VALUE`; may be repeated")
+	f.BoolVar(&flags.explicit, "explicit", false, "show policies with all defaults that their specs leave out")
+	f.StringToStringVarP(&flags.labels, "label", "l", nil, "list only resources with the label `KEY=VALUE`; may be repeated")
 	cmd.MarkFlagsMutuallyExclusive("mesh", "all-meshes")
 	return cmd
 }

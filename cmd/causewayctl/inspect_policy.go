@@ -17,7 +17,7 @@ func newInspectPolicy(c *cli) *cobra.Command {
 	scope := &scopeFlags{}
 	cmd := &cobra.Command{
 		Use:   "policy TYPE NAME | policy KRI",
-		Short: "Show a policy's role, its state, and the proxies that it touches",
+		Short: "Show a policy's role, its state, and the proxies that it affects",
 		Long: "A zone knows its own proxies, the global those of all zones. causewayctl inspect dataplane shows for one of them\n" +
 			"which policies win there.",
 		Example: "  causewayctl inspect policy meshtrafficpermission allow-frontend\n" +

@@ -20,7 +20,7 @@ func newInspectSync(c *cli) *cobra.Command {
 	var zone, typeName string
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Show how far each type has come between the global and its zones, and what was refused",
+		Short: "Show the sync progress of each type between the global and its zones, and what was refused",
 		Long: "Asked of the global: all its zones, or the one that --zone names. Asked of a zone: its own session with the global.\n" +
 			"-o wide shows types that have nothing to tell, too.",
 		Example: "  causewayctl inspect sync\n" +

@@ -53,7 +53,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 	own, zone, mesh := false, "", "default"
 	cmd := &cobra.Command{
 		Use:   "rotate PURPOSE",
-		Short: "Sign with a new key from now on; what the old one signed stays good",
+		Short: "Start signing with a new key; signatures of the old one stay valid",
 		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
 			"new zone CA while they are connected, and the old CA is retired by itself when the last has; the keys of tokens are retired\n" +
 			"by keys retire, when all tokens that they signed have been replaced. causewayctl keys list shows the purposes.\n\n" +
@@ -75,7 +75,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(purpose) + "/_rotate", Query: query, Body: rotation(own)})
 		}),
 	}
-	cmd.Flags().StringVar(&zone, "zone", "", "`name` of the zone that is meant, for identity; a server that is not that zone refuses")
+	cmd.Flags().StringVar(&zone, "zone", "", "`name` of the intended zone, for identity; any other server refuses")
 	cmd.Flags().StringVar(&mesh, "mesh", mesh, "`name` of the mesh, for identity without one")
 	cmd.Flags().BoolVar(&own, "own", false, "have the zone make an authority of its own where one that was imported signs")
 	return cmd
@@ -122,7 +122,7 @@ func newKeysImport(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&certificates, "certificates", "", "`file` in PEM: the authority's certificate, those above it, last the root")
 	cmd.Flags().StringVar(&key, "key", "", "`file` in PEM: the authority's private key, not encrypted")
-	cmd.Flags().BoolVar(&selfSigned, "allow-self-signed", false, "also when the certificate is a root itself")
+	cmd.Flags().BoolVar(&selfSigned, "allow-self-signed", false, "accept a certificate that is a root itself")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func newKeysRetire(c *cli) *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
 		Use:   "retire PURPOSE ID",
-		Short: "No longer accept what a key has signed",
+		Short: "Stop accepting what a key has signed",
 		Long: "Removes a key that no longer signs: what it has signed is refused from now on. A zone CA that zones still depend on is kept,\n" +
 			"unless --force says that they may be locked out.",
 		Example: "  causewayctl keys retire token-signing bBlF0s4AMO0YorIP",
@@ -144,7 +144,7 @@ func newKeysRetire(c *cli) *cobra.Command {
 			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: path, Body: body})
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also when somebody depends on it")
+	cmd.Flags().BoolVar(&force, "force", false, "remove the key even if others depend on it")
 	return cmd
 }
 

@@ -19,7 +19,7 @@ func newLint(c *cli) *cobra.Command {
 	mesh, zone, strict := "", "", false
 	cmd := &cobra.Command{
 		Use:   "lint",
-		Short: "Find permissions that do not do what their writer may think",
+		Short: "Find permissions that may not do what their author expects",
 		Long: "Looks at the permissions of files (-f), without a server, or at those that the server has. Some checks need to know\n" +
 			"the Dataplanes and MeshTrusts: give their files as well, or ask the server.\n\nChecks:\n" + checksText() + "\n\n" +
 			"Exit status: 0 nothing is wrong, 1 there are errors (with --strict, warnings too), 2 that could not be found out.",
@@ -47,9 +47,9 @@ func newLint(c *cli) *cobra.Command {
 	}
 	addFilenameFlag(cmd, &filenames)
 	f := cmd.Flags()
-	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`; all of them when left out")
+	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`; all meshes by default")
 	f.StringVar(&zone, "zone", "", "with -f: the `zone` of the resources that name none")
-	f.BoolVar(&strict, "strict", false, "warnings count as errors")
+	f.BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
 }
 

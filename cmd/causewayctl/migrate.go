@@ -34,7 +34,7 @@ func newMigrateStore(c *cli) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&to, "to", "", "the `kind` of store to copy to, bolt or etcd; from is the other one (required)")
 	flags.StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the store that is there")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace an existing store")
 	settings.AddStoreFlags(flags, &f.store, "/causeway/global")
 	_ = flags.MarkHidden("store")
 	_ = cmd.MarkFlagRequired("to")

@@ -38,7 +38,7 @@ func newRestore(c *cli) *cobra.Command {
 	f := restoreFlags{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE --data-dir FOLDER",
-		Short: "Make a server's data anew from a backup, while the server does not run",
+		Short: "Restore a server's data from a backup, while the server does not run",
 		Long: "Make a server's data anew from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
 			"from, and the certificates and sealed keys in the data folder. What is there already stays, and is an error, unless\n" +
 			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
@@ -53,7 +53,7 @@ func newRestore(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
-	cmd.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace what is there")
+	cmd.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace existing data")
 	addSystemNamespace(cmd, &f.systemNamespace)
 	settings.AddStoreFlags(cmd.Flags(), &f.store, "")
 	_ = cmd.MarkFlagRequired("data-dir")

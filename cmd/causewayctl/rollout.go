@@ -25,7 +25,7 @@ func newRolloutStatus(c *cli) *cobra.Command {
 	scope, wait := &scopeFlags{}, false
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME | status KRI",
-		Short: "Say how far the newest revision of a resource has come",
+		Short: "Show the rollout of the newest revision of a resource",
 		Long: "Asked of the global: which zones acknowledged it, and how many proxies enforce it, of all Dataplanes that it selects.\n" +
 			"Asked of a zone: whether the global has it, and its own proxies; of other zones it knows nothing. Of a copy it does not\n" +
 			"know whether it is the newest while the global is away. A proxy that is away keeps what it had, and so does one whose\n" +
@@ -53,7 +53,7 @@ func newRolloutStatus(c *cli) *cobra.Command {
 		}),
 	}
 	scope.add(cmd)
-	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait until it is everywhere, or --timeout is over")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait until it is everywhere, or --timeout expires")
 	return cmd
 }
 

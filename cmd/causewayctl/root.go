@@ -68,7 +68,7 @@ func newRoot(c *cli) *cobra.Command {
 	c.credential.add(f)
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
 	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
-	f.VarP(&c.output, "output", "o", "`format` of what is printed: table, wide, yaml or json")
+	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),

@@ -41,7 +41,7 @@ func newSecretSet(c *cli) *cobra.Command {
 	scope, file := &secretScope{}, ""
 	return scope.bind(withFile(&file, &cobra.Command{
 		Use:   "set NAME --from-file FILE",
-		Short: "Store a secret in a zone, or replace it; nothing gives it out again",
+		Short: "Store a secret in a zone, or replace it; it cannot be read back",
 		Long: "Stores a secret in the zone that is asked, sealed under the zone's key for secrets. Resources of the same mesh and namespace refer to\n" +
 			"it by its name, such as tls.verification.clientKey.secret of a MeshExternalService. It stays in the zone: set it in each zone whose\n" +
 			"proxies need it. Nobody can read it back.",
@@ -86,7 +86,7 @@ func newSecretList(c *cli) *cobra.Command {
 	scope := &secretScope{}
 	return scope.bind(&cobra.Command{
 		Use:     "list",
-		Short:   "List the names of secrets, never what they are",
+		Short:   "List the names of secrets, never their values",
 		Example: "  causewayctl secret list --namespace payments --address http://127.0.0.1:15681",
 		Args:    cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -108,7 +108,7 @@ func newSecretDelete(c *cli) *cobra.Command {
 	scope := &secretScope{}
 	return scope.bind(&cobra.Command{
 		Use:     "delete NAME",
-		Short:   "Delete a secret; what refers to it is not dialled any more",
+		Short:   "Delete a secret; proxies no longer dial services that refer to it",
 		Example: "  causewayctl secret delete payments-client-key --namespace payments --address http://127.0.0.1:15681",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {

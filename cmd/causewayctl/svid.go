@@ -71,9 +71,9 @@ func newSVID(c *cli) *cobra.Command {
 		},
 	}
 	scope.add(cmd)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "stay, and keep the files fresh")
-	cmd.Flags().DurationVar(&refresh, "refresh", refresh, "with --watch: how often to look whether they still are")
-	cmd.Flags().StringVar(&dir, "out-dir", dir, "`directory` for the files; made when it is missing")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep running, and keep the files fresh")
+	cmd.Flags().DurationVar(&refresh, "refresh", refresh, "with --watch: how often to check that they are fresh")
+	cmd.Flags().StringVar(&dir, "out-dir", dir, "`directory` for the files; created if it is missing")
 	_ = cmd.MarkFlagDirname("out-dir")
 	return cmd
 }

@@ -25,7 +25,7 @@ func newZoneAdopt(c *cli) *cobra.Command {
 	id := ""
 	cmd := &cobra.Command{
 		Use:   "adopt [ZONE...]",
-		Short: "Let zones back in whose certificates a restored or rebuilt global does not know",
+		Short: "Readmit zones whose certificates a restored or rebuilt global does not know",
 		Long: "A global whose store was restored from a backup, or begun anew beside the old kds-tls folder, does not know the zones and\n" +
 			"certificates that came after. Their servers are turned away, and try again. Without a name this lists the servers that tried\n" +
 			"in the last ten minutes with a certificate of the global's own zone CA; with names it registers these zones and lets their\n" +
@@ -46,7 +46,7 @@ func newZoneAdopt(c *cli) *cobra.Command {
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "the `id` of the server that is meant, where several ask or another has joined before")
+	cmd.Flags().StringVar(&id, "id", "", "the `id` of the intended server, if several ask or another has joined before")
 	return cmd
 }
 

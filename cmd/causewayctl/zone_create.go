@@ -66,8 +66,8 @@ func newZoneCreate(c *cli) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "`file` for the join string, readable by its owner only; by default it is printed")
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the join string is good, at most 24h; 1h by default")
-	cmd.Flags().BoolVar(&rejoin, "rejoin", false, "the server that joins takes the place of one that has joined before")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the join string is valid, at most 24h; 1h by default")
+	cmd.Flags().BoolVar(&rejoin, "rejoin", false, "the joining server replaces one that has joined before")
 	return cmd
 }
 
@@ -104,8 +104,8 @@ func newZoneToken(c *cli) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the token is good, at most 8760h; 720h by default")
-	cmd.Flags().StringSliceVar(&scopes, "scope", scopes, "what it is good for: cp, ingress, egress")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the token is valid, at most 8760h; 720h by default")
+	cmd.Flags().StringSliceVar(&scopes, "scope", scopes, "scopes of the token: cp, ingress, egress")
 	return cmd
 }
 
@@ -125,7 +125,7 @@ func (c *cli) orderZone(ctx context.Context, client *api.Client, zone, path stri
 func newZoneRename(*cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename ZONE NAME",
-		Short: "Says how a zone gets another name: it does not, another zone takes its place",
+		Short: "Explain how to rename a zone: replace it by another one",
 		Long: "A zone's name is in the names of all its resources elsewhere and in the identities of its workloads, so it cannot be\n" +
 			"changed. This command says what to do instead.",
 		Example: "  causewayctl zone rename zone-1 zone-one",

@@ -21,9 +21,9 @@ func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask the server that runs here whether it is ready",
-		Long: "Ask the server that runs on this machine, or in this container, whether it is ready: status 0 when it is, 1 when it is not\n" +
-			"or does not answer. Where it tells so is known from the settings of run: the environment and the --config file.",
+		Short: "Check whether the server on this machine is ready",
+		Long: "Checks whether the server on this machine, or in this container, is ready. The exit status is 0 if it is, 1 if it is not\n" +
+			"or does not answer. The address comes from the settings of run: the environment and the --config file.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := run.Flags()
@@ -53,9 +53,9 @@ func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
 	}
 	cmd.Example = "  " + program + " healthcheck\n  " + program + " healthcheck --live --timeout 1s"
 	f := cmd.Flags()
-	f.StringVar(&address, diagnosticsFlag, "", "`address` that run was given; by default that of the environment, the file, or run's own")
+	f.StringVar(&address, diagnosticsFlag, "", "`address` of the diagnostics port; by default from the environment, the file, or run's default")
 	f.StringVar(&config, configFlag, "", "YAML `file` with the settings of run")
-	f.BoolVar(&live, "live", false, "only ask whether it answers, which a server does that is not ready")
+	f.BoolVar(&live, "live", false, "only check that the server answers; one that is not ready does")
 	f.DurationVar(&timeout, "timeout", 5*time.Second, "`time` for the answer")
 	return cmd
 }

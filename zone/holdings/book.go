@@ -96,11 +96,11 @@ func Open(cfg Config) *Book {
 	found, err := readFile(&cfg)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.metrics.unreadable.Inc()
-		cfg.Log.Error("what proxies were given before cannot be read: they are given anew", "file", cfg.Path, "error", err)
+		cfg.Log.Error("cannot read stored identities: proxies get new ones", "file", cfg.Path, "error", err)
 	}
 	if found.bad > 0 {
 		b.metrics.unreadable.Add(float64(found.bad))
-		cfg.Log.Error("some of what proxies were given before cannot be read: it is given anew",
+		cfg.Log.Error("cannot read some stored identities: their proxies get new ones",
 			"file", cfg.Path, "entries", found.bad, "of", found.lines, "error", found.err)
 	}
 	now := cfg.Now()
@@ -152,7 +152,7 @@ func (b *Book) Put(id ID, plain []byte, until time.Time) {
 		b.metrics.refused.Inc()
 		if !b.full {
 			b.full = true
-			b.cfg.Log.Warn("there is no room to keep all that proxies are given: after a restart, some are given other identities",
+			b.cfg.Log.Warn("no room to store all issued identities: after a restart, some proxies get new ones",
 				"entries", len(b.entries), "limit", maxEntries, "bytes", b.total+len(plain), "limitBytes", maxTotal,
 				"kind", id.Kind, "mesh", id.Mesh, "name", id.Name, "entryBytes", len(plain), "limitEntryBytes", maxEntry)
 		}

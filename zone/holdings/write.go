@@ -77,7 +77,7 @@ func (b *Book) save() error {
 	b.mu.Unlock()
 	if err == nil {
 		if b.failing {
-			b.cfg.Log.Info("what proxies are given is kept again", "file", b.cfg.Path)
+			b.cfg.Log.Info("storing issued identities works again", "file", b.cfg.Path)
 		}
 		b.failing = false
 		return nil
@@ -86,7 +86,7 @@ func (b *Book) save() error {
 	b.whole = false
 	if !b.failing {
 		b.failing = true
-		b.cfg.Log.Error("what proxies are given cannot be kept: after a restart, some are given other identities; trying again", "file", b.cfg.Path, "error", err)
+		b.cfg.Log.Error("cannot store issued identities: after a restart, some proxies get new ones; trying again", "file", b.cfg.Path, "error", err)
 	}
 	return err
 }

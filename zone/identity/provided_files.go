@@ -69,7 +69,7 @@ func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error
 	}
 	err := p.provide(ctx, realm, ask)
 	if p.note(realm, err) {
-		p.Log.Error("the authority that a MeshIdentity gives is not taken; looking again", "mesh", realm, "error", err)
+		p.Log.Error("cannot use the authority that a MeshIdentity provides; trying again", "mesh", realm, "error", err)
 	}
 	if errors.Is(err, ErrProvided) {
 		return nil

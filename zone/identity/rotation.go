@@ -250,7 +250,7 @@ func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
 			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id, "unaware", unaware.Away, "error", err)
 		case one.state == Accepted && r.Authorities.unused(one):
 			err = r.Authorities.Retire(ctx, realm, one.id, false)
-			r.Log.Info("an authority of the mesh is no longer believed: all that it signed has expired", "mesh", realm, "authority", one.id, "error", err)
+			r.Log.Info("retired an authority of the mesh: all certificates that it signed have expired", "mesh", realm, "authority", one.id, "error", err)
 		}
 		pending = true
 	}

@@ -249,7 +249,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	}
 	next, err := newTrust(trustName(m.name), bundles)
 	if err != nil {
-		x.cfg.Log.Error("the mesh's trust bundles cannot be sent; proxies keep the last ones", "mesh", m.name, "error", err)
+		x.cfg.Log.Error("cannot send the mesh's trust bundles; proxies keep the previous ones", "mesh", m.name, "error", err)
 		return false
 	}
 	old := m.trust.Load()

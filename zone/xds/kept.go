@@ -67,7 +67,7 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 			if err == nil {
 				return svid, true, nil
 			}
-			x.cfg.Log.Info("the kept identity of a proxy is not used: it is issued a new one", "mesh", p.key.Mesh, "name", p.key.Name, "reason", err)
+			x.cfg.Log.Info("issued a new identity to a proxy: the stored one cannot be used", "mesh", p.key.Mesh, "name", p.key.Name, "reason", err)
 		}
 	}
 	if svid, err = x.cfg.Authorities.Renew(p.dataplane, p.svid); err != nil {

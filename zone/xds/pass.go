@@ -60,7 +60,7 @@ func (e *ended) Error() string { return "the stream's credential is no longer go
 // refuse reports a refusal and returns the error for the peer.
 func (p *pass) refuse(reason string, code codes.Code) error {
 	node, _ := p.node.Load().(string)
-	p.admission.cfg.Log.Warn("a stream of a proxy was refused", "address", p.address, "node", node, "method", p.method, "reason", reason)
+	p.admission.cfg.Log.Warn("refused a proxy's stream", "address", p.address, "node", node, "method", p.method, "reason", reason)
 	if p.admission.cfg.Refused != nil {
 		p.admission.cfg.Refused(Refusal{Address: p.address, Node: node, Method: p.method, Reason: reason})
 	}

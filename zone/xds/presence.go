@@ -186,7 +186,7 @@ func (x *Proxies) expirePresence(now time.Time) {
 		if !x.connectedLocked(key) {
 			x.presence.absent[key] = struct{}{}
 			x.presenceChangedLocked(key)
-			x.cfg.Log.Info("a proxy has left: others are called in its place", "mesh", key.Mesh, "namespace", key.Namespace, "name", key.Name)
+			x.cfg.Log.Info("a proxy disconnected: clients use other endpoints", "mesh", key.Mesh, "namespace", key.Namespace, "name", key.Name)
 		}
 	}
 	for p, at := range x.presence.retiring {
@@ -214,7 +214,7 @@ func (x *Proxies) sweepPresenceLocked() {
 	}
 	if n > 0 {
 		x.network.allChanged()
-		x.cfg.Log.Info("proxies have not come since the start: others are called in their place", "count", n)
+		x.cfg.Log.Info("proxies have not connected since the start: clients use other endpoints", "count", n)
 	}
 }
 

@@ -142,7 +142,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	}
 	problem = shorten(problem)
 	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
-	s.log.Warn("the proxy refused a response and keeps what it had", "type", k.String(), "nonce", nonce, "reason", problem)
+	s.log.Warn("the proxy rejected a response and keeps its configuration", "type", k.String(), "nonce", nonce, "reason", problem)
 	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
 	s.proxies.insights.mark(s.proxy.record, soon)
 	if k == kindListener {
