@@ -101,7 +101,7 @@ func (c Config) ownKey() ([]byte, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Warn("created a key for secrets in the data folder; store it elsewhere: move the file and name it with --secrets-key-file, or give a passphrase in "+
+	log.Warn("created a key for secrets in the data folder; keep it elsewhere: move the file and name it with --secrets-key-file, or give a passphrase in "+
 		PassphraseEnv+" from the first start", "file", path)
 	return key, nil
 }

@@ -41,10 +41,10 @@ func CheckDataDir(dir string, log *slog.Logger) error {
 	case !info.IsDir():
 		return fmt.Errorf("%w: %s is no folder", ErrDataDir, dir)
 	case mode&0o020 != 0:
-		log.Warn("the data directory is writable by its group, whose members can replace what the server trusts; run chmod 700 unless you intend that",
+		log.Warn("the group of the data directory may write it, so its members can replace what the server trusts; run chmod 700 unless you intend that",
 			"folder", dir, "mode", fmt.Sprintf("%04o", mode))
 	case mode&0o005 != 0:
-		log.Warn("the data directory is readable by others: run chmod 700", "folder", dir, "mode", fmt.Sprintf("%04o", mode))
+		log.Warn("others may read the data directory: run chmod 700", "folder", dir, "mode", fmt.Sprintf("%04o", mode))
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
