@@ -56,7 +56,7 @@ func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
 		data = &zoneData{zone: zone, ledger: tracker.NewLedger(), known: g.config.Known.of(zone), refusals: tracker.NewRefusals(), over: &tracker.Over{}}
-		data.met = &acquaintance{ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
+		data.met = &peerStore{ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
 		if g.config.StoreOf != nil {
 			data.met.kept = g.config.StoreOf(zone)
 		}

@@ -72,7 +72,7 @@ type Encoder struct {
 	open OpenFunc
 
 	bundles *bundles
-	parcels *parcels
+	chunks  *chunks
 
 	// entries is keyed by encodedKey, with *encoded as values.
 	entries      sync.Map
@@ -84,7 +84,7 @@ type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
 // newEncoder returns an empty encoder. Without open, sealed secrets travel sealed, and the peer cannot use them.
 func newEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
-	return &Encoder{mapping: m, open: open, bundles: newBundles(), parcels: newParcels()}
+	return &Encoder{mapping: m, open: open, bundles: newBundles(), chunks: newChunks()}
 }
 
 // Stats returns how often an encoded resource was found, and how often one had to be encoded.

@@ -121,7 +121,7 @@ type zoneData struct {
 	over     *tracker.Over
 	report   atomic.Pointer[tracker.Report]
 	// met tracks the incarnation of the zone's store.
-	met *acquaintance
+	met *peerStore
 }
 
 // NewGlobal returns the global's side of KDS. Register adds it to a gRPC server; Drain ends it.

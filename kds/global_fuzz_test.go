@@ -93,7 +93,7 @@ func (z *evilZone) openUp() {
 }
 
 func (z *evilZone) request(r *discovery.DeltaDiscoveryRequest) {
-	if z.down != nil && sayableMessage(r) {
+	if z.down != nil && encodable(r) {
 		_ = z.down.Send(r) // the script notices an ended stream
 	}
 }
@@ -118,7 +118,7 @@ func (z *evilZone) answer(text string, node byte) {
 
 // send sends a response to the global, and checks what the global acknowledges.
 func (z *evilZone) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
-	if z.up == nil || !sayableMessage(m) || z.up.Send(m) != nil {
+	if z.up == nil || !encodable(m) || z.up.Send(m) != nil {
 		return
 	}
 	answer, ok := z.asked.take(200*time.Millisecond, func(r *discovery.DeltaDiscoveryRequest) bool {

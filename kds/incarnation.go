@@ -43,10 +43,10 @@ func validStore(n *tracker.NewStore) bool {
 	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
 }
 
-// acquaintance tracks the incarnation of the peer's store. While the store is a strange one, it holds deletions. The
+// peerStore tracks the incarnation of the peer's store. While the store is a strange one, it holds deletions. The
 // store counts as known once every type was compared and no deletion is held: then the store has caught up, or an
 // operator has accepted what it lacks. Safe for concurrent use.
-type acquaintance struct {
+type peerStore struct {
 	kept Incarnations
 	// known is where a zone records how much it has seen of the global's store; nil on the global.
 	known  *Known
@@ -68,14 +68,14 @@ type acquaintance struct {
 }
 
 // peer and here return the two ends' roles, for logs.
-func (a *acquaintance) peer() string {
+func (a *peerStore) peer() string {
 	if a.from == exchange.ZoneToGlobal {
 		return "zone"
 	}
 	return "global"
 }
 
-func (a *acquaintance) here() string {
+func (a *peerStore) here() string {
 	if a.from == exchange.ZoneToGlobal {
 		return "global"
 	}
@@ -83,7 +83,7 @@ func (a *acquaintance) here() string {
 }
 
 // meet begins a session with a peer that announced its store.
-func (a *acquaintance) meet(ctx context.Context, h health) error {
+func (a *peerStore) meet(ctx context.Context, h health) error {
 	a.mu.Lock()
 	a.announced, a.point = h.incarnation, h.point
 	a.mu.Unlock()
@@ -112,7 +112,7 @@ func (a *acquaintance) meet(ctx context.Context, h health) error {
 	default:
 		a.settle(nil)
 	}
-	a.sees(h.point)
+	a.setPoint(h.point)
 	return nil
 }
 
@@ -125,8 +125,8 @@ func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
 	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
 }
 
-// sees records the position of this session's store. For a strange store, the positions that were seen before stay.
-func (a *acquaintance) sees(now Seen) {
+// setPoint records the position of this session's store. For a strange store, the positions that were seen before stay.
+func (a *peerStore) setPoint(now Seen) {
 	if now.Word == "" {
 		return
 	}
@@ -142,8 +142,8 @@ func (a *acquaintance) sees(now Seen) {
 	a.known.see(now)
 }
 
-// hears records that the store has reached a revision.
-func (a *acquaintance) hears(revision uint64) {
+// reached records that the store has reached a revision.
+func (a *peerStore) reached(revision uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.strange == nil && a.point.Word != "" {
@@ -152,7 +152,7 @@ func (a *acquaintance) hears(revision uint64) {
 }
 
 // settle begins a session, with a strange store or with the known one.
-func (a *acquaintance) settle(strange *tracker.NewStore) {
+func (a *peerStore) settle(strange *tracker.NewStore) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if strange != nil && a.strange != nil && a.strange.Known == strange.Known {
@@ -165,10 +165,10 @@ func (a *acquaintance) settle(strange *tracker.NewStore) {
 }
 
 // isStrange reports whether all removals by comparison must be held.
-func (a *acquaintance) isStrange() bool { return a.status() != nil }
+func (a *peerStore) isStrange() bool { return a.status() != nil }
 
 // status returns the strange store, or nil if the store is the known one.
-func (a *acquaintance) status() *tracker.NewStore {
+func (a *peerStore) status() *tracker.NewStore {
 	if a == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (a *acquaintance) status() *tracker.NewStore {
 }
 
 // replaces records the wire names of copies whose content the strange store replaced.
-func (a *acquaintance) replaces(t resources.Type, names []string) {
+func (a *peerStore) replaces(t resources.Type, names []string) {
 	if len(names) == 0 {
 		return
 	}
@@ -193,8 +193,8 @@ func (a *acquaintance) replaces(t resources.Type, names []string) {
 		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
-// told returns what was replaced, for status; nil if nothing was, or too long ago.
-func (a *acquaintance) told() *tracker.Replaced {
+// replacement returns what was replaced, for status; nil if nothing was, or too long ago.
+func (a *peerStore) replacement() *tracker.Replaced {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.replaced == nil || time.Since(a.replaced.Since) > replacedFor {
@@ -206,21 +206,21 @@ func (a *acquaintance) told() *tracker.Replaced {
 }
 
 // whole records that a type was compared in full.
-func (a *acquaintance) whole(t resources.Type) {
+func (a *peerStore) whole(t resources.Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.compared[t] = true
 }
 
 // hasWhole reports whether a type was compared in full in this session.
-func (a *acquaintance) hasWhole(t resources.Type) bool {
+func (a *peerStore) hasWhole(t resources.Type) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.compared[t]
 }
 
 // review accepts the strange store once every type was compared and nothing is held.
-func (a *acquaintance) review(ctx context.Context) error {
+func (a *peerStore) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.strange == nil || a.ledger.Holding(a.from) {

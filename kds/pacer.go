@@ -22,7 +22,7 @@ const waveLimit = 256 * time.Millisecond
 // pace tells senders when to look at the store again.
 type pace interface {
 	// next returns the number of the last wave, and a channel that the next wave closes; nil if streams are notified by
-	// hear.
+	// notify.
 	next() (wave uint64, news <-chan struct{})
 	// settled reports that a stream has sent, and got answered, all that it saw after the wave.
 	settled(stream paced, wave uint64)
@@ -36,8 +36,8 @@ func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
 func (unpaced) settled(paced, uint64) {}
 
-// paced is a stream that is notified of waves. hear must not block.
-type paced interface{ hear() }
+// paced is a stream that is notified of waves. notify must not block.
+type paced interface{ notify() }
 
 // pacer notifies all streams of a server of news together, in waves. The first change goes out at once. A change that
 // was written before most streams were done with the previous wave waits for a pause, which grows while this continues:
@@ -144,7 +144,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 		}
 		seen, changed = p.store.Changed()
 		for _, stream := range p.begin() {
-			stream.hear()
+			stream.notify()
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // heard is a stream that records that it was notified of a wave.
 type heard chan struct{}
 
-func (h heard) hear() {
+func (h heard) notify() {
 	select {
 	case h <- struct{}{}:
 	default:

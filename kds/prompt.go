@@ -39,8 +39,8 @@ func (s *sender) take(request *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// hear looks at a wave and sends what is new. A panic in it ends this stream only; the others still hear.
-func (s *sender) hear() {
+// notify looks at a wave and sends what is new. A panic in it ends this stream only; the others still hear of it.
+func (s *sender) notify() {
 	defer s.endOnPanic()
 	if !s.mu.TryLock() {
 		s.nudge()

@@ -77,7 +77,7 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 	change := func(name string) {
 		key, spec := permission(name)
 		put(t, s, written(t, globalHome, key, spec))
-		sender.hear()
+		sender.notify()
 	}
 	change("a")
 	if len(stream.sent) != 2 || len(stream.sent[1].GetResources()) != 1 {
@@ -104,11 +104,11 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 		key, spec := permission(fmt.Sprint("p", i))
 		put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", 1000), 1)))
 	}
-	sender.hear()
+	sender.notify()
 	if len(stream.sent) != 1 || sender.unsent == nil || nudges(sender) != 1 {
 		t.Fatalf("%d messages were sent without the goroutine", len(stream.sent)-1)
 	}
-	sender.hear()
+	sender.notify()
 	if len(stream.sent) != 1 {
 		t.Fatal("the message was sent by a wave after all")
 	}
@@ -126,14 +126,14 @@ func TestWhoIsAtWorkIsNudged(t *testing.T) {
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	sender.mu.Lock()
-	sender.hear()
+	sender.notify()
 	taken := sender.take(answerTo(stream))
 	sender.mu.Unlock()
 	if taken || nudges(sender) != 1 {
 		t.Errorf("taken %v, or not nudged", taken)
 	}
 	sender.stream = nil
-	if sender.hear(); sender.take(answerTo(stream)) || nudges(sender) != 1 {
+	if sender.notify(); sender.take(answerTo(stream)) || nudges(sender) != 1 {
 		t.Error("work was done for a stream that is over")
 	}
 }
@@ -144,7 +144,7 @@ func TestFailureEndsTheStream(t *testing.T) {
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
-	sender.hear()
+	sender.notify()
 	if !errors.Is(sender.failed, ErrZoneDisabled) || nudges(sender) != 1 {
 		t.Fatalf("the wave found %v", sender.failed)
 	}
@@ -161,7 +161,7 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 	sender, stream := promptSender(t, s)
 	key, spec := permission("large")
 	put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
-	sender.hear()
+	sender.notify()
 	if sender.unsent == nil {
 		t.Fatal("a large message was sent by a wave")
 	}
@@ -202,7 +202,7 @@ func TestWavesTakeNoTurn(t *testing.T) {
 				key, spec := permission(fmt.Sprint("p", i))
 				put(t, s, written(t, globalHome, key, spec))
 			}
-			sender.hear()
+			sender.notify()
 			if sender.turn.ready != nil || len(stream.sent) != 1 || nudges(sender) != 1 {
 				t.Fatalf("the wave made the list, or asked for its turn, or nobody hears of it: %d messages", len(stream.sent)-1)
 			}
@@ -230,7 +230,7 @@ func TestDisabledBetweenWaves(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		key, spec := permission(name)
 		put(t, s, written(t, globalHome, key, spec))
-		sender.hear()
+		sender.notify()
 	}
 	sender.pace, sender.wave = still{}, 1
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))

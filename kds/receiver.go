@@ -43,7 +43,7 @@ type receiverConfig struct {
 	// replica is this server's instance name among several; empty for a single server.
 	replica string
 	// met, if not nil, knows whether the peer's store is one that this side has accepted.
-	met *acquaintance
+	met *peerStore
 	// resume is set if the peer understands initial_resource_versions.
 	resume bool
 	// node describes this side; later requests carry only its id.
@@ -310,7 +310,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if v.met == nil {
 		return nil
 	}
-	v.met.hears(said.revision)
+	v.met.reached(said.revision)
 	if said.list || said.resume { // anything later is a deliberate change
 		v.met.replaces(d.Type, p.replaced)
 	}

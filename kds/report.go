@@ -209,7 +209,7 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	named := min(len(behind), maxBehind)
 	report := tracker.Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
-		Held: z.ledger.HeldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.told(),
+		Held: z.ledger.HeldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.replacement(),
 	}
 	if report.Replaced != nil {
 		report.Replaced.Names = nil

@@ -125,14 +125,14 @@ type subscription struct {
 
 // late is a look at the transport of a peer whose answer is late.
 type late struct {
-	seen passage
+	seen traffic
 	at   time.Time
 }
 
 // inflight is a message on its way. All streams share the resources.
 type inflight struct {
 	nonce string
-	*parcel
+	*chunk
 	revision uint64
 	// next is the position of the type once the peer has answered.
 	next *transfer

@@ -122,8 +122,8 @@ func saidNode(id string, b byte) *corev3.Node {
 	return nodeOf(id, Peer{Features: exchange.OwnFeatures()})
 }
 
-// sayableMessage reports whether gRPC sends a message at all: Protobuf refuses invalid UTF-8.
-func sayableMessage(m proto.Message) bool {
+// encodable reports whether gRPC sends a message at all: Protobuf refuses invalid UTF-8.
+func encodable(m proto.Message) bool {
 	_, err := proto.Marshal(m)
 	return err == nil
 }

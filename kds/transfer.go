@@ -29,7 +29,7 @@ type transfer struct {
 }
 
 // behind returns the transfer after p, its next message, was answered: end, which it fills in, if p is the last.
-func (t *transfer) behind(p *parcel, end *transfer) *transfer {
+func (t *transfer) behind(p *chunk, end *transfer) *transfer {
 	if p.done {
 		*end = transfer{target: t.target, list: t.list, done: true}
 		return end
@@ -58,16 +58,16 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		defer func() { s.begun = transfer{} }() // it would keep the snapshot alive
 	}
 	sub.dirty = false
-	parcel, err := s.pack(sub, t)
+	chunk, err := s.pack(sub, t)
 	if errors.Is(err, errWindow) {
 		return s.beyondWindow(sub)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if parcel == nil || parcel.empty() && !t.list && t.after == nil && t.afterName == "" {
+	if chunk == nil || chunk.empty() && !t.list && t.after == nil && t.afterName == "" {
 		sub.transfer = nil
-		if parcel != nil {
+		if chunk != nil {
 			sub.cursor = t.target
 			sub.line.UpToDate(t.target)
 		}
@@ -77,15 +77,15 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		sub.full = false
 	}
 	now := s.now()
-	steps := s.trace(sub, &parcel.cause)
+	steps := s.trace(sub, &chunk.cause)
 	p := progress{
-		revision: t.target, list: t.list && sub.have == nil, resume: t.list && sub.have != nil, more: !parcel.done,
-		age: ageOf(&parcel.cause, now), traces: steps.Contexts(),
+		revision: t.target, list: t.list && sub.have == nil, resume: t.list && sub.have != nil, more: !chunk.done,
+		age: ageOf(&chunk.cause, now), traces: steps.Contexts(),
 	}
 	m := s.message(string(sub.descriptor.Type), p)
-	m.removed, m.bundle = parcel.removed, parcel.bundle
-	sub.inflight = &inflight{nonce: m.nonce, parcel: parcel, revision: t.target, sent: now, steps: steps}
-	sub.inflight.next = t.behind(parcel, &sub.inflight.end)
+	m.removed, m.bundle = chunk.removed, chunk.bundle
+	sub.inflight = &inflight{nonce: m.nonce, chunk: chunk, revision: t.target, sent: now, steps: steps}
+	sub.inflight.next = t.behind(chunk, &sub.inflight.end)
 	return m, nil
 }
 
@@ -167,7 +167,7 @@ func (s *sender) split(steps []step, v *view) (adds iter.Seq[addition], removed 
 		before := st.old != nil && s.crossing.Stops(st.old, &v.then) == ""
 		e := (*encoded)(nil)
 		if st.new != nil {
-			e = s.sayable(st.new, v)
+			e = s.sendable(st.new, v)
 		}
 		switch {
 		case e != nil && (!before || !s.sameForPeer(st)):

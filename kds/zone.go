@@ -93,7 +93,7 @@ type Zone struct {
 	refusals  *tracker.Refusals
 	over      *tracker.Over
 	ledger    *tracker.Ledger
-	met       *acquaintance
+	met       *peerStore
 	current   atomic.Pointer[session]
 	conn      atomic.Pointer[grpc.ClientConn] // of the current session
 	heard     Heard                           // of its connection
@@ -141,7 +141,7 @@ func NewZone(c ZoneConfig) *Zone {
 	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(), over: &tracker.Over{}, ledger: tracker.NewLedger()}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &acquaintance{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
+	z.met = &peerStore{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
 	return z
 }
 
@@ -329,7 +329,7 @@ func (z *Zone) keepHealthy(ctx context.Context, conn *grpc.ClientConn, interval 
 			return err
 		}
 		interval = next.interval
-		z.met.sees(next.point)
+		z.met.setPoint(next.point)
 	}
 	<-ctx.Done()
 	return errors.Join(context.Cause(ctx))

@@ -117,7 +117,7 @@ func (g *evilGlobal) hangUp() {
 // send sends a response to the zone, and checks what the zone acknowledges.
 func (g *evilGlobal) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
 	down, _ := g.streams()
-	if down == nil || !sayableMessage(m) || down.stream.Send(m) != nil {
+	if down == nil || !encodable(m) || down.stream.Send(m) != nil {
 		return
 	}
 	answer, ok := down.in.take(200*time.Millisecond, func(r *discovery.DeltaDiscoveryRequest) bool {
@@ -129,7 +129,7 @@ func (g *evilGlobal) send(m *discovery.DeltaDiscoveryResponse, wrote string) {
 }
 
 func (g *evilGlobal) request(r *discovery.DeltaDiscoveryRequest) {
-	if _, up := g.streams(); up != nil && sayableMessage(r) {
+	if _, up := g.streams(); up != nil && encodable(r) {
 		_ = up.stream.Send(r)
 	}
 }

@@ -23,7 +23,7 @@ var noCredentials = map[string]string{
 	"cmd/causewayctl/bundle.go":                 "writes a bundle",
 	"cmd/causewayctl/bundle_collect.go":         "the end of a log, and settings of which secrets are taken out",
 	"cmd/causewayctl/documents.go":              "resources",
-	"kds/remember.go":                           "what a zone knows of its peer",
+	"kds/known_files.go":                        "what a zone knows of its peer",
 	"place/folder.go":                           "says which folder it is in",
 	"place/place.go":                            "looks at folders",
 	"place/rename.go":                           "forces what is there to the disk",

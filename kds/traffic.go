@@ -20,8 +20,8 @@ const (
 	longestBacklog = time.Hour
 )
 
-// passage counts the bytes in both directions of a connection up to one moment.
-type passage struct {
+// traffic counts the bytes in both directions of a connection up to one moment.
+type traffic struct {
 	// came counts the bytes that arrived, took those that the peer's kernel acknowledged.
 	came, took uint64
 	// waits is set while the peer has not acknowledged all bytes.
@@ -30,7 +30,7 @@ type passage struct {
 
 // moved reports whether the peer accepted its share of the waiting data in the time since then. A peer that
 // acknowledges everything at once proves nothing: the kernel does so for a stopped process, too.
-func (p passage) moved(then passage, since time.Duration) bool {
+func (p traffic) moved(then traffic, since time.Duration) bool {
 	return p.waits && p.took > then.took && float64(p.took-then.took) >= slowest*since.Seconds()
 }
 
@@ -42,7 +42,7 @@ type transport struct {
 
 	mu     sync.Mutex
 	timer  *time.Timer // guarded by mu; nil before watch, and once the connection is closed
-	last   passage     // guarded by mu: at the last look
+	last   traffic     // guarded by mu: at the last look
 	silent int         // guarded by mu: looks without a sign of life
 }
 
@@ -62,14 +62,14 @@ func underneath(conn net.Conn) net.Conn {
 }
 
 // look returns the current counts.
-func (t *transport) look() passage {
+func (t *transport) look() traffic {
 	if t == nil {
-		return passage{}
+		return traffic{}
 	}
-	if p, ok := passageOf(t.conn); ok {
+	if p, ok := trafficOf(t.conn); ok {
 		return p
 	}
-	return passage{came: uint64(t.read.Load())} //nolint:gosec // bytes are not negative
+	return traffic{came: uint64(t.read.Load())} //nolint:gosec // bytes are not negative
 }
 
 // watch closes the connection once the peer has given no sign of life for a while, until rest is called. gRPC's own

@@ -9,11 +9,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
+func TestAChunkHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 	t.Parallel()
-	ps := newParcels()
-	key := parcelKey{typ: resources.TypeMesh, list: true}
-	p := &parcel{bundle: &bundle{}}
+	ps := newChunks()
+	key := chunkKey{typ: resources.TypeMesh, list: true}
+	p := &chunk{bundle: &bundle{}}
 	unchangedUpTo := func(revision uint64) func(uint64) bool {
 		return func(uint64) bool { return revision >= 9 }
 	}
@@ -31,11 +31,11 @@ func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 			t.Errorf("at %d, changed %v: found %v", step.at, step.changed, got)
 		}
 	}
-	newer := &parcel{bundle: &bundle{}}
+	newer := &chunk{bundle: &bundle{}}
 	ps.keep(key, 11, newer)
 	ps.keep(key, 6, p) // a late one
 	if ps.find(key, 11, nil) != newer {
-		t.Error("an older parcel took the place of a newer one")
+		t.Error("an older chunk took the place of a newer one")
 	}
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(newer)
@@ -47,10 +47,10 @@ func TestAParcelHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 	})
 }
 
-func TestOneMakesAParcelAndOthersWait(t *testing.T) {
+func TestOneMakesAChunkAndOthersWait(t *testing.T) {
 	t.Parallel()
-	ps := newParcels()
-	key := parcelKey{typ: resources.TypeMesh, list: true}
+	ps := newChunks()
+	key := chunkKey{typ: resources.TypeMesh, list: true}
 	done, others := ps.begin(key)
 	if others != nil {
 		t.Fatal("there is nobody to wait for")

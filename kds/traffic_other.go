@@ -10,4 +10,4 @@ import (
 // pingTimeout is how long gRPC waits for the answer to a ping.
 const pingTimeout = 15 * time.Second
 
-func passageOf(net.Conn) (passage, bool) { return passage{}, false }
+func trafficOf(net.Conn) (traffic, bool) { return traffic{}, false }

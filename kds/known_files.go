@@ -114,8 +114,8 @@ func (f *KnownFiles) save() {
 	}
 }
 
-// remembered is one line of a file.
-type remembered struct {
+// knownLine is one line of a file.
+type knownLine struct {
 	Type    resources.Type `json:"t"`
 	Name    string         `json:"n"`
 	Version string         `json:"v"`
@@ -151,7 +151,7 @@ func (f *KnownFiles) saveOne(peer string, k *Known) error {
 func (f *KnownFiles) write(out io.Writer, k *Known) error {
 	enc := json.NewEncoder(out)
 	if seen := k.seenOf(); seen.Word != "" {
-		if err := enc.Encode(remembered{Seen: &seen}); err != nil {
+		if err := enc.Encode(knownLine{Seen: &seen}); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (f *KnownFiles) write(out io.Writer, k *Known) error {
 			if c.refused || held == nil || held.Revision != c.revision {
 				continue
 			}
-			if err := enc.Encode(remembered{Type: t, Name: name, Version: c.version, Key: c.key, Hash: contentHash(held)}); err != nil {
+			if err := enc.Encode(knownLine{Type: t, Name: name, Version: c.version, Key: c.key, Hash: contentHash(held)}); err != nil {
 				return err
 			}
 		}
@@ -179,7 +179,7 @@ func (f *KnownFiles) load(peer string, k *Known) error {
 	defer file.Close()
 	dec := json.NewDecoder(bufio.NewReader(file))
 	for {
-		var one remembered
+		var one knownLine
 		if err := dec.Decode(&one); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {

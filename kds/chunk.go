@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// parcel is the content of one message. Streams share it, so it is immutable once made.
-type parcel struct {
+// chunk is the content of one message. Streams share it, so it is immutable once made.
+type chunk struct {
 	*bundle
 	removed []string
 	// size is that of the resources, in bytes.
@@ -25,15 +25,15 @@ type parcel struct {
 	done      bool
 }
 
-func (p *parcel) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
+func (p *chunk) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
 
 // pack returns one message of the transfer, made here or by another stream. It returns nil if the list is too large for
 // a peer that needs it in one message. A zone that was disabled since the last look gets nothing more.
-func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
+func (s *sender) pack(sub *subscription, t *transfer) (*chunk, error) {
 	if s.direction == exchange.GlobalToZone && !s.isEnabled(t.snapshot) {
 		return nil, ErrZoneDisabled
 	}
-	key, shareable := s.parcelKey(sub, t)
+	key, shareable := s.chunkKey(sub, t)
 	if !shareable {
 		return s.packAlone(sub, t, newView(s.audience, t.snapshot))
 	}
@@ -43,7 +43,7 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 	}
 	v := newView(s.audience, t.snapshot)
 	if t.list {
-		done, others := s.encoder.parcels.begin(key)
+		done, others := s.encoder.chunks.begin(key)
 		defer done()
 		v.alone = done
 		if others != nil {
@@ -55,17 +55,17 @@ func (s *sender) pack(sub *subscription, t *transfer) (*parcel, error) {
 	}
 	p, err := s.packAlone(sub, t, v)
 	if p != nil && !v.particular {
-		s.encoder.parcels.keep(key, t.target, p)
+		s.encoder.chunks.keep(key, t.target, p)
 	}
 	return p, err
 }
 
-// parcelKey returns the key under which zones share the next message of t; false if the message is for this zone alone.
-func (s *sender) parcelKey(sub *subscription, t *transfer) (parcelKey, bool) {
+// chunkKey returns the key under which zones share the next message of t; false if the message is for this zone alone.
+func (s *sender) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
 	if s.direction != exchange.GlobalToZone || sub.have != nil {
-		return parcelKey{}, false
+		return chunkKey{}, false
 	}
-	key := parcelKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}
+	key := chunkKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}
 	if t.list {
 		key.since = 0
 	}
@@ -93,7 +93,7 @@ func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
 }
 
 // packAlone makes the message.
-func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*parcel, error) {
+func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
 	list := s.encoder.bundles.borrow()
 	p, err := s.fill(sub, t, v, list)
 	shared := s.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&s.audience)}, list, t.list && !v.particular)
@@ -104,7 +104,7 @@ func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*parcel, er
 }
 
 // fill does packAlone's work and appends the resources to list.
-func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*parcel, error) {
+func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*chunk, error) {
 	limit := s.maxMessage
 	if t.list && !s.audience.Features.Has(exchange.FeatureParts) {
 		limit = s.maxWhole
@@ -122,7 +122,7 @@ func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded)
 		cause = because
 		adds, removed = s.split(steps, v)
 	}
-	p := &parcel{bundle: &bundle{}, after: t.after, afterName: t.afterName, cause: cause}
+	p := &chunk{bundle: &bundle{}, after: t.after, afterName: t.afterName, cause: cause}
 	var present map[string]bool
 	if t.list && sub.have != nil {
 		present = make(map[string]bool, len(sub.have))
@@ -165,7 +165,7 @@ func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[ad
 			if sub.have == nil && t.sent(&r.Key) {
 				continue
 			}
-			if e := s.sayable(r, v); e != nil && !yield(addition{&r.Key, e}) {
+			if e := s.sendable(r, v); e != nil && !yield(addition{&r.Key, e}) {
 				return
 			}
 		}
@@ -173,7 +173,7 @@ func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[ad
 }
 
 // packRemoved adds removals, which follow all that is new: create before delete.
-func (s *sender) packRemoved(sub *subscription, t *transfer, p *parcel, removed []string, limit int) (*parcel, error) {
+func (s *sender) packRemoved(sub *subscription, t *transfer, p *chunk, removed []string, limit int) (*chunk, error) {
 	slices.Sort(removed)
 	for _, name := range removed {
 		if name <= t.afterName {
@@ -192,7 +192,7 @@ func (s *sender) packRemoved(sub *subscription, t *transfer, p *parcel, removed 
 }
 
 // cut ends a message before the transfer is done. A peer that cannot join the parts of a list cannot be sent the list.
-func (s *sender) cut(sub *subscription, t *transfer, p *parcel) (*parcel, error) {
+func (s *sender) cut(sub *subscription, t *transfer, p *chunk) (*chunk, error) {
 	if !t.list || s.audience.Features.Has(exchange.FeatureParts) {
 		return p, nil
 	}
@@ -200,8 +200,8 @@ func (s *sender) cut(sub *subscription, t *transfer, p *parcel) (*parcel, error)
 	return nil, nil
 }
 
-// sayable returns r as the peer gets it, or nil if r does not cross or cannot be sent.
-func (s *sender) sayable(r *resources.Resource, v *view) *encoded {
+// sendable returns r as the peer gets it, or nil if r does not cross or cannot be sent.
+func (s *sender) sendable(r *resources.Resource, v *view) *encoded {
 	if !s.crossing.SameForAll(r, s.direction) {
 		v.isParticular()
 	}
