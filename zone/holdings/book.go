@@ -96,11 +96,11 @@ func Open(cfg Config) *Book {
 	found, err := readFile(&cfg)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.metrics.unreadable.Inc()
-		cfg.Log.Error("cannot read stored identities: proxies get new ones", "file", cfg.Path, "error", err)
+		cfg.Log.Error("stored identities cannot be read: proxies get new ones", "file", cfg.Path, "error", err)
 	}
 	if found.bad > 0 {
 		b.metrics.unreadable.Add(float64(found.bad))
-		cfg.Log.Error("cannot read some stored identities: their proxies get new ones",
+		cfg.Log.Error("some stored identities cannot be read: their proxies get new ones",
 			"file", cfg.Path, "entries", found.bad, "of", found.lines, "error", found.err)
 	}
 	now := cfg.Now()
