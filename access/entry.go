@@ -26,6 +26,14 @@ const (
 	EventDamaged = "damaged"
 )
 
+// Events lists what entries tell of. The caller owns the slice.
+func Events() []string {
+	return []string{EventWrite, EventDelete, EventLogin, EventDenied, EventIssue, EventRotate, EventRevoke, EventZone, EventBackUp, EventReveal}
+}
+
+// Outcomes lists how it can have gone. The caller owns the slice.
+func Outcomes() []string { return []string{Done, Denied, Failed, Unknown} }
+
 // How it went.
 const (
 	Done   = "done"

@@ -157,7 +157,7 @@ func (o *leftOut) look(value any, known confField, at *fieldPath) {
 			} else {
 				text := fmt.Sprintf("%s: this version does not configure proxies by it", at.field(name))
 				if !o.typed {
-					text += suggestion(name, slices.Collect(maps.Keys(known)))
+					text += Suggestion(name, slices.Collect(maps.Keys(known)))
 				}
 				o.parts = append(o.parts, text)
 			}

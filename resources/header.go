@@ -51,7 +51,7 @@ func universalHeader(c *strict, doc *node) header {
 		case f.name == "spec":
 			h.readSpec(c, f.value, at)
 		default:
-			c.failLine(f.line, at, "unknown field%s", suggestion(f.name, []string{"type", "mesh", "namespace", "name", "labels", "spec"}))
+			c.failLine(f.line, at, "unknown field%s", Suggestion(f.name, []string{"type", "mesh", "namespace", "name", "labels", "spec"}))
 		}
 	}
 	c.required(doc, h.key.Name, "name")
@@ -81,7 +81,7 @@ func kubernetesHeader(c *strict, doc *node) header {
 				topLevel = append(topLevel, f)
 				continue
 			}
-			c.failLine(f.line, at, "unknown field%s", suggestion(f.name, []string{"apiVersion", "kind", "metadata", "spec"}))
+			c.failLine(f.line, at, "unknown field%s", Suggestion(f.name, []string{"apiVersion", "kind", "metadata", "spec"}))
 		}
 	}
 	h.addTopLevel(c, doc, topLevel)
@@ -126,7 +126,7 @@ func (h *header) readType(c *strict, n *node, field string, doc *node) {
 	h.key.Type = Type(name)
 	d, ok := Lookup(h.key.Type)
 	if !ok {
-		c.fail(n, at, "unknown resource type %q%s", name, suggestion(name, typeNames()))
+		c.fail(n, at, "unknown resource type %q%s", name, Suggestion(name, typeNames()))
 		return
 	}
 	h.descriptor = d
@@ -153,7 +153,7 @@ func (h *header) readMetadata(c *strict, n *node, at *fieldPath) {
 		case f.name == "labels":
 			h.labels = c.labels(f.value, inside)
 		default:
-			c.failLine(f.line, inside, "unknown field%s", suggestion(f.name, []string{"name", "namespace", "labels", "annotations"}))
+			c.failLine(f.line, inside, "unknown field%s", Suggestion(f.name, []string{"name", "namespace", "labels", "annotations"}))
 		}
 	}
 }

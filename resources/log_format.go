@@ -80,7 +80,7 @@ func CheckLogFormat(format string) error {
 		}
 		takes, known := logCommands[found[1]]
 		if !known {
-			return fmt.Errorf("%q is not a command that proxies are given%s", found[1], suggestion(found[1], LogCommands()))
+			return fmt.Errorf("%q is not a command that proxies are given%s", found[1], Suggestion(found[1], LogCommands()))
 		}
 		argument, has := found[2], strings.Contains(found[0], "(")
 		switch {

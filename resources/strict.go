@@ -117,7 +117,7 @@ func (c *strict) object(n *node, s *schema, at *fieldPath) {
 	for _, f := range n.fields {
 		known, ok := s.fields[f.name]
 		if !ok {
-			c.failLine(f.line, at.field(f.name), "unknown field%s", suggestion(f.name, s.names()))
+			c.failLine(f.line, at.field(f.name), "unknown field%s", Suggestion(f.name, s.names()))
 			continue
 		}
 		if f.value.kind == nullNode {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// suggestion returns ", did you mean X?" for the known name nearest to name, or a list of the known names if none is
+// Suggestion returns ", did you mean X?" for the known name nearest to name, or a list of the known names if none is
 // near.
-func suggestion(name string, known []string) string {
+func Suggestion(name string, known []string) string {
 	best, distance := "", len(name)/3+2
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(k), distance); d < distance {

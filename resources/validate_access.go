@@ -41,7 +41,7 @@ func (v *validation) accessWords(at *fieldPath, words, known []string) {
 	}
 	for i, word := range words {
 		if word != AccessAny && !slices.Contains(known, word) {
-			v.fail(at.item(i), "unknown value %q%s", shorten(word), suggestion(word, known))
+			v.fail(at.item(i), "unknown value %q%s", shorten(word), Suggestion(word, known))
 		}
 	}
 }

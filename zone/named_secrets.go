@@ -39,6 +39,9 @@ func (h *namedSecrets) list(w http.ResponseWriter, r *http.Request) error {
 			out.Items = append(out.Items, api.NamedSecret(there))
 		}
 	}
+	if err := h.routes.MissingMesh(r, h.store.Snapshot(), n.Mesh); err != nil && len(out.Items) == 0 {
+		return err
+	}
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 

@@ -39,8 +39,8 @@ type refusedTrust struct {
 // serve serves GET /meshes/{mesh}/_trust.
 func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	snap, mesh := h.store.Snapshot(), r.PathValue("mesh")
-	if key := (resources.Key{Type: resources.TypeMesh, Name: mesh}); snap.Get(key) == nil {
-		return api.NotFound(key.String())
+	if err := h.routes.MissingMesh(r, snap, mesh); err != nil {
+		return err
 	}
 	bundles := identity.BundlesOf(snap, mesh, h.home)
 	response := trustResponse{TrustDomains: []trustDomain{}, Refused: []refusedTrust{}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -52,7 +53,7 @@ func newAudit(c *cli) *cobra.Command {
 	f.StringVar(&flags.since, "since", "", "only entries since then: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
 	f.StringVar(&flags.user, "user", "", "only entries of this `user`")
 	f.StringVar(&flags.typeName, "type", "", "only entries about this `type`")
-	f.StringVar(&flags.event, "event", "", "only this `kind`: write, delete, login, denied, issue, rotate, revoke, zone")
+	f.StringVar(&flags.event, "event", "", "only this `kind`: "+strings.Join(access.Events(), ", "))
 	f.StringVar(&flags.outcome, "outcome", "", "only entries with this `outcome`: done, denied, failed or unknown")
 	f.IntVar(&flags.last, "last", 100, "without --since: how `many` entries")
 	f.BoolVarP(&flags.follow, "follow", "f", false, "keep running, and show entries as they arrive")
@@ -66,11 +67,23 @@ func (a *auditFlags) query() (url.Values, error) {
 			q.Set(name, value)
 		}
 	}
+	for _, one := range []struct {
+		flag, value string
+		known       []string
+	}{{"event", a.event, access.Events()}, {"outcome", a.outcome, access.Outcomes()}} {
+		if one.value != "" && !slices.Contains(one.known, one.value) {
+			return nil, usagef("--%s: there is no %s %q%s", one.flag, one.flag, one.value, resources.Suggestion(one.value, one.known))
+		}
+	}
+	if a.typeName != "" && !slices.Contains(resources.AccessThings(), a.typeName) {
+		d, err := lookupType(a.typeName)
+		if err != nil {
+			return nil, err
+		}
+		a.typeName = string(d.Type)
+	}
 	if a.typeName != "" {
 		q.Set("type", a.typeName)
-		if d, err := lookupType(a.typeName); err == nil {
-			q.Set("type", string(d.Type))
-		}
 	}
 	if a.last < 1 {
 		return nil, usagef("--last %d: want at least 1", a.last)

@@ -102,8 +102,13 @@ func (c *cli) readWorld(filenames []string, zone string) (*explain.World, error)
 	if err != nil {
 		return nil, err
 	}
+	return c.worldOf(docs, zone), nil
+}
+
+// worldOf is what the documents say. zone is the zone of those that name none.
+func (c *cli) worldOf(docs []document, zone string) *explain.World {
 	c.waiting.say("judging %d resources", len(docs))
-	return explain.FromFiles(resourcesOf(docs), explain.Options{Zone: zone}), nil
+	return explain.FromFiles(resourcesOf(docs), explain.Options{Zone: zone})
 }
 
 // flagged names the flag of an invalid question instead of its field.

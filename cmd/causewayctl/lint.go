@@ -29,10 +29,14 @@ func newLint(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(filenames) > 0 {
 				return c.offline(func() error {
-					world, err := c.readWorld(filenames, zone)
+					docs, err := c.readDocuments(filenames)
 					if err != nil {
 						return err
 					}
+					if err := meshOfFiles(mesh, resourcesOf(docs)); err != nil {
+						return err
+					}
+					world := c.worldOf(docs, zone)
 					return c.printFindings(world.Lint(mesh), strict)
 				})(cmd, args)
 			}
@@ -51,6 +55,23 @@ func newLint(c *cli) *cobra.Command {
 	f.StringVar(&zone, "zone", "", "with -f: the `zone` of the resources that name none")
 	f.BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
+}
+
+// meshOfFiles refuses a mesh that the files know nothing of.
+func meshOfFiles(mesh string, list []*resources.Resource) error {
+	var meshes []string
+	for _, r := range list {
+		if r.Type == resources.TypeMesh {
+			meshes = append(meshes, r.Name)
+		} else if r.Mesh != "" {
+			meshes = append(meshes, r.Mesh)
+		}
+	}
+	slices.Sort(meshes)
+	if mesh == "" || slices.Contains(meshes, mesh) {
+		return nil
+	}
+	return usagef("--mesh: nothing in the files is of a mesh %q%s", mesh, resources.Suggestion(mesh, slices.Compact(meshes)))
 }
 
 func checksText() string {

@@ -41,9 +41,13 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 		return fmt.Errorf("%s: the answer is not what was expected: %w", path, err)
 	}
 	if len(args) > 1 {
+		var names []string
+		for _, r := range list.Items {
+			names = append(names, r.Instance)
+		}
 		list.Items = slices.DeleteFunc(list.Items, func(r api.Replica) bool { return r.Instance != args[1] })
 		if len(list.Items) == 0 {
-			return api.NotFound("replica " + args[1])
+			return &advised{api.NotFound("replica " + args[1]), "here are " + strings.Join(names, ", ")}
 		}
 	}
 	return c.printAnswer(list, func() error { return replicaTable(list.Items, c.output == formatWide, time.Now()).print(c.out) })

@@ -84,6 +84,13 @@ func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []
 		return nil
 	}
 	items, err := listItems(ctx, client, listQuery{descriptor: d, mesh: key.Mesh})
+	if api.IsNotFound(err) && key.Mesh != "" {
+		var names []string
+		for _, name := range nearestNames(ctx, client, resources.Key{Type: resources.TypeMesh, Name: key.Mesh}) {
+			names = append(names, "mesh "+name)
+		}
+		return names
+	}
 	if err != nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 // are made before their Dataplane, and an id is refused whether it was issued or not. A zone is adopted by a server
 // that has asked, and tokens of zones are off here.
 var namesNothing = []string{
-	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck", "keys list", "lint",
-	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "secret list", "support-bundle",
+	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck", "keys list",
+	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "support-bundle",
 	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference", "secret set", "keys import",
 }
 
@@ -33,7 +33,8 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		args []string
 		near string
 	}{
-		"get":                 {{[]string{"zone", "zone-2"}, "zone-1"}, {[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}, {[]string{"mesh", "defalt"}, "default"}},
+		"get": {{[]string{"zone", "zone-2"}, "zone-1"}, {[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}, {[]string{"mesh", "defalt"}, "default"},
+			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"}, {[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"}, {[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
 		"delete":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
 		"inspect dataplane":   {{append([]string{"bakend"}, zone...), "backend"}},
 		"inspect policy":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
@@ -49,10 +50,16 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		"svid":                {{append([]string{"bakend", "--out-dir", ts.MkAbs("svid")}, zone...), "backend"}},
 		"zone accept-deletes": {{[]string{"zone-2"}, "zone-1"}},
 		"zone resync":         {{[]string{"zone-2"}, "zone-1"}},
-		"zone revoke":         {{[]string{"zone-2", "--yes"}, "zone-1"}},
+		"zone revoke":         {{[]string{"zone-2", "--yes"}, "zone-1"}, {[]string{"zone-2"}, "zone-1"}},
 		"zone enable":         {{[]string{"zone-2"}, "zone-1"}},
 		"zone disable":        {{[]string{"zone-2"}, "zone-1"}},
-		"zone delete":         {{[]string{"zone-2", "--yes"}, "zone-1"}},
+		"zone delete":         {{[]string{"zone-2", "--yes"}, "zone-1"}, {[]string{"zone-2"}, "zone-1"}},
+		"lint":                {{[]string{"--mesh", "defalt"}, "default"}, {append([]string{"--mesh", "defalt"}, zone...), "default"}, {[]string{"--mesh", "defalt", "-f", ts.MkAbs("known.yaml")}, "default"}},
+		"secret list":         {{append([]string{"--mesh", "defalt"}, zone...), "default"}},
+		"audit": {
+			{[]string{"--event", "writes"}, "write"}, {[]string{"--outcome", "failled"}, "failed"}, {[]string{"--type", "meshtimeot"}, "meshtimeouts"},
+			{[]string{"--event", "writes", "--follow"}, "write"},
+		},
 	}
 	var failed []string
 	for _, path := range leaves(newRoot(&cli{}), "") {

@@ -70,6 +70,9 @@ func newZoneDecision(c *cli, d zoneDecision) *cobra.Command {
 		ValidArgsFunction: c.completeName(resources.TypeZone, &scopeFlags{}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.question != "" && !yes {
+				if err := c.operation(c.findZone)(cmd, args); err != nil {
+					return err
+				}
 				if err := c.agree(fmt.Sprintf(d.question, args[0])); err != nil {
 					return err
 				}
@@ -84,6 +87,18 @@ func newZoneDecision(c *cli, d zoneDecision) *cobra.Command {
 		cmd.Example += "\n  causewayctl zone " + d.verb + " zone-1 --yes"
 	}
 	return cmd
+}
+
+// findZone looks for the zone before anybody is asked about it.
+func (c *cli) findZone(ctx context.Context, client *api.Client, args []string) error {
+	err := client.JSON(ctx, api.Request{Path: zonePath(args[0], "_credentials")}, &zoneCredentials{})
+	if api.IsNotFound(err) && !api.IsElsewhere(err) {
+		return unknownZone(args[0], err)
+	}
+	if api.IsElsewhere(err) {
+		return err
+	}
+	return nil // who may not look may still be allowed to decide
 }
 
 func (c *cli) decideZone(ctx context.Context, client *api.Client, d zoneDecision, zone string) error {

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,8 +41,8 @@ type auditQuery struct {
 func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	out := &auditQuery{limit: maxAuditPage}
 	out.User, out.Event, out.Outcome, out.Type = q.Get("user"), q.Get("event"), q.Get("outcome"), q.Get("type")
-	if d, ok := resources.LookupPath(out.Type); ok {
-		out.Type = string(d.Type)
+	if err := out.checkNames(); err != nil {
+		return nil, err
 	}
 	if text := q.Get("since"); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
@@ -72,6 +73,27 @@ func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 		}
 	}
 	return out, nil
+}
+
+// checkNames refuses kinds of entries that no log has: that there are none of them says nothing. A path of a type becomes
+// the type.
+func (q *auditQuery) checkNames() error {
+	if d, ok := resources.LookupPath(q.Type); ok {
+		q.Type = string(d.Type)
+	}
+	types := resources.AccessThings()
+	for _, d := range resources.Descriptors() {
+		types = append(types, string(d.Type))
+	}
+	for _, one := range []struct {
+		field, value string
+		known        []string
+	}{{"event", q.Event, access.Events()}, {"outcome", q.Outcome, access.Outcomes()}, {"type", q.Type, types}} {
+		if one.value != "" && !slices.Contains(one.known, one.value) {
+			return BadField(one.field, "there is no %s %q%s", one.field, one.value, resources.Suggestion(one.value, one.known))
+		}
+	}
+	return nil
 }
 
 // auditLog responds with entries from the files. With `wait` it responds only when there is an entry or the time is

@@ -128,7 +128,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 		total++
 	}
 	if total == 0 && l.query.Mesh != "" && v.get(meshKey(l.query.Mesh)) == nil {
-		return NewError(http.StatusNotFound, "Failed to retrieve Mesh", "Not found: there is no mesh "+l.query.Mesh)
+		return v.missing(meshKey(l.query.Mesh), s.Reader(r))
 	}
 	if total == 0 && !s.knows(l.query.Type) {
 		return elsewhere(r.Method+" "+r.URL.Path, OnGlobal)

@@ -102,6 +102,15 @@ func (s *Server) Find(r *http.Request, state store.Snapshot, verb string, key re
 	return s.find(r, view{stored: state, live: state}, verb, key)
 }
 
+// MissingMesh returns the error for a mesh that does not exist, with the nearest names that the caller may read. It
+// returns nil for a mesh of the snapshot.
+func (s *Server) MissingMesh(r *http.Request, state store.Snapshot, mesh string) error {
+	if v := (view{stored: state, live: state}); v.get(meshKey(mesh)) == nil {
+		return v.missing(meshKey(mesh), s.Reader(r))
+	}
+	return nil
+}
+
 func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (*resources.Resource, error) {
 	key, kri, err := byItsKRI(r, key)
 	if err != nil {

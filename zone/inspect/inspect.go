@@ -81,7 +81,7 @@ func (h *handlers) proxyOf(r *http.Request) (*asked, error) {
 func (h *handlers) proxyAt(r *http.Request, key resources.Key) (*asked, error) {
 	v := h.views.of(key.Mesh)
 	if v == nil {
-		return nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
+		return nil, h.server.MissingMesh(r, h.views.config.Store.Snapshot(), key.Mesh)
 	}
 	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {

@@ -134,6 +134,9 @@ type Findings struct {
 }
 
 func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
+	if err := p.server.MissingMesh(r, p.reader.Snapshot(), r.PathValue("mesh")); err != nil {
+		return err
+	}
 	findings, leftOut := p.world(r).LintShown(r.PathValue("mesh"))
 	return writeJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
 }

@@ -76,7 +76,7 @@ func (h *handlers) serviceOf(r *http.Request) (*view, resources.Key, error) {
 	key := keyOf(r, d.Type)
 	v := h.views.of(key.Mesh)
 	if v == nil {
-		return nil, key, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
+		return nil, key, h.server.MissingMesh(r, h.views.config.Store.Snapshot(), key.Mesh)
 	}
 	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {

@@ -68,7 +68,7 @@ func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool
 	key := keyOf(r, d.Type)
 	v := h.views.of(key.Mesh)
 	if v == nil {
-		return nil, nil, api.NotFound(resources.Key{Type: resources.TypeMesh, Name: key.Mesh}.String())
+		return nil, nil, h.server.MissingMesh(r, h.views.config.Store.Snapshot(), key.Mesh)
 	}
 	found, err := h.server.Find(r, v.snap, resources.VerbRead, key)
 	if err != nil {
