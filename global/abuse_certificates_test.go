@@ -26,7 +26,7 @@ func byCertificate(zone string) func(*gated) error {
 	return func(g *gated) error { return g.enter(g.dial(g.join(zone).pair), zone) }
 }
 
-// certificateAttempts are by client certificate.
+// certificateAttempts are attempts by client certificate.
 func certificateAttempts() []attempt {
 	right := byCertificate("zone-1")
 	refused := []string{verbConnect, ofZone1, byCert}
@@ -111,7 +111,7 @@ func certificateAttempts() []attempt {
 
 const healthCheck = "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck"
 
-// asNode opens the stream downwards and calls itself node in the first request.
+// asNode opens the stream from the global and sends node as its ID in the first request.
 func (g *gated) asNode(conn *grpc.ClientConn, zone, node string) error {
 	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	g.must(err)
@@ -119,7 +119,7 @@ func (g *gated) asNode(conn *grpc.ClientConn, zone, node string) error {
 	return stream.RecvMsg(new(discovery.DeltaDiscoveryResponse))
 }
 
-// asIdentifier opens the stream upwards and calls itself identifier in its first message.
+// asIdentifier opens the stream to the global and sends identifier in its first message.
 func (g *gated) asIdentifier(conn *grpc.ClientConn, zone, identifier string) error {
 	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
 	g.must(err)
@@ -161,7 +161,7 @@ func (g *gated) foreignAuthority() *authority {
 	return &authority{cert, key}
 }
 
-// forged is a certificate of a zone by an authority, or by itself.
+// forged returns a certificate of a zone, signed by an authority or by itself.
 func (g *gated) forged(zone string, by *authority) *tls.Certificate {
 	return g.forgedAs(enrolment.Member{Zone: zone, ID: newID(g.t)}.URI(), by)
 }

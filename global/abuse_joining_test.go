@@ -17,13 +17,13 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 )
 
-// joinWith asks for a certificate.
+// joinWith requests a certificate.
 func (g *gated) joinWith(token string, csr []byte) error {
 	_, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolment.JoinRequest{Token: token, CSR: csr})
 	return err
 }
 
-// joinAttempts are with join tokens.
+// joinAttempts are attempts with join tokens.
 func joinAttempts() []attempt {
 	right := func(g *gated) error { return g.joinWith(g.joinToken("zone-1"), newServer(g.t, "zone-1").request(g.t)) }
 	row := func(name string, code codes.Code, wrong func(*gated) error, audited ...string) attempt {
@@ -135,7 +135,7 @@ func joinAttempts() []attempt {
 	}
 }
 
-// plainJoinToken is one without leave to take another server's place.
+// plainJoinToken returns a join token that does not allow replacing another server.
 func (g *gated) plainJoinToken(zone string) string {
 	var offer struct{ Join string }
 	g.post("/zones/"+zone+"/_join", "", &offer)
@@ -144,13 +144,13 @@ func (g *gated) plainJoinToken(zone string) string {
 	return parsed.Token
 }
 
-// renewWith asks for the next certificate of a zone.
+// renewWith requests the next certificate of a zone.
 func (g *gated) renewWith(conn *grpc.ClientConn, zone string, csr []byte) error {
 	_, err := enrolment.Membership{Conn: conn}.Renew(as(g.t.Context(), zone), &enrolment.RenewRequest{CSR: csr})
 	return err
 }
 
-// renewAttempts are of zones that have joined.
+// renewAttempts are attempts of zones that have joined.
 func renewAttempts() []attempt {
 	right := func(g *gated) error {
 		s := g.join("zone-1")

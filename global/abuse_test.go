@@ -21,18 +21,18 @@ const (
 	byNothing   = `"method":"none"`
 )
 
-// attempt is a way of being let in that must fail, and what makes it right.
+// attempt is a way of being admitted that must fail, and the same way with valid credentials.
 type attempt struct {
 	name string
-	// wrong is refused with code, and an audit line with these words, or none where there are no words; right is the same with right
-	// credentials.
+	// wrong is refused with code, and an audit line with these words, or none if there are no words; right is the same
+	// with valid credentials.
 	wrong, right func(*gated) error
 	code         codes.Code
 	audited      []string
 }
 
-// TestAbuseOfZones: each attempt to be a zone that one is not is refused with the right status and an audit line, and the same
-// attempt with right credentials is not.
+// TestAbuseOfZones checks that each attempt to pose as a zone is refused with the right status and an audit line, and
+// that the same attempt with valid credentials succeeds.
 func TestAbuseOfZones(t *testing.T) {
 	t.Parallel()
 	for _, group := range []struct {
@@ -65,7 +65,7 @@ func TestAbuseOfZones(t *testing.T) {
 	}
 }
 
-// in is g for a test of its own.
+// in returns g for a subtest.
 func (g *gated) in(t *testing.T) *gated {
 	c, r := *g, *g.running
 	c.t, c.running = t, &r

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// tokenAttempts are by bearer token.
+// tokenAttempts are attempts by bearer token.
 func tokenAttempts() []attempt {
 	right := func(g *gated) error { return g.enter(g.dial(nil), "zone-1", "Bearer "+g.zoneToken("zone-1", "cp")) }
 	row := func(name string, code codes.Code, token func(*gated) string, audited ...string) attempt {
@@ -95,7 +95,7 @@ func altered(token string, part int, change func([]byte) []byte) string {
 	return strings.Join(parts, ".")
 }
 
-// resigned has the claims and key id of a token, and another signature.
+// resigned returns a token with the same claims and key ID and another signature.
 func resigned(g *gated, token string, method jwt.SigningMethod, key any) string {
 	claims := jwt.MapClaims{}
 	old, _, err := jwt.NewParser().ParseUnverified(token, claims)
@@ -115,7 +115,7 @@ func withoutTokensAttempts() []attempt {
 	}}
 }
 
-// anonymousWithoutTokensAttempts are to have a token passed over where none are taken and none is needed.
+// anonymousWithoutTokensAttempts are attempts to have a token ignored where tokens are neither accepted nor needed.
 func anonymousWithoutTokensAttempts() []attempt {
 	free := func(g *gated) error { return g.enter(g.dial(nil), "zone-8") }
 	row := func(name string, token func(*gated) string) attempt {
@@ -128,7 +128,7 @@ func anonymousWithoutTokensAttempts() []attempt {
 	}
 }
 
-// anonymousAttempts are to get around a credential where none is asked for.
+// anonymousAttempts are attempts to bypass a credential where none is required.
 func anonymousAttempts() []attempt {
 	refused := []string{verbConnect, ofZone1, byNothing}
 	free := func(g *gated) error { return g.enter(g.dial(nil), "zone-8") }

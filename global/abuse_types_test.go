@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// typeAttempts are of a zone that has joined and asks for, or sends, what is not for zones: secrets above all.
+// typeAttempts are attempts of a zone that has joined to read or write types that zones may not, secrets above all.
 func typeAttempts() []attempt {
 	mesh := func(g *gated) error { return g.asksFor("zone-1", "Mesh", "*") }
 	service := func(g *gated) error { return g.sends("zone-1", "MeshService") }
@@ -36,8 +36,8 @@ func typeAttempts() []attempt {
 	return rows
 }
 
-// asksFor is nil when the global has resources of the type for the zone, NotFound when it says nothing of the type: it answers what was
-// asked afterwards.
+// asksFor returns nil if the global has resources of the type for the zone, and NotFound if it does not serve the type:
+// it answers a later subscription.
 func (g *gated) asksFor(zone, t string, names ...string) error {
 	const marker = "MeshTimeout"
 	conn := g.dial(g.join(zone).pair)
@@ -60,8 +60,8 @@ func (g *gated) asksFor(zone, t string, names ...string) error {
 	return nil
 }
 
-// sends is nil when the global takes a resource of the type, PermissionDenied when it refuses it by name. The name is that of a secret of
-// the global, or another that would matter, hashed as the global wants it.
+// sends returns nil if the global accepts a resource of the type, and PermissionDenied if it refuses it by name. The
+// name is that of a secret of the global, or another sensitive one, hashed as the global requires.
 func (g *gated) sends(zone, t string) error {
 	conn := g.dial(g.join(zone).pair)
 	before := g.held()
@@ -94,7 +94,7 @@ func (g *gated) sends(zone, t string) error {
 	}
 }
 
-// held tells apart what the global keeps of the types that no zone may write.
+// held returns a digest of the global's resources of types that no zone may write.
 func (g *gated) held() string {
 	sum := sha256.New()
 	for _, path := range []string{"/accessroles", "/accessrolebindings", "/meshes", "/meshmultizoneservices", "/zones"} {

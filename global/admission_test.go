@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// watched is an admission over a store in memory, whose log is kept.
+// watched returns an admission over a store in memory, and its log.
 func watched(t *testing.T) (*admission, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
@@ -56,7 +56,8 @@ func (a *admission) watch(t *testing.T, recheck func()) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// TestAnonymousIsWarnedOfEachMinute: at once, and then every minute; not where nobody anonymous is let in.
+// TestAnonymousIsWarnedOfEachMinute checks that the warning appears at once and then every minute, and not where no
+// anonymous zone is admitted.
 func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
 	t.Parallel()
 	for allowed, want := range map[bool]int{true: 11, false: 0} {
@@ -73,11 +74,11 @@ func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
 	}
 }
 
-// mostAfterTheEnd is how long a session may outlive its credential.
+// mostAfterTheEnd bounds how long a session may outlive its credential.
 const mostAfterTheEnd = 5 * time.Second
 
-// TestSessionsAreAskedInTime: within seconds of the moment at which a credential expires or is withdrawn, its session is asked for it again,
-// and has none. Until then it has one.
+// TestSessionsAreAskedInTime checks that a session ends within seconds of the expiry or revocation of its credential,
+// and not before.
 func TestSessionsAreAskedInTime(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -135,7 +136,7 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 	}
 }
 
-// withdrawn is what a revocation of the zone does.
+// withdrawn revokes the zone's credentials.
 func (a *admission) withdrawn(zone string) error {
 	return a.members.Update(context.Background(), zone, func(m *enrolment.Record) error {
 		m.Withdraw(a.now())

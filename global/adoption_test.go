@@ -52,8 +52,8 @@ func (g *gated) listed() (out listedCandidates) {
 	return out
 }
 
-// TestAdoption: a global that lost its store and kept its folder turns zones away that hold its certificates, says how they come
-// back, and lets in those that an operator names.
+// TestAdoption checks a global that lost its store and kept its folder: it rejects zones with its certificates, says
+// how they are readmitted, and admits those that an operator names.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	first := startGated(t)
@@ -100,7 +100,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAdoptionOfOneOfTwo: where two servers ask to be one zone, the operator says which.
+// TestAdoptionOfOneOfTwo checks that the operator chooses if two servers claim to be one zone.
 func TestAdoptionOfOneOfTwo(t *testing.T) {
 	t.Parallel()
 	first := startGated(t)
@@ -125,7 +125,7 @@ func TestAdoptionOfOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestRevokedAreNotAdopted: what the store knows to be revoked or deleted stays out, whatever it asks.
+// TestRevokedAreNotAdopted checks that what the store knows to be revoked or deleted stays out.
 func TestRevokedAreNotAdopted(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"_revoke", "_delete"} {
@@ -142,7 +142,7 @@ func TestRevokedAreNotAdopted(t *testing.T) {
 	}
 }
 
-// refusesToStart is what a global says that cannot start on a folder; nil for one that starts.
+// refusesToStart returns the error of a global that cannot start on a folder; nil for one that starts.
 func refusesToStart(t *testing.T, dir string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -152,7 +152,8 @@ func refusesToStart(t *testing.T, dir string) error {
 	})
 }
 
-// TestZoneCABesideTheStore: the copy follows rotations, and one that cannot be opened is no reason to make another CA silently.
+// TestZoneCABesideTheStore checks that the copy follows rotations, and that a copy that cannot be opened never leads to
+// a silent new CA.
 func TestZoneCABesideTheStore(t *testing.T) {
 	t.Parallel()
 	first := startGated(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestDowngrade: no port speaks an older TLS than it was told to, which is 1.3 by default and 1.2 at the least, nor a weak suite of 1.2, and
-// none speaks plaintext.
+// TestDowngrade checks that no port accepts a lower version of TLS than configured, which is 1.3 by default and at
+// least 1.2, nor a weak suite of 1.2, nor plaintext.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	const strong, noSecrecy, noAEAD = tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA

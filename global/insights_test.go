@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// BenchmarkAcknowledgedWhileStatusIsWritten measures the longest that an acknowledgement of one zone waits while the status of 1,000 zones is
-// written: worst-ms.
+// BenchmarkAcknowledgedWhileStatusIsWritten measures the longest wait of an acknowledgement of one zone while the
+// status of 1,000 zones is written: worst-ms.
 func BenchmarkAcknowledgedWhileStatusIsWritten(b *testing.B) {
 	i := newInsights(store.NewMemory(), "instance", slog.New(slog.DiscardHandler))
 	var worst time.Duration

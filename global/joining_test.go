@@ -32,7 +32,7 @@ import (
 	"github.com/causeway-mesh/causeway/global"
 )
 
-// clock is one that tests set.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time // guarded by mu
@@ -50,7 +50,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// gated is a global that lets in only who has proven it.
+// gated is a global that admits only authenticated zones.
 type gated struct {
 	*running
 	t     *testing.T
@@ -99,7 +99,7 @@ func (g *gated) post(path, body string, into any) {
 	}
 }
 
-// joinToken is the token of a new join string.
+// joinToken returns the token of a new join string.
 func (g *gated) joinToken(zone string) string {
 	g.t.Helper()
 	var offer struct{ Join string }
@@ -109,7 +109,7 @@ func (g *gated) joinToken(zone string) string {
 	return parsed.Token
 }
 
-// zoneToken is a bearer token of a zone.
+// zoneToken returns a bearer token of a zone.
 func (g *gated) zoneToken(zone string, scopes ...string) string {
 	g.t.Helper()
 	var offer struct{ Token string }
@@ -132,7 +132,7 @@ func (g *gated) dial(pair *tls.Certificate) *grpc.ClientConn {
 	return conn
 }
 
-// joiner is a server that is, or wants to be, a zone.
+// joiner is a server that is, or wants to become, a zone.
 type joiner struct {
 	zone, id string
 	key      crypto.Signer
@@ -148,7 +148,7 @@ func newServer(t *testing.T, zone string) *joiner {
 	return &joiner{zone: zone, id: newID(t), key: key}
 }
 
-// newID is a random UUID.
+// newID returns a random UUID.
 func newID(t *testing.T) string {
 	t.Helper()
 	b := make([]byte, 16)
@@ -158,7 +158,7 @@ func newID(t *testing.T) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// request is a signing request for what the server says it is.
+// request returns a signing request for the member that the server claims to be.
 func (s *joiner) request(t *testing.T) []byte {
 	t.Helper()
 	return requestOf(t, s.key, enrolment.Member{Zone: s.zone, ID: s.id}.URI())
@@ -196,7 +196,7 @@ func (g *gated) join(zone string) *joiner {
 	return s.take(g.t, c)
 }
 
-// as is the metadata of calls of a zone, with a bearer token when there is one.
+// as returns a context with the metadata of a zone's calls, with a bearer token if there is one.
 func as(ctx context.Context, zone string, token ...string) context.Context {
 	pairs := []string{"client-id", zone}
 	for _, one := range token {
@@ -205,14 +205,14 @@ func as(ctx context.Context, zone string, token ...string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// enter asks for a health check, which a zone does first, and returns what came of it.
+// enter calls HealthCheck, as a zone does first, and returns the result.
 func (g *gated) enter(conn *grpc.ClientConn, zone string, token ...string) error {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
 	defer cancel()
 	return conn.Invoke(as(ctx, zone, token...), "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(emptypb.Empty), new(emptypb.Empty))
 }
 
-// open opens the stream on which the global sends to a zone, and returns how it ended, once it has.
+// open opens the stream on which the global sends to a zone, and returns its error once it ends.
 func (g *gated) open(conn *grpc.ClientConn, zone string, token ...string) <-chan error {
 	g.t.Helper()
 	ended := make(chan error, 1)
@@ -233,7 +233,7 @@ func (g *gated) open(conn *grpc.ClientConn, zone string, token ...string) <-chan
 	return ended
 }
 
-// audited are the lines of the audit log, those of what was refused.
+// audited returns the lines of the audit log about refusals.
 func (g *gated) audited() []string {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.dir, "audit", "refused*"))
@@ -247,7 +247,8 @@ func (g *gated) audited() []string {
 	return lines
 }
 
-// refused wants an error of a code, and, where there are words, a line in the audit log, written after the first ones, with all of them.
+// refused checks for an error with a code and, if there are words, a line in the audit log, after the first before
+// lines, that has all of them.
 func (g *gated) refused(err error, code codes.Code, before int, words ...string) {
 	g.t.Helper()
 	if status.Code(err) != code {

@@ -36,14 +36,15 @@ import (
 	"github.com/causeway-mesh/causeway/global"
 )
 
-// fuzzedGlobal is one global for all inputs, with two zones that have joined it: whose credential the script has, and one beside it.
+// fuzzedGlobal is one global for all inputs, with two zones that have joined it: one whose credential the script has,
+// and another.
 type fuzzedGlobal struct {
 	addresses   map[string]string
 	roots       *x509.CertPool
 	evil, sound *tls.Certificate
 	// used is the token by which the evil zone joined.
 	used string
-	// requests are signing requests, good ones first.
+	// requests are signing requests, valid ones first.
 	requests [][]byte
 }
 
@@ -61,7 +62,7 @@ func startFuzzedGlobal(f *testing.F) *fuzzedGlobal {
 		}
 	}
 	g := &fuzzedGlobal{}
-	// Without a guard: a panic is the end of the process, and what was looked for.
+	// Without a guard: a panic ends the process, and so the fuzzer finds it.
 	c := global.Config{
 		DataDir: f.TempDir(), APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		ReadyFile: filepath.Join(f.TempDir(), "ready"), KDSTLS: true, KDSZoneTokens: true, Log: slog.New(slog.DiscardHandler),
@@ -91,7 +92,7 @@ func startFuzzedGlobal(f *testing.F) *fuzzedGlobal {
 	return g
 }
 
-// join makes a zone, by a join string that the operator asks for.
+// join makes a zone, by a join string that the operator requests.
 func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, string) {
 	f.Helper()
 	resp, err := http.Post("http://"+g.addresses["api"]+"/zones/"+zone+"/_join", "application/json", strings.NewReader(`{"rejoin":true}`))
@@ -135,7 +136,7 @@ func csr(t testing.TB, key crypto.Signer, template *x509.CertificateRequest) []b
 	return der
 }
 
-// signed is how many of the requests the global signs for the evil zone: the first ones.
+// signed is the number of requests that the global signs for the evil zone: the first ones.
 const signed = 3
 
 // makeRequests makes signing requests of many kinds.
@@ -156,7 +157,7 @@ func (g *fuzzedGlobal) makeRequests(f *testing.F) {
 	}
 	with := func(uris []*url.URL) *x509.CertificateRequest { return &x509.CertificateRequest{URIs: uris} }
 	g.requests = [][]byte{
-		csr(f, ec, with(own)), csr(f, ed, with(own)), csr(f, ec, many), // of which nothing but the key and the URI is heard
+		csr(f, ec, with(own)), csr(f, ed, with(own)), csr(f, ec, many), // all but the key and the URI of it is ignored
 		csr(f, ec, with(other)), csr(f, large, with(own)), csr(f, old, with(own)), csr(f, ec, with(nil)),
 		csr(f, ec, with(append(own, other...))), csr(f, ec, with([]*url.URL{{Opaque: "x"}})), nil, {}, {0x30}, {0x30, 0x84, 0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0x30, 0x80}, 10_000),
 	}
@@ -175,15 +176,15 @@ func (g *fuzzedGlobal) dial(t testing.TB, pair *tls.Certificate) *grpc.ClientCon
 	return conn
 }
 
-// scriptedMember is what a script says and does.
+// scriptedMember does what a script tells it to.
 type scriptedMember struct {
 	t      *testing.T
 	global *fuzzedGlobal
 	conn   *grpc.ClientConn
-	proven bool // the connection showed the evil zone's certificate
+	proven bool // the connection presented the evil zone's certificate
 	ctx    context.Context
 	cancel context.CancelFunc
-	// following are the calls that are open until the connection is given up.
+	// following holds the calls that are open until the connection is closed.
 	following []chan struct{}
 }
 
@@ -213,7 +214,7 @@ func (m *scriptedMember) hangUp() {
 	m.conn, m.following = nil, nil
 }
 
-// request is a signing request, whole or with a byte of it changed, and which one that is of those that there are.
+// request returns a signing request, whole or with one byte changed, and its index.
 func (m *scriptedMember) request(a, b byte) (der []byte, which int) {
 	n := int(a) % (2 * len(m.global.requests))
 	der = m.global.requests[n/2]
@@ -229,7 +230,8 @@ func (m *scriptedMember) play(op, a, b byte) {
 		m.connect(a%2 == 0, 0)
 	}
 	service := enrolment.Membership{Conn: m.conn}
-	// A stranger that has said more than is read of one is not answered, and closed in ten seconds, which is longer than an input may take.
+	// A stranger that exceeds its limit is not answered, and is disconnected after ten seconds, which is longer than an
+	// input may take.
 	ctx, cancel := context.WithTimeout(m.ctx, 300*time.Millisecond)
 	defer cancel()
 	switch op % 8 {
@@ -275,8 +277,8 @@ func (m *scriptedMember) play(op, a, b byte) {
 	}
 }
 
-// FuzzMembershipSession plays sequences of what a server can ask that is, or wants to be, a zone, of a whole global over TLS. Nothing is signed
-// but what the zone may have, and the zone beside it goes on.
+// FuzzMembershipSession plays sequences of requests of a server that is, or wants to become, a zone, to a whole global
+// over TLS. The global signs only what the zone may have, and the other zone is not affected.
 func FuzzMembershipSession(f *testing.F) {
 	g := startFuzzedGlobal(f)
 	sound := g.dial(f, g.sound)
@@ -291,7 +293,7 @@ func FuzzMembershipSession(f *testing.F) {
 	}
 	goesOn(f)
 	f.Add([]byte{6, 0, 0, 1, 0, 0, 2, 4, 0, 3, 0, 0, 5, 0, 0})    // renews, confirms, follows
-	f.Add([]byte{6, 1, 0, 0, 0, 3, 0, 10, 1, 4, 0, 2, 1, 0, 0})   // joins by what was used, without a certificate
+	f.Add([]byte{6, 1, 0, 0, 0, 3, 0, 10, 1, 4, 0, 2, 1, 0, 0})   // joins with a used token, without a certificate
 	f.Add([]byte{6, 0, 1, 1, 0, 0, 2, 5, 0, 3, 0, 0, 7, 0, 0})    // as another zone
 	f.Add([]byte{6, 0, 0, 1, 9, 40, 1, 10, 7, 1, 25, 3, 4, 2, 6}) // requests of many kinds
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -306,7 +308,7 @@ func FuzzMembershipSession(f *testing.F) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("it took %s", took)
 		}
-		// The server's own come and go.
+		// The server's own goroutines come and go.
 		for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+8; <-time.After(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestProxiesOfAZoneThatIsAwayAreUnknown: in the overview and in the counts, and unknown in a rollout; and online again, without being
-// sent again, once the zone is back.
+// TestProxiesOfAZoneThatIsAwayAreUnknown checks that they are unknown in the overview, in the counts and in a rollout,
+// and online again, without being sent again, once the zone reconnects.
 func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-// TestWhatCouldNotBeToldIsToldLater: what went, and a zone whose replica has died, while the board could not be written, are taken off the board
-// and shown as away once it can be.
+// TestWhatCouldNotBeToldIsToldLater checks what was deleted, and a zone whose replica died, while the board could not
+// be written: once it can, they are removed from the board and shown as offline.
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
@@ -49,7 +49,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	onBoard := func(what string) bool {
 		return strings.Contains(strings.Join(cluster.Keys(t), "\n"), what)
 	}
-	r.members = nil // nobody leads yet
+	r.members = nil // no replica leads yet
 	seen, err := r.tell(t.Context(), 0)
 	if err != nil || !onBoard("zones/own/r/") {
 		t.Fatalf("the insight is not on the board: %v", err)

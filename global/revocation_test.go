@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestRevocationEndsSessions: whatever takes a zone's credential away ends its session within seconds, and the zone does not
-// come back by it; another zone's session goes on.
+// TestRevocationEndsSessions checks that whatever revokes a zone's credential ends its session within seconds, that the
+// zone cannot reconnect with it, and that another zone's session continues.
 func TestRevocationEndsSessions(t *testing.T) {
 	t.Parallel()
 	keys := func(g *gated, purpose, retire string) {
@@ -24,7 +24,7 @@ func TestRevocationEndsSessions(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(*gated)
-		// byToken: the zone comes by a token; all: every zone is concerned.
+		// byToken is set if the zone uses a token; all if every zone is concerned.
 		byToken, all bool
 		code         codes.Code
 		why          string
@@ -73,5 +73,5 @@ func TestRevocationEndsSessions(t *testing.T) {
 	}
 }
 
-// patience is how long anything may take that is to happen by itself.
+// patience bounds the time of anything that happens by itself.
 const patience = 30 * time.Second

@@ -15,13 +15,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// told is what a zone tells of its proxies.
+// told is a zone's report on its proxies.
 type told struct {
 	behind  []tracker.ProxyBehind
 	streams uint32
 }
 
-// proxiesAnswer is the part of a rollout that is about proxies, and the sentence about one of which nothing is known.
+// proxiesAnswer is the part of a rollout about proxies, and the text about one whose state is unknown.
 type proxiesAnswer struct {
 	Proxies struct {
 		Enforced, Total int
@@ -30,8 +30,8 @@ type proxiesAnswer struct {
 	}
 }
 
-// TestRolloutCountsWhatWasTold: a proxy counts as one that enforces only where its zone has told of it: not of one among so many that are
-// behind that the zone names only some, and not of one that has connected since. No clock decides: the zone's is a day ahead.
+// TestRolloutCountsWhatWasTold checks that a proxy counts as enforcing only if its zone's report covers it: not one
+// among more than the report names, and not one that connected later. No clock decides: the zone's is a day ahead.
 func TestRolloutCountsWhatWasTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 
 	stored("p", "spiffe://a/")
 	asks("p", unknown("more proxies that are behind than it names, 1"))
-	tells.Store(&told{streams: 6}) // told before the proxy's stream was opened
+	tells.Store(&told{streams: 6}) // sent before the proxy's stream was opened
 	stored("p", "spiffe://b/")
 	asks("p", unknown("has not told of it"))
 	tells.Store(&told{streams: 7})

@@ -87,7 +87,7 @@ func (r *running) call(method, path, body string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// connect runs a zone against the global and returns how to stop it.
+// connect runs a zone against the global and returns a function that stops it.
 func (r *running) connect(dir, zone string, s store.Store, change ...func(*kds.ZoneConfig)) func() {
 	r.t.Helper()
 	ca, err := os.ReadFile(filepath.Join(dir, "kds-tls", "ca.crt"))

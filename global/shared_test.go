@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// TestShareWithAnotherKey: a store that has secrets, but no name yet, as one restored from a single server, takes nothing from a
-// server with another key, which would keep the right one out.
+// TestShareWithAnotherKey checks a store that has secrets but no name yet, as one restored from a single server: it
+// takes nothing from a server with another key, which would keep the right one out.
 func TestShareWithAnotherKey(t *testing.T) {
 	t.Parallel()
 	keys := func() *secrets.Box {

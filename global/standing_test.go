@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestZoneThatWasNotDeletedComesBack: where the session of a zone does not end, the answer is that nothing was deleted, and the zone is let in as
-// before, with a credential or without.
+// TestZoneThatWasNotDeletedComesBack checks a deletion in which the zone's session does not end: the answer says that
+// nothing was deleted, and the zone is admitted as before, with a credential or without.
 func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	t.Parallel()
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
@@ -24,7 +24,7 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 			if joined {
 				s.has(t)
 			}
-			s.sync.Adopt("zone-1", &tracker.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not hear of the end
+			s.sync.Adopt("zone-1", &tracker.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not learn of the end
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			if _, err := s.remove(ctx, "zone-1"); err == nil {
@@ -37,7 +37,8 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	}
 }
 
-// TestDeletionThatWasCutOff: a server that ends in the middle of a deletion leaves the zone as it was, after a minute.
+// TestDeletionThatWasCutOff checks that a server that stops in the middle of a deletion leaves the zone as it was,
+// after a minute.
 func TestDeletionThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
@@ -68,8 +69,8 @@ func TestDeletionThatWasCutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedZoneLeavesWhatItMust: credentials stay buried; of a zone that had none, where none is asked for, nothing is left, so that its
-// name can be used again.
+// TestDeletedZoneLeavesWhatItMust checks that credentials stay buried, and that nothing is left of a zone that had
+// none, where none is required, so that its name can be used again.
 func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ joined, tokens, left bool }{
@@ -100,7 +101,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 	}
 }
 
-// newStanding returns the standing of the zone zone-1, which has no credential, where none is asked for.
+// newStanding returns the standing of zone-1, which has no credential, where none is required.
 func newStanding(t *testing.T) *standing {
 	t.Helper()
 	a, _ := watched(t)
@@ -130,7 +131,7 @@ func (s *standing) has(t *testing.T) {
 	}
 }
 
-// letsIn returns why the zone is not let in, by its credential or without one.
+// letsIn returns the reason why the zone is not admitted, by its credential or without one.
 func (s *standing) letsIn(t *testing.T, joined bool) error {
 	t.Helper()
 	if !joined {

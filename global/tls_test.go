@@ -24,7 +24,7 @@ func TestHTTPOffLoopbackIsTLS(t *testing.T) {
 	pool.AppendCertsFromPEM(ca)
 	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	want := map[string]int{"api": http.StatusUnauthorized, "diagnostics": http.StatusOK} // who is not on this machine needs a credential
+	want := map[string]int{"api": http.StatusUnauthorized, "diagnostics": http.StatusOK} // off loopback, a caller needs a credential
 	for key, path := range map[string]string{"api": "/zones", "diagnostics": "/livez"} {
 		_, port, err := net.SplitHostPort(r.addresses[key])
 		if err != nil {
@@ -42,7 +42,7 @@ func TestHTTPOffLoopbackIsTLS(t *testing.T) {
 	}
 }
 
-// httpStatus is the answer's status; zero when there is none.
+// httpStatus returns the answer's status; zero if there is none.
 func httpStatus(t *testing.T, c *http.Client, url string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

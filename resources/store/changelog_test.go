@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestChangelogIsBounded appends commits of any sizes: neither the window nor what its array still refers to may go beyond
-// the bounds.
+// TestChangelogIsBounded appends commits of any sizes: neither the window nor what its array still refers to may exceed
+// the limits.
 func TestChangelogIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := changelog{maxCommits: rapid.IntRange(1, 20).Draw(t, "commits"), maxChanges: rapid.IntRange(1, 50).Draw(t, "changes"), maxBytes: rapid.IntRange(1, 500).Draw(t, "bytes")}

@@ -75,11 +75,12 @@ func TestKeysInTheClearAreRefused(t *testing.T) {
 	}
 }
 
-// gzipEnd is how many bytes gzip's last, empty block and what follows it have: header and padding, two lengths, CRC, size.
+// gzipEnd is the number of bytes of gzip's last, empty block and what follows it: header and padding, two lengths, CRC,
+// size.
 const gzipEnd = 1 + 4 + 8
 
-// TestDamage: a backup in which any one byte differs, or that ends early, is refused. A bit that only pads gzip's last
-// block up to a whole byte says nothing: where it differs, what is read must be the same.
+// TestDamage checks that a backup in which any one byte differs, or that ends early, is refused. A bit that only pads
+// gzip's last block to a whole byte is redundant: if it differs, the content must be the same.
 func TestDamage(t *testing.T) {
 	good := written(t, filled(t), File{Path: "kds-tls/f", Data: []byte("x")})
 	want, err := Read(bytes.NewReader(good))
@@ -87,7 +88,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range good {
-		// The bytes of gzip's header that say when and where it was made mean nothing.
+		// The bytes of gzip's header with the time and system of its creation are ignored.
 		if i >= 3 && i < 10 {
 			continue
 		}
@@ -112,7 +113,7 @@ func zipped(text string) []byte {
 	return out.Bytes()
 }
 
-// manySpaces are 200 MiB of lines that compress to next to nothing.
+// manySpaces returns 200 MiB of lines that compress to almost nothing.
 func manySpaces() string {
 	var out strings.Builder
 	for i := range 200 {

@@ -23,7 +23,7 @@ var _ = flag.Bool("update", false, "write the golden file of the present format,
 // goldenFile is beside the resources of every golden backup.
 var goldenFile = File{Path: "kds-tls/ca.crt", Mode: 0o600, Data: []byte("certificate\n")}
 
-// goldenBackup is what is written today.
+// goldenBackup returns the backup that is written today.
 func goldenBackup(t *testing.T) []byte {
 	t.Helper()
 	s := store.NewMemory()
@@ -79,7 +79,7 @@ func read(t *testing.T, path string) []byte {
 	return raw
 }
 
-// TestGoldenBackups: what any format was written as is read today, and means the same.
+// TestGoldenBackups checks that a backup of each format still reads to the same content.
 func TestGoldenBackups(t *testing.T) {
 	paths := []string{"testdata/format-1-first.backup"}
 	for format := 1; format <= formatVersion; format++ {
@@ -104,7 +104,7 @@ func TestGoldenBackups(t *testing.T) {
 	}
 }
 
-// TestFormatIsAsItWas: what is written today is what the golden file of its format has, byte by byte.
+// TestFormatIsAsItWas checks that today's backup equals the golden file of its format, byte by byte.
 func TestFormatIsAsItWas(t *testing.T) {
 	if n := len(formats()); n != formatVersion {
 		t.Errorf("format %d is written, and %d are read", formatVersion, n)
@@ -114,7 +114,7 @@ func TestFormatIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestGoldenBackupOfANewerFormat: it is refused, and says which version can read it.
+// TestGoldenBackupOfANewerFormat checks that it is refused with the version that can read it.
 func TestGoldenBackupOfANewerFormat(t *testing.T) {
 	newer := strings.Replace(lines(t, read(t, ofFormat(t, formatVersion))), fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion), fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion+1), 1)
 	want := fmt.Sprintf(`the backup has format %d, and this program reads up to %d: the backup's format is too new: use version "v0.0.1", which wrote it, or a newer one`, formatVersion+1, formatVersion)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRestoreLeavesTheFolderToNobody: whatever stands in the data folder, nothing is written through a link, nor in the
-// place of what is no regular file, with overwrite too. Without the obstacle the same backup is restored.
+// TestRestoreLeavesTheFolderToNobody checks that nothing is written through a link, nor in the place of what is not a
+// regular file, even with overwrite. Without the obstacle the same backup is restored.
 func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 	t.Parallel()
 	file := File{Path: "kds-tls/ca.crt", Mode: 0o777, Data: []byte("evil")}
@@ -76,7 +76,7 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 	}
 }
 
-// TestFilesThatNoServerWroteStayOut: a backup of today can be restored, whatever else is in the folders.
+// TestFilesThatNoServerWroteStayOut checks that a new backup can be restored, whatever else is in the folders.
 func TestFilesThatNoServerWroteStayOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestHeld: while Held fails, nothing is written, not even what changes nothing.
+// TestHeld checks that nothing is written while Held fails, not even what changes nothing.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Config{

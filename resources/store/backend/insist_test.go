@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-// insisting is one Insist that opens a store, with how often it was told of a failure.
+// insisting runs an Insist that opens a store, and returns how often it was told of a failure.
 func insisting(ctx context.Context, c Config) (told int, err error) {
 	c.Kind, c.Prefix, c.Log = Etcd, "/insist", slog.New(slog.NewTextHandler(io.Discard, nil))
 	err = c.Insist(ctx, func(error) { told++ }, func() error {
@@ -27,7 +27,7 @@ func insisting(ctx context.Context, c Config) (told int, err error) {
 	return told, err
 }
 
-// TestInsistUntilEtcdIsThere: etcd comes only when the server has been told that it is away.
+// TestInsistUntilEtcdIsThere starts etcd only after the server has reported that it is away.
 func TestInsistUntilEtcdIsThere(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
@@ -53,7 +53,7 @@ func TestInsistUntilEtcdIsThere(t *testing.T) {
 	}
 }
 
-// TestInsistWithoutALeader: a cluster whose leader was killed just now takes a start.
+// TestInsistWithoutALeader checks that a start succeeds on a cluster whose leader has just been killed.
 func TestInsistWithoutALeader(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)

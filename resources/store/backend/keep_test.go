@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestKeep: what is kept before a migration is a backup like any other, and nothing else is left in the folder.
+// TestKeep checks that the backup before a migration is a regular backup, and that nothing else is left in the folder.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// kilobyte makes a resource of about 1 KB with the labels that a real one has.
+// kilobyte returns a resource of about 1 KB with the labels of a real one.
 func kilobyte(n, content int) *resources.Resource {
 	k := storetest.Key(fmt.Sprint("policy-", n))
 	r := storetest.Resource(k, content, map[string]string{

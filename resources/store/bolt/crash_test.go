@@ -50,7 +50,7 @@ func pair(writer, content int) store.Batch {
 	return store.Batch{Ops: []store.Op{{Put: kilobyte(2*writer, content)}, {Put: kilobyte(2*writer+1, content)}}}
 }
 
-// contentOf returns the content of a resource, 0 where there is none.
+// contentOf returns the content of a resource, 0 if there is none.
 func contentOf(r *resources.Resource) (n int, err error) {
 	if r == nil {
 		return 0, nil
@@ -84,8 +84,8 @@ func writeUntilKilled(path string) error {
 	return errors.New("all writers ended")
 }
 
-// TestKill kills a writing process at random moments. Whatever it acknowledged must be there, batches must be whole, and
-// revisions must go on.
+// TestKill kills a writing process at random moments. All that it acknowledged must be there, batches must be whole,
+// and revisions must continue.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -112,7 +112,7 @@ func TestKill(t *testing.T) {
 		}
 		revision = s.Snapshot().Revision()
 		for w, want := range acknowledged {
-			// What was written without being acknowledged is where the writer goes on.
+			// What was written without being acknowledged is where the writer continues.
 			acknowledged[w] = checkPair(t, s.Snapshot(), w, want)
 		}
 		if err := s.Close(); err != nil {
@@ -138,7 +138,7 @@ func checkPair(t *testing.T, now store.Snapshot, writer, acknowledged int) (cont
 	return left
 }
 
-// killed runs the writing process until some time after some writes and returns what it printed.
+// killed runs the writing process until some time after some writes and returns its output.
 func killed(t *testing.T, path string) (lines []string) {
 	t.Helper()
 	process := childProcess("write", path)
@@ -189,7 +189,7 @@ func TestDiskRefuses(t *testing.T) {
 
 // writeOverLimit writes, fails under each of some limits, and writes again without them.
 func writeOverLimit(path string) error {
-	// Without this the process would be ended by the signal instead of getting an error from the call.
+	// Otherwise the signal would end the process instead of the call returning an error.
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
 	s, err := Open(ctx, Config{Path: path, Log: quiet()})

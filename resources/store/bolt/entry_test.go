@@ -50,8 +50,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecode feeds the decoder with anything under a checksum that fits: it must not panic, and what it takes must
-// survive being written and read again.
+// FuzzDecode feeds the decoder anything under a valid checksum: it must not panic, and what it accepts must survive
+// being written and read again.
 func FuzzDecode(f *testing.F) {
 	r := kilobyte(1, 1)
 	key := store.EncodeKey(r.Key)

@@ -20,12 +20,12 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// failing is a disk that fails the next writes: before it takes them up, or after they are in the file for all to see,
-// as when the last sync fails.
+// failing is a disk that fails the next writes: before they begin, or after they are visible in the file, as when the
+// last sync fails.
 type failing struct {
 	left    atomic.Int64
 	visible bool
-	// inFile, when set, is called when a failed write is in the file.
+	// inFile, if set, is called when a failed write is in the file.
 	inFile func()
 }
 
@@ -82,7 +82,7 @@ func testFailedWrite(t *testing.T, disk *failing, failures int64) {
 	reopened(t, s)
 }
 
-// asIfKilled opens a copy of the file as it is now, and checks that it gives what the view has.
+// asIfKilled opens a copy of the current file, and checks that it holds the same as the view.
 func asIfKilled(t *testing.T, s *Store) {
 	t.Helper()
 	now, err := os.ReadFile(s.file.path)
@@ -96,7 +96,7 @@ func asIfKilled(t *testing.T, s *Store) {
 	storetest.SameState(t, open(t, Config{Path: path}).Snapshot(), s.Snapshot())
 }
 
-// unseen fails the test if a reader sees anything but the state before.
+// unseen fails the test if a reader sees anything but the previous state.
 func unseen(t *testing.T, s *Store, before store.Snapshot, next <-chan struct{}) {
 	t.Helper()
 	storetest.SameState(t, s.Snapshot(), before)
@@ -113,7 +113,7 @@ func unseen(t *testing.T, s *Store, before store.Snapshot, next <-chan struct{})
 	}
 }
 
-// reopened closes the store and checks that its file gives what the view had.
+// reopened closes the store and checks that its file holds the same as the view.
 func reopened(t *testing.T, s *Store) *Store {
 	t.Helper()
 	if err := s.Close(); err != nil {
@@ -127,7 +127,7 @@ func reopened(t *testing.T, s *Store) *Store {
 	return again
 }
 
-// TestUndoing looks into the file: the failed write is there, and then, with failures going on, it is not.
+// TestUndoing checks the file: the failed write is there, and then, while failures continue, it is not.
 func TestUndoing(t *testing.T) {
 	t.Parallel()
 	disk := &failing{visible: true}
@@ -150,7 +150,7 @@ func TestUndoing(t *testing.T) {
 	if !slices.Equal(there, []bool{true, false}) {
 		t.Fatalf("in the file after each failure: %v, want true and then false", there)
 	}
-	// Closing settles what is in doubt, and the revision stays spent.
+	// Closing settles the doubt, and the revision stays used.
 	again := reopened(t, s)
 	if c := storetest.Apply(t, again, storetest.Put(r)); c.Revision != 2 {
 		t.Errorf("got revision %d, want 2, after the failed write's", c.Revision)
@@ -224,7 +224,7 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 }
 
 // TestGroupFailsTogether has three writers in one group: one that writes, one that is refused because of it, and one
-// whose write changes nothing because of it. None of that is true when the group fails.
+// whose write changes nothing because of it. If the group fails, all three fail.
 func TestGroupFailsTogether(t *testing.T) {
 	t.Parallel()
 	disk := &failing{}

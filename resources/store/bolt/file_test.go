@@ -68,7 +68,7 @@ func TestReopenGivesTheSame(t *testing.T) {
 	if _, ok := s.Changes(before.Revision()); !ok {
 		t.Error("the changelog does not reach back to the start")
 	}
-	// Nothing new writes nothing, after a restart too.
+	// Unchanged puts write nothing, after a restart too.
 	for r := range before.List(store.Query{Type: storetest.Key("").Type}) {
 		if c := storetest.Apply(t, s, storetest.Put(r)); len(c.Changes) != 0 {
 			t.Fatalf("%s was written again", r.Key)
@@ -190,8 +190,8 @@ func usedBytes(t *testing.T, path string) (n int) {
 	return n
 }
 
-// TestFlippedBits flips bits all over the file: it is refused, or it loads as it was (the flip hit what is not in use).
-// Whatever loads must also be fit for writing.
+// TestFlippedBits flips bits all over the file: it is refused, or it loads unchanged (the flip is outside the used
+// part). A file that loads must also be fit for writing.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	path, before := filled(t, 60)
@@ -219,7 +219,7 @@ func TestFlippedBits(t *testing.T) {
 			}
 			continue
 		}
-		// One of two meta pages may be lost: then the file is as it was one write before, at its revision.
+		// One of two meta pages may be lost: then the file is as it was one write before, at that revision.
 		if s.Snapshot().Revision() == before.Revision() {
 			storetest.SameState(t, s.Snapshot(), before)
 		} else if at >= 2*os.Getpagesize() {
@@ -236,14 +236,14 @@ func TestFlippedBits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Most pages of the file are free ones.
+	// Most pages of the file are free.
 	if found < flips/10 {
 		t.Errorf("only %d of %d flips were found", found, flips)
 	}
 }
 
-// TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after the other: they reach beyond the end of the file, and
-// those of some pages are only ever read when the file is checked.
+// TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after the other: they reach beyond the end of
+// the file, and those of some pages are read only by the check of the file.
 func TestKeyBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	path, _ := filled(t, 60)
@@ -251,8 +251,8 @@ func TestKeyBeyondTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of bbolt's format: a page begins with its number (8 bytes), its kind and the number of elements (2 each) and another 4; an element of a
-	// branch has the place and the length of its key (4 each) and the page below (8).
+	// bbolt's format: a page begins with its number (8 bytes), its kind and the number of elements (2 each) and another
+	// 4; an element of a branch has the position and the length of its key (4 each) and the page below (8).
 	const header, element, branch = 16, 16, 1
 	found := 0
 	whole = whole[:usedBytes(t, path)] // The rest is room to grow.
@@ -273,7 +273,7 @@ func TestKeyBeyondTheEnd(t *testing.T) {
 				found++
 			case err != nil:
 				t.Errorf("page at %d, key %d: got %v, want ErrDamaged", page, i, err)
-			default: // the page is not in use
+			default: // the page is unused
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}

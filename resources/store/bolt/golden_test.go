@@ -44,7 +44,7 @@ func golden(t *testing.T, packed string) string {
 	return path
 }
 
-// ofFormat is the golden file of a format, unpacked; of the present one it can be made.
+// ofFormat returns the golden file of a format, unpacked; it can make that of the current format.
 func ofFormat(t *testing.T, format int) string {
 	t.Helper()
 	return golden(t, storetest.GoldenFile(t, format, ".db.gz", func(path string) error {
@@ -68,7 +68,7 @@ func ofFormat(t *testing.T, format int) string {
 	}))
 }
 
-// entries are all keys and values of a file.
+// entries returns all keys and values of a file.
 func entries(t *testing.T, path string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -80,7 +80,7 @@ func entries(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// TestGoldenFiles: what any format was written as is read today, and means the same.
+// TestGoldenFiles checks that a file of each format still reads to the same content.
 func TestGoldenFiles(t *testing.T) {
 	t.Parallel()
 	paths := map[string]string{"format-1-first": golden(t, "testdata/format-1-first.db.gz")}
@@ -107,7 +107,7 @@ func TestGoldenFiles(t *testing.T) {
 	}
 }
 
-// TestFormatIsAsItWas: what is written today is what the golden file of its format has, byte by byte.
+// TestFormatIsAsItWas checks that today's file equals the golden file of its format, byte by byte.
 func TestFormatIsAsItWas(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -120,7 +120,7 @@ func TestFormatIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestGoldenFileOfANewerFormat: it is refused, and says which version can read it.
+// TestGoldenFileOfANewerFormat checks that it is refused with the version that can read it.
 func TestGoldenFileOfANewerFormat(t *testing.T) {
 	t.Parallel()
 	path := ofFormat(t, formatVersion)

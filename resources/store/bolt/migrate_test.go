@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestMigrations: an older file is brought forward once, whole or not at all, with a copy of it beside; the newest is left alone. The
-// steps are made up: there has been one format so far.
+// TestMigrations checks that an older file is migrated once, whole or not at all, with a copy of it beside; the newest
+// is left alone. The steps are made up: there has been one format so far.
 func TestMigrations(t *testing.T) {
 	t.Parallel()
 	path, before := filled(t, 5)

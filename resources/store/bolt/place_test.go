@@ -24,8 +24,8 @@ func refusedForItsPlace(t *testing.T, s *Store, b store.Batch) error {
 	return err
 }
 
-// TestFileThatMoves: no batch is acknowledged, not even one that changes nothing, while the next start would not find the file. Once it
-// is back, the store goes on.
+// TestFileThatMoves checks that no batch is acknowledged, not even one that changes nothing, while the next start would
+// not find the file. Once the file is back, the store continues.
 func TestFileThatMoves(t *testing.T) {
 	t.Parallel()
 	for what, move := range map[string]func(t *testing.T, path string) (back func()){
@@ -62,7 +62,7 @@ func TestFileThatMoves(t *testing.T) {
 	}
 }
 
-// renamed moves something away, and returns what moves it back.
+// renamed moves a file or folder away, and returns a function that moves it back.
 func renamed(t *testing.T, path string) (back func()) {
 	t.Helper()
 	must(t, os.Rename(path, path+".away"))
@@ -76,8 +76,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestFileThatMovesMeanwhile: a file that goes while it is written has what was written, and the next start may not: nobody is told that it is
-// stored, nor that it is not. Once it is back it holds what readers were shown.
+// TestFileThatMovesMeanwhile moves the file during a write. The file has the write, and the next start may not: the
+// writer is told neither that it is stored nor that it is not. Once the file is back, it holds what readers saw.
 func TestFileThatMovesMeanwhile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "store.db")

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestScanFindsAll: of a file that is not damaged, the scan says the same as the store.
+// TestScanFindsAll checks that the scan of an undamaged file equals the store.
 func TestScanFindsAll(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 3, 100} {
@@ -48,8 +48,8 @@ func contains(s *Scan, name string, revision uint64) bool {
 	return false
 }
 
-// TestScanOfDamage: bits are flipped, pages blanked and ends cut off all over a file. The scan never fails, never calls whole what the
-// server refuses for what is in it, and never yields a resource that was not written.
+// TestScanOfDamage flips bits, blanks pages and cuts ends all over a file. The scan never fails, never calls a file
+// whole that the server refuses for its content, and never yields a resource that was not written.
 func TestScanOfDamage(t *testing.T) {
 	t.Parallel()
 	path, before := filled(t, 60)
@@ -95,7 +95,7 @@ func TestScanOfDamage(t *testing.T) {
 	}
 }
 
-// TestScanFindsStrays: with the tree's root gone, what is on leaves is found all the same.
+// TestScanFindsStrays checks that leaves are found even if the tree's root is gone.
 func TestScanFindsStrays(t *testing.T) {
 	t.Parallel()
 	path, before := filled(t, 60)

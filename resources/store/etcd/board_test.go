@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// listener keeps what it hears of a board.
+// listener records the news of a board.
 type listener struct {
 	mu      sync.Mutex
 	members []string          // guarded by mu
@@ -63,8 +63,8 @@ func during(t *testing.T, run func(context.Context)) (stop func()) {
 	return stop
 }
 
-// TestBoard: everybody hears who is there, the oldest first, and what stands there; a member that leaves is gone at once, one that
-// dies when its lease ends; an interruption loses nothing. The store does not notice any of it.
+// TestBoard checks that all followers see the members, the oldest first, and the notes. A member that leaves is gone at
+// once, one that dies when its lease ends; an interruption loses nothing. The store is not affected.
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -109,7 +109,7 @@ func TestBoard(t *testing.T) {
 	agree(t, stores...)
 }
 
-// TestHistory: what was before is forgotten by whoever leads, and by nobody else.
+// TestHistory checks that only the leader compacts the history.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
@@ -138,7 +138,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestNoteThatIsTooLarge: one note that etcd never takes is named, and holds up none of the others.
+// TestNoteThatIsTooLarge checks that a note that etcd never accepts is named, and delays none of the others.
 func TestNoteThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.StartLimited(t, 64<<10).Endpoints()})

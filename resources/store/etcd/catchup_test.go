@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// deaf opens a second server of a store that takes nothing in until the test has it follow, as one that was paused.
+// deaf opens a second server of a store that reads no events until the test makes it follow, like one that was paused.
 func deaf(t *testing.T, s *Store) *Store {
 	t.Helper()
 	other := open(t, s.config)
@@ -24,7 +24,7 @@ func deaf(t *testing.T, s *Store) *Store {
 	return other
 }
 
-// TestCatchUpThatIsCutShort: a watch that ends in the middle of what it has to catch up with goes on where it was. Etcd sends old
+// TestCatchUpThatIsCutShort checks that a watch that ends while it catches up continues where it was. Etcd sends old
 // events in batches of 1,000, under the newest revision.
 func TestCatchUpThatIsCutShort(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestCatchUpThatIsCutShort(t *testing.T) {
 	<-ended
 }
 
-// TestGapIsSeen: a write that the watch did not bring is noticed at the next one, and everything is compared.
+// TestGapIsSeen checks that a write that the watch missed is noticed at the next one, and that everything is compared.
 func TestGapIsSeen(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
@@ -79,7 +79,7 @@ func TestGapIsSeen(t *testing.T) {
 	agree(t, s, late)
 }
 
-// TestViewThatFallsBehindIsNotHealthy: a server whose watch brings nothing any more finds out by itself.
+// TestViewThatFallsBehindIsNotHealthy checks that a server notices by itself when its watch delivers nothing.
 func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 500 * time.Millisecond, WriterLease: time.Second})[0]
@@ -101,8 +101,8 @@ func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
 	eventually(t, "the view is well again", func() bool { return late.Healthy() == nil })
 }
 
-// TestNothingIsSaidFromAStaleView: a server that does not know of a write neither says that there is nothing to do nor that it may not
-// be done.
+// TestNothingIsSaidFromAStaleView checks that a server that lacks a write answers neither that there is nothing to do
+// nor that the batch is refused.
 func TestNothingIsSaidFromAStaleView(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 300 * time.Millisecond, WriterLease: time.Second})[0]
@@ -136,8 +136,8 @@ func TestNothingIsSaidFromAStaleView(t *testing.T) {
 	}
 }
 
-// TestRestoredWhileAway: a store that was restored while a server was away is not taken for the one that it had, also when it has come
-// further since.
+// TestRestoredWhileAway checks that a store that was restored while a server was away is not taken for the previous
+// one, even if it has a later revision.
 func TestRestoredWhileAway(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -160,8 +160,8 @@ func TestRestoredWhileAway(t *testing.T) {
 	}
 }
 
-// restore gives late the place of a write that the store, whose history is another, does not have: some of its revisions are what
-// a server saw before the restore.
+// restore gives late the position of a write that the store, which has another history, does not contain: the server
+// saw some of its revisions before the restore.
 func restore(t *testing.T, client *clientv3.Client, s, late *Store, writes int) {
 	t.Helper()
 	for i := range writes {

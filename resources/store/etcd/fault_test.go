@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestAway: without etcd reads go on, writes fail and say why, and it heals by itself.
+// TestAway checks that without etcd reads continue, writes fail with the reason, and the store recovers by itself.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -34,7 +34,8 @@ func TestAway(t *testing.T) {
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("after"), 1, nil)))
 }
 
-// TestFrozen: a cluster that takes connections and does not answer costs a writer no more than the timeout.
+// TestFrozen checks that a cluster that accepts connections and does not answer costs a writer no more than the
+// timeout.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -50,7 +51,7 @@ func TestFrozen(t *testing.T) {
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("a"), 2, nil)))
 }
 
-// TestCompacted: a server that was cut off for longer than etcd remembers compares everything.
+// TestCompacted checks that a server that was cut off for longer than etcd's history compares everything.
 func TestCompacted(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -76,7 +77,7 @@ func TestCompacted(t *testing.T) {
 	agree(t, s, cutOff)
 }
 
-// TestWentBack: a cluster that lost what it had told is not written to by a server that knows better.
+// TestWentBack checks that a server does not write to a cluster that lost writes that the server has seen.
 func TestWentBack(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -92,7 +93,7 @@ func TestWentBack(t *testing.T) {
 	}
 }
 
-// TestMembersKilledInTurn: whatever member is killed while two servers write, what was acknowledged is there in the end, and
+// TestMembersKilledInTurn kills any member while two servers write: in the end, what was acknowledged is there, and
 // what was refused for certain is not.
 func TestMembersKilledInTurn(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ var _ = flag.Bool("update", false, "write the golden file of the present format,
 
 var instances = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// dump has a line for each key below a prefix: the key, below the prefix, and its value, both quoted.
+// dump returns a line for each key below a prefix: the key, without the prefix, and its value, both quoted.
 func dump(t *testing.T, client *clientv3.Client, prefix string) string {
 	t.Helper()
 	r, err := client.Get(t.Context(), prefix+"/", clientv3.WithPrefix())
@@ -52,7 +52,7 @@ func put(t *testing.T, client *clientv3.Client, prefix, dump string) {
 	}
 }
 
-// golden is the golden dump of a format, and one of what is written today.
+// golden returns the golden dump of a format, and one of what is written today.
 func golden(t *testing.T, c *etcdtest.Cluster, format int) (kept, now string) {
 	t.Helper()
 	s := open(t, Config{Endpoints: c.Endpoints(), Program: "v0.0.1"})
@@ -83,7 +83,8 @@ func clientOf(t *testing.T, c *etcdtest.Cluster) *clientv3.Client {
 	return client
 }
 
-// TestGoldenLayouts: what any format was written as is read today, and means the same; today's is what it was, byte by byte.
+// TestGoldenLayouts checks that each format still reads to the same content, and that today's is unchanged, byte by
+// byte.
 func TestGoldenLayouts(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -106,7 +107,8 @@ func TestGoldenLayouts(t *testing.T) {
 	}
 }
 
-// TestLayoutOfANewerFormat: it is refused, says which version can read it, and stays as it is; so does what is not ours.
+// TestLayoutOfANewerFormat checks that it is refused with the version that can read it, and stays as it is; so does a
+// foreign one.
 func TestLayoutOfANewerFormat(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -20,7 +20,7 @@ import (
 
 var faultTime = flag.Duration("fault-time", 6*time.Second, "how long TestHistoryIsLinearizable goes on")
 
-// What one operation does to one key, and what it said.
+// One operation on one key, and its result.
 type (
 	input struct {
 		key  int
@@ -28,15 +28,15 @@ type (
 		put  int
 	}
 	output struct {
-		// unknown: nobody was told what happened, or whether.
+		// unknown is set if no client learnt what happened, or whether.
 		unknown bool
-		// said is what the store answered: changed, same, refused; was is what a read saw, 0 for nothing.
+		// said is the store's answer: changed, same, refused; was is the result of a read, 0 for nothing.
 		said string
 		was  int
 	}
 )
 
-// register is what one key is: the number that it has, 0 for none. It knows nothing of etcd, views and watches.
+// register is the model of one key: its number, 0 for none. It does not depend on etcd, views or watches.
 func register() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -71,8 +71,9 @@ func register() porcupine.Model {
 	}
 }
 
-// TestHistoryIsLinearizable has servers write, refuse, change nothing and read under kills and pauses of members and while what is
-// sent one way is lost: what each was told fits one order of events. Reads go through Apply, as those do that a write is judged by.
+// TestHistoryIsLinearizable has servers write, refuse, change nothing and read while members are killed and paused and
+// packets of one direction are lost: all results fit one order of events. Reads go through Apply, like those that
+// decide a write.
 func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -116,7 +117,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	}
 }
 
-// trouble does one thing to the cluster or a server's way to it, and undoes it.
+// trouble disturbs the cluster or a server's connection to it, and undoes that.
 func trouble(ctx context.Context, t *testing.T, random *rand.Rand, c *etcdtest.Cluster, links []*link) {
 	i := random.IntN(3)
 	m := c.Members[i]
@@ -143,7 +144,7 @@ func trouble(ctx context.Context, t *testing.T, random *rand.Rand, c *etcdtest.C
 	wait(ctx, time.Duration(random.IntN(800))*time.Millisecond)
 }
 
-// history is what all clients did and heard.
+// history is what all clients did and saw.
 type history struct {
 	begin      time.Time
 	mu         sync.Mutex
@@ -174,7 +175,7 @@ func (h *history) client(ctx context.Context, id int, s *Store) {
 
 var errAbsent = errors.New("there is none")
 
-// perform returns what the store said; false when it said that nothing happened.
+// perform returns the store's answer; false if the store said that nothing happened.
 func perform(s *Store, i input) (output, bool) {
 	key := storetest.Key(fmt.Sprint("k", i.key))
 	put := storetest.Resource(key, i.put, nil)
@@ -185,7 +186,7 @@ func perform(s *Store, i input) (output, bool) {
 		b = storetest.Put(put)
 	case "create":
 		b = store.Batch{Ops: []store.Op{{Put: put, If: store.IfAbsent()}}}
-	case "delete": // as the HTTP API deletes: what is not there is a refusal
+	case "delete": // as the HTTP API deletes: an absent key is a refusal
 		b = store.Batch{Ops: []store.Op{{Delete: key}}, Check: func(now store.Snapshot) error {
 			if now.Get(key) == nil {
 				return errAbsent

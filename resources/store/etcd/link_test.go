@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// link is a TCP proxy to one member that can lose all that goes one way while the connections stay, as a one-way packet loss does.
+// link is a TCP proxy to one member that can lose everything in one direction while the connections stay, as one-way
+// packet loss does.
 type link struct {
 	endpoint string
 	target   string
 
 	mu   sync.Mutex
 	flow *sync.Cond
-	// up and down say what is held back, ended that nothing goes any more; mu guards them.
+	// up and down are set while that direction is held back, ended once the link is closed; mu guards them.
 	up, down, ended bool
 }
 
@@ -51,7 +52,7 @@ func newLink(t *testing.T, endpoint string) *link {
 	return l
 }
 
-// lose holds back what goes to the member, or comes from it, until it is called again.
+// lose holds back data to the member, or from it, until it is called again.
 func (l *link) lose(up, down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *link) serve(client net.Conn) {
 	both.Wait()
 }
 
-// copy passes on until either end closes.
+// copy forwards until either end closes.
 func (l *link) copy(to, from net.Conn, held *bool) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buffer := make([]byte, 32<<10)

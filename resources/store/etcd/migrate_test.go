@@ -17,7 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// twoFormats are those of a made-up newer program: what it reads of format 1 it marks, so that it shows who read it.
+// twoFormats returns the readers of a made-up newer program: it marks what it reads of format 1, so that the reader is
+// visible.
 func twoFormats() []entryReader {
 	return []entryReader{func(key, value []byte) (*resources.Resource, error) {
 		r, err := store.DecodeEntry(key, value)
@@ -28,7 +29,8 @@ func twoFormats() []entryReader {
 	}, store.DecodeEntry}
 }
 
-// aged is a store of format 1 with a few resources, as a server shows it that has it open, and what it looks like in the next format.
+// aged returns a store of format 1 with a few resources, as an open server shows it, and its content in the next
+// format.
 func aged(t *testing.T, c Config) (old *Store, want []*resources.Resource) {
 	t.Helper()
 	old = open(t, c)
@@ -68,8 +70,8 @@ func keysBelow(t *testing.T, s *Store, prefix string) []string {
 	return out
 }
 
-// TestOneOfSeveralMigrates: servers of a newer program open a store at once. One keeps a backup and brings it forward, all show the
-// same; the older server shows what it had, and can write no more.
+// TestOneOfSeveralMigrates opens a store in several servers of a newer program at once. One makes a backup and
+// migrates, all show the same; the older server shows what it had, and can no longer write.
 func TestOneOfSeveralMigrates(t *testing.T) {
 	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/migrated", MaxOps: 2}
@@ -130,7 +132,7 @@ func TestOneOfSeveralMigrates(t *testing.T) {
 	}
 }
 
-// TestWritesDuringAMigration: what the older servers write while another one brings the store forward is either there afterwards, or
+// TestWritesDuringAMigration checks that writes of older servers during a migration are either there afterwards, or
 // refused.
 func TestWritesDuringAMigration(t *testing.T) {
 	t.Parallel()
@@ -151,8 +153,8 @@ func TestWritesDuringAMigration(t *testing.T) {
 	l.check(t, s)
 }
 
-// TestMigrationThatDied: what a server left behind that was killed in the middle is taken away, once its lease has ended, and the next
-// one brings the store forward.
+// TestMigrationThatDied checks that what a server left behind that was killed in the middle is removed once its lease
+// has ended, and that the next one migrates the store.
 func TestMigrationThatDied(t *testing.T) {
 	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/died"}
@@ -181,7 +183,7 @@ func TestMigrationThatDied(t *testing.T) {
 	}
 }
 
-// TestMigrationWithoutABackup: nothing is brought forward that could not be kept.
+// TestMigrationWithoutABackup checks that no store is migrated without a backup.
 func TestMigrationWithoutABackup(t *testing.T) {
 	t.Parallel()
 	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/kept"}

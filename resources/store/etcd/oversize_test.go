@@ -27,10 +27,11 @@ func sized(t *testing.T, name string, bytes int) *resources.Resource {
 	return r
 }
 
-// TestTooLargeIsRefusedAlone: a resource that etcd will never take is refused by name, for good; what is written beside it is not.
+// TestTooLargeIsRefusedAlone checks that a resource that etcd never accepts is refused by name, permanently; what is
+// written beside it is not.
 func TestTooLargeIsRefusedAlone(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.StartLimited(t, 64<<10) // a cluster that takes requests of 64 KiB
+	c := etcdtest.StartLimited(t, 64<<10) // a cluster that accepts requests of 64 KiB
 	s := several(t, 1, Config{Endpoints: c.Endpoints()})[0]
 	large := sized(t, "large", 200<<10)
 	var wg sync.WaitGroup
@@ -54,8 +55,8 @@ func TestTooLargeIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// TestLargeBatchUnderASmallLimit: a batch that etcd does not take in the parts that were planned is written whole in smaller ones, and
-// one with a resource that never fits leaves nothing behind.
+// TestLargeBatchUnderASmallLimit checks that a batch that etcd refuses in the planned parts is written whole in smaller
+// ones, and that one with a resource that never fits leaves nothing behind.
 func TestLargeBatchUnderASmallLimit(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartLimited(t, 64<<10)
@@ -84,7 +85,7 @@ func TestLargeBatchUnderASmallLimit(t *testing.T) {
 	}
 }
 
-// TestTooLargeForEveryStore: what is over store.MaxResourceBytes is refused before anything is asked.
+// TestTooLargeForEveryStore checks that a resource over store.MaxResourceBytes is refused without a request.
 func TestTooLargeForEveryStore(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
@@ -97,7 +98,7 @@ func TestTooLargeForEveryStore(t *testing.T) {
 	}
 }
 
-// TestNoRoom: a cluster whose quota is used up is not healthy, although it answers.
+// TestNoRoom checks that a cluster without room under its quota is not healthy, although it answers.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartQuota(t, 4<<20)

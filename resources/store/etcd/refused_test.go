@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-// refusal is why a store cannot be opened.
+// refusal returns the reason why a store cannot be opened.
 func refusal(t *testing.T, c Config) error {
 	t.Helper()
 	c.Prefix, c.Log, c.Timeout = "/refused", quiet(), time.Second
@@ -32,7 +32,8 @@ func refusal(t *testing.T, c Config) error {
 	return err
 }
 
-// TestCredentialsAreRefused: a cluster that asks for a user refuses another, and one without, for good; one that is away may come.
+// TestCredentialsAreRefused checks that a cluster with users refuses a wrong user, and none, permanently; one that is
+// away may come back.
 func TestCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -59,7 +60,7 @@ func TestCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// administer makes the cluster ask for users: root, who may do everything, and guest, who may do nothing.
+// administer makes the cluster require users: root, with all permissions, and guest, with none.
 func administer(t *testing.T, endpoints []string) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
@@ -77,7 +78,8 @@ func administer(t *testing.T, endpoints []string) {
 	}
 }
 
-// TestTLSIsRefused: whom one does not trust, and who does not trust one, are refused for good; a connection that only breaks is not.
+// TestTLSIsRefused checks that a side that does not trust the other is a permanent refusal; a connection that only
+// breaks is not.
 func TestTLSIsRefused(t *testing.T) {
 	t.Parallel()
 	serve := func(clients tls.ClientAuthType) *httptest.Server {
@@ -111,7 +113,7 @@ func TestTLSIsRefused(t *testing.T) {
 	}
 }
 
-// breaks is a server that takes connections and ends each at once.
+// breaks runs a server that accepts connections and closes each at once.
 func breaks(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,8 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestRestoredUnderAWatch: the client goes on with a watch by itself when the connection is there again, also when the store behind it
-// was restored meanwhile, and has other writes at the revisions that were seen. The next write does not go onto the old view.
+// TestRestoredUnderAWatch checks that a server notices a restored store when the client resumes a watch by itself after
+// a reconnect, even if the store has other writes at the revisions that were seen. The next write does not build on the
+// old view.
 func TestRestoredUnderAWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -48,8 +49,8 @@ func TestRestoredUnderAWatch(t *testing.T) {
 	}
 }
 
-// TestComparisonKnowsTheStore: a comparison with a store that has another write at the revision that the view shows finds that out, also
-// where etcd has forgotten what it had then.
+// TestComparisonKnowsTheStore checks that a comparison with a store that has another write at the view's revision
+// notices that, even if etcd has compacted that revision.
 func TestComparisonKnowsTheStore(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

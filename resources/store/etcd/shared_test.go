@@ -59,7 +59,7 @@ func several(t *testing.T, n int, config Config) []*Store {
 	return out
 }
 
-// TestServersCountTogether has three servers count one resource up by conditional writes: each success counts once.
+// TestServersCountTogether has three servers increment one counter by conditional writes: each success counts once.
 func TestServersCountTogether(t *testing.T) {
 	t.Parallel()
 	stores := several(t, 3, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
@@ -95,7 +95,7 @@ func countUp(s *Store) error {
 		c, err := s.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: storetest.Resource(old.Key, n+1, nil), If: store.IfRevision(old.Revision)}}})
 		switch {
 		case errors.Is(err, store.ErrConflict):
-			// The other server's write is in the view by now: that is why this one was refused.
+			// The other server's write is already in the view: that is why this one was refused.
 			continue
 		case err != nil:
 			return err
@@ -106,7 +106,7 @@ func countUp(s *Store) error {
 	}
 }
 
-// TestChecksHoldAcrossServers: a check of one server sees what another wrote just before.
+// TestChecksHoldAcrossServers checks that a check of one server sees what another has just written.
 func TestChecksHoldAcrossServers(t *testing.T) {
 	t.Parallel()
 	stores := several(t, 4, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
@@ -139,7 +139,7 @@ func TestChecksHoldAcrossServers(t *testing.T) {
 
 var errFull = errors.New("full")
 
-// TestCutBatchIsSeenWhole: a batch of many parts is one commit on every server, and nobody writes in between.
+// TestCutBatchIsSeenWhole checks that a batch of many parts is one commit on every server, with no writes in between.
 func TestCutBatchIsSeenWhole(t *testing.T) {
 	t.Parallel()
 	stores := several(t, 2, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), MaxOps: 7})
@@ -185,8 +185,8 @@ func TestCutBatchIsSeenWhole(t *testing.T) {
 	readers.Wait()
 }
 
-// TestWriterDiesBetweenParts does by hand what a server does that is killed after the first part of a batch: others wait for
-// its lease, show what there is, and go on.
+// TestWriterDiesBetweenParts simulates a server that is killed after the first part of a batch: others wait for its
+// lease, show what there is, and continue.
 func TestWriterDiesBetweenParts(t *testing.T) {
 	t.Parallel()
 	stores := several(t, 2, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), WriterLease: time.Second})

@@ -35,7 +35,7 @@ func opened(t *testing.T, dir string) *bolt.Store {
 	return s
 }
 
-// resource is one that a server could have written.
+// resource returns one that a server could have written.
 func resource(t *testing.T, key resources.Key, spec string, labels map[string]string) *resources.Resource {
 	t.Helper()
 	parsed, err := resources.NewSpec(key.Type, []byte(spec))
@@ -58,7 +58,7 @@ func permission(t *testing.T, mesh, name string, labels map[string]string) *reso
 	return resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: mesh, Name: name}, `{"default":{}}`, labels)
 }
 
-// folder is a data folder with a mesh, n permissions and the files of a server.
+// folder returns a data folder with a mesh, n permissions and the files of a server.
 func folder(t *testing.T, n int, more ...*resources.Resource) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func check(t *testing.T, dir string) *fsck.Report {
 	return r
 }
 
-// said is what was found, in one text.
+// said returns all findings in one text.
 func said(r *fsck.Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -122,7 +122,8 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
-// TestFindings: each kind of damage beside the store is found, says what to do, and is mended where that is safe.
+// TestFindings checks that each kind of damage beside the store is found, with a remedy, and is repaired where that is
+// safe.
 func TestFindings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		damage func(dir string)
@@ -166,7 +167,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// put changes a value in the store's file, as nobody should.
+// put changes a value in the store's file behind its back.
 func put(t *testing.T, dir, key, value string) {
 	t.Helper()
 	db, err := bbolt.Open(filepath.Join(dir, backend.File), 0o600, &bbolt.Options{Timeout: time.Second})
@@ -179,7 +180,7 @@ func put(t *testing.T, dir, key, value string) {
 	}
 }
 
-// TestContents: what resources say is held against their keys and against each other.
+// TestContents checks resources against their keys and against each other.
 func TestContents(t *testing.T) {
 	copied := permission(t, "default", "shop-bcdfghjklmnpqrst", map[string]string{resources.LabelDisplayName: "shop"})
 	dir := folder(t, 1, copied,
@@ -194,12 +195,13 @@ func TestContents(t *testing.T) {
 			t.Errorf("not found: %s", want)
 		}
 	}
-	if len(r.Findings) != 6 { // the odd label is found as one that nobody stores, and as one that no peer may send
+	if len(r.Findings) != 6 { // the odd label is found as one that no user stores, and as one that no peer may send
 		t.Errorf("found:\n%s", said(r))
 	}
 }
 
-// TestSystemNamespace: what lives in the system namespace only is judged by the one that the server is started with.
+// TestSystemNamespace checks that types of the system namespace are judged by the name with which the server is
+// started.
 func TestSystemNamespace(t *testing.T) {
 	key := resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Namespace: "ops", Name: "edge"}
 	dir := folder(t, 1, resource(t, key, `{}`, map[string]string{resources.LabelNamespace: "ops"}))
@@ -224,8 +226,9 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestDamagedStores flips bits, blanks pages and cuts ends all over a store's file. The check never fails and never says that nothing is
-// wrong where the server does not start; what is repaired has everything; what is salvaged is a backup that can be read.
+// TestDamagedStores flips bits, blanks pages and cuts ends all over a store's file. The check never fails, and never
+// reports a file as sound that the server cannot start with; a repaired file has everything; a salvaged one is a
+// readable backup.
 func TestDamagedStores(t *testing.T) {
 	dir := folder(t, 40)
 	good, err := os.ReadFile(filepath.Join(dir, backend.File))
@@ -279,7 +282,8 @@ func TestDamagedStores(t *testing.T) {
 	}
 }
 
-// startError is what a server says that starts on a copy of the file: the one that was judged may still be locked by this process.
+// startError returns the error of a server that starts on a copy of the file: this process may still lock the one that
+// was judged.
 func startError(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, backend.File))
 	if err != nil {
