@@ -118,7 +118,7 @@ func Answers(old, service *resources.Resource) []Action {
 	var out []Action
 	for _, id := range namedIdentities(service) {
 		parsed, err := spiffeid.FromString(id)
-		if had[id] || err != nil { // what is no SPIFFE ID is nobody's, and refused by its form
+		if had[id] || err != nil { // what is not a SPIFFE ID matches no workload, and validation refuses its form
 			continue
 		}
 		byZone := strings.HasSuffix(parsed.TrustDomain().Name(), resources.TrustDomainSuffix) // so are the paths, and the zone is the service's

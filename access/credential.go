@@ -111,9 +111,9 @@ func issuerOf(token string) string {
 	return claims.Issuer
 }
 
-// certificate reads the user from a client certificate: its common name, and its organizations as groups. That the peer has
-// the key, the handshake has shown. It is verified with every request, so that it ends when its time is over, or when it is
-// revoked, and not when the connection does.
+// certificate reads the user from a client certificate: its common name, and its organizations as groups. The handshake
+// has proven that the peer has the key. The certificate is verified with every request, so that it ends when it expires
+// or is revoked, and not with the connection.
 func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	leaf := chain[0]
 	refuse := func(reason, hint string) (Subject, error) {

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// What an Entry tells of.
+// Events of an Entry.
 const (
 	EventWrite  = "write"
 	EventDelete = "delete"

@@ -39,7 +39,7 @@ type intents struct {
 	here *place.Place      // guarded by mu: of file; nil until it is asked for
 }
 
-// intentLine is a line of the file: what is about to be done, or which of them is over.
+// intentLine is a line of the file: an open intent, or the id of a closed one.
 type intentLine struct {
 	ID    string `json:"id,omitempty"`
 	After uint64 `json:"after,omitempty"`
@@ -49,7 +49,7 @@ type intentLine struct {
 
 const (
 	intentsFile = "intents.jsonl"
-	// intentsBytes is the size above which lines of what is over are dropped.
+	// intentsBytes is the size above which lines of closed intents are dropped.
 	intentsBytes = 64 << 10
 )
 
@@ -87,7 +87,7 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 		var line intentLine
 		if json.Unmarshal(raw, &line) != nil {
 			line = damagedIntent(in.size, after)
-			raw = nil // it is told of once
+			raw = nil // it is reported once
 		}
 		if line.Over != "" {
 			delete(begun, line.Over)
@@ -197,7 +197,7 @@ func (in *intents) ended(id string) []byte {
 	return append(raw, '\n')
 }
 
-// compact drops the lines of what is over, unless that would drop little.
+// compact drops the lines of closed intents, unless that would drop little.
 func (in *intents) compact() error {
 	if len(in.open) == 0 {
 		err := in.file.Truncate(0)

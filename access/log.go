@@ -139,7 +139,7 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 		if e.Intent != "" {
 			l.late = append(l.late, e)
 		}
-		l.suppressed += e.Suppressed // the next line tells of them
+		l.suppressed += e.Suppressed // the next line has their number
 		return fmt.Errorf("%w: %w", ErrAudit, err)
 	}
 	close(l.changed)

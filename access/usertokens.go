@@ -35,9 +35,9 @@ func userOf(issuer *tokens.Issuer, token string) (Subject, error) {
 // adminTokenFile holds a token of AdminUser, in a server's data directory.
 const adminTokenFile = "admin.token"
 
-// EnsureAdminToken keeps a valid token of AdminUser in a file of dir that only the server's user can read, and returns the
-// file's path: with it the first admin gets in where loopback is not open. One that is over within a month, or was revoked,
-// is replaced.
+// EnsureAdminToken keeps a valid token of AdminUser in a file of dir that only the server's user can read, and returns
+// the file's path: the first admin uses it if loopback is not open. It replaces a token that expires within a month, or
+// was revoked.
 func (g *Guard) EnsureAdminToken(ctx context.Context, dir string) (path string, err error) {
 	issuer := g.config.Issuer
 	if issuer == nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// LocalityAwareness says in which zones endpoints are preferred.
+// LocalityAwareness sets the zones whose endpoints are preferred.
 type LocalityAwareness struct {
 	Disabled  *bool      `json:"disabled,omitempty"`
 	LocalZone *LocalZone `json:"localZone,omitempty"`
@@ -23,7 +23,7 @@ type AffinityTag struct {
 	Weight *uint32 `json:"weight,omitempty"`
 }
 
-// CrossZone says which zones are next, and when.
+// CrossZone sets which zones are next, and when.
 type CrossZone struct {
 	Failover          []ZoneFailover     `json:"failover,omitempty"`
 	FailoverThreshold *FailoverThreshold `json:"failoverThreshold,omitempty"`

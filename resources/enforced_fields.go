@@ -151,7 +151,7 @@ func (o *leftOut) look(value any, known confField, at *fieldPath) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if below, ok := known.of(name); ok {
-				if name != "type" { // which only says of what type the other fields are
+				if name != "type" { // which only selects the type of the other fields
 					o.look(v[name], below, at.field(name))
 				}
 			} else {

@@ -2,7 +2,7 @@ package resources
 
 import "strings"
 
-// MeshIdentity says who the Dataplanes that it selects are, and who gives them their certificates.
+// MeshIdentity gives the Dataplanes that it selects their SPIFFE IDs, and names the issuer of their certificates.
 // Source: the MeshIdentity of Kuma.
 type MeshIdentity struct {
 	// Selector is absent in one that selects nothing.

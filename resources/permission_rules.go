@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// PermissionRule is the conf of one effective rule of a MeshTrafficPermission. Err says why the conf does not decode; Conf
-// is empty then.
+// PermissionRule is the conf of one effective rule of a MeshTrafficPermission. Err is the reason why the conf does not
+// decode; Conf is empty then.
 type PermissionRule struct {
 	Conf PermissionConf
 	Err  error

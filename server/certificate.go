@@ -204,7 +204,7 @@ func newTemplate(name string, now time.Time, lifetime time.Duration) (*x509.Cert
 	}, nil
 }
 
-// readKeyPair reads a certificate and its sealed key. A key in the clear is sealed where it lies.
+// readKeyPair reads a certificate and its sealed key. It seals a key in the clear in place.
 func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate, error) {
 	certPEM, err := credential.Public(filepath.Base(certPath), certPath)
 	if err != nil {

@@ -72,7 +72,7 @@ type crowd struct {
 	changed   sync.Cond        // on mu: ready, or err
 	taking    bool             // guarded by mu
 	err       error            // guarded by mu: why no more are taken
-	ready     []*Guest         // guarded by mu: whose turn it is, and whom Accept has not returned
+	ready     []*Guest         // guarded by mu: those whose turn it is, for Accept to return
 	open      int              // guarded by mu: those that count for total
 	addresses map[string]*peer // guarded by mu
 	refused   refused          // guarded by mu

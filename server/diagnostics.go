@@ -73,7 +73,7 @@ func (d *Diagnostics) SetStarting(why error) {
 func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
 	h := d.Handler(l.Addr())
 	return ServeHTTP(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		GuestOf(r.Context()).Prove() // by asking: there is no other proof here
+		GuestOf(r.Context()).Prove() // a request suffices: there is no other proof here
 		h.ServeHTTP(w, r)
 	}), d.panics)
 }

@@ -45,7 +45,7 @@ func (c *crowd) lookNow() {
 	}
 	c.mu.Unlock()
 	for _, g := range out {
-		_ = g.Close() // which gives the place to somebody else
+		_ = g.Close() // which frees its place for another
 	}
 	c.weigh(now)
 	c.mu.Lock()

@@ -30,7 +30,7 @@ type Observation struct {
 // Other stands for methods and paths that are not distinguished.
 const Other = "*"
 
-// Limits on what a proxy says.
+// Limits on what a proxy sends.
 const (
 	maxSegment = 128
 	maxText    = 512
@@ -91,7 +91,7 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 	if said("dryrun_shadow_engine_result") == denied && o.Allowed {
 		o.ShadowPolicy = said("dryrun_shadow_effective_policy_id")
 	}
-	at := time.Time{} // not known, or of no calendar: nobody could be shown it
+	at := time.Time{} // unknown, or outside the calendar: it cannot be shown
 	if start := common.GetStartTime(); start.IsValid() {
 		at = start.AsTime()
 	}

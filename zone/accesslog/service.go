@@ -97,7 +97,7 @@ func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessL
 
 func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogService_StreamAccessLogsServer, end context.CancelCauseFunc) error {
 	inbound, mesh := "", ""
-	still := func() error { return nil } // for the first message Identify has said so
+	still := func() error { return nil } // Identify has checked the first message
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

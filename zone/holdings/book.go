@@ -60,7 +60,7 @@ type Book struct {
 	// underway counts the pending changes that are being written. Guarded by mu.
 	underway int
 	total    int  // guarded by mu: bytes of all entries
-	full     bool // guarded by mu: something was not kept, which the log says once
+	full     bool // guarded by mu: something was not kept, which is logged once
 
 	writing sync.Mutex // held while the file is written
 	whole   bool       // guarded by writing: the file ends with a line that this process wrote
@@ -75,7 +75,7 @@ type Book struct {
 type entry struct {
 	plain, line []byte
 	size        int
-	until       time.Time // zero for as long as nobody deletes it
+	until       time.Time // zero until the entry is deleted
 	// before means that an earlier process sealed the line.
 	before bool
 }

@@ -22,7 +22,7 @@ type backend struct {
 	external *resources.MeshExternalService
 	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
-	// prefer says which endpoints the proxy prefers; nil is the default.
+	// prefer orders the endpoints by the preference of the proxy; nil is the default.
 	prefer *preference
 }
 

@@ -165,7 +165,7 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 	return newResource(kindEndpoint, port.assignment(), out)
 }
 
-// proto lists each address once, as healthy if any of its Dataplanes is present. If nobody is there, it marks none as
+// proto lists each address once, as healthy if any of its Dataplanes is present. If all are absent, it marks none as
 // unhealthy.
 func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.LocalityLbEndpoints {
 	slices.SortFunc(l.endpoints, func(a, b behind) int {

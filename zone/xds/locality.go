@@ -14,9 +14,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// preference orders the endpoints of a backend for a proxy, as the localityAwareness of its MeshLoadBalancingStrategy
-// says. Proxies with equal preferences share endpoints. nil is the default: the own zone first, other zones if no
-// endpoint of the own zone is left. It is immutable.
+// preference orders the endpoints of a backend for a proxy, by the localityAwareness of its MeshLoadBalancingStrategy.
+// Proxies with equal preferences share endpoints. nil is the default: the own zone first, other zones if no endpoint of
+// the own zone is left. It is immutable.
 type preference struct {
 	// Alike treats all zones as one.
 	Alike bool

@@ -20,7 +20,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Config is what Proxies are made of.
+// Config configures Proxies.
 type Config struct {
 	// Store is the source of resources. Nothing is written to it.
 	Store store.Reader

@@ -37,7 +37,7 @@ func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
 	return out, unsaid
 }
 
-// apiListener is the listener of an outbound that nobody listens for: the program itself has the connection manager in it.
+// apiListener is the listener of an outbound without a port: the program itself uses the connection manager in it.
 func apiListener(r *resource) (*resource, error) {
 	listener, manager := &listenerv3.Listener{}, &hcmv3.HttpConnectionManager{}
 	if err := r.delta.GetResource().UnmarshalTo(listener); err != nil {

@@ -56,7 +56,7 @@ type resource struct {
 	delta         *discovery.Resource
 }
 
-// message is what Envoy's generated messages are.
+// message is the interface of Envoy's generated messages.
 type message interface {
 	proto.Message
 	Validate() error

@@ -46,7 +46,7 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.R
 	s.otherHosts(out, r)
 	requests := retriable(r.RetriableRequestHeaders)
 	if len(requests) == 0 && len(r.RetriableRequestHeaders) > 0 {
-		return nil // only requests that cannot be told from others are to be sent again
+		return nil // only requests that could not be told from others would be sent again
 	}
 	out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, requests...)
 	out.RetriableHeaders = retriable(r.RetriableResponseHeaders)
