@@ -62,7 +62,7 @@ func (f *zoneCACopy) write(plain []byte) {
 		err = server.WriteFile(f.path, sealed, 0o600)
 	}
 	if err != nil {
-		f.log.Error("the zone CA has no copy beside the store: without the store, zones would have to join anew", "file", f.path, "error", err)
+		f.log.Error("cannot write the copy of the zone CA beside the store: if the store is lost, zones must join again", "file", f.path, "error", err)
 	}
 }
 
@@ -82,6 +82,6 @@ func (a *Authority) recover(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.copy.log.Warn("the store has no zone CA: took the one beside it; zones with its certificates can be let in again with causewayctl zone adopt", "file", a.copy.path)
+	a.copy.log.Warn("the store has no zone CA: restored the copy beside it; causewayctl zone adopt admits zones with its certificates again", "file", a.copy.path)
 	return true, nil
 }

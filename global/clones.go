@@ -61,7 +61,7 @@ func (c *clones) meet(zone, instance string) {
 		c.zones[zone] = z
 	}
 	if z.met(instance, c.now()) {
-		c.log.Error("two servers run with the credentials of one zone and take turns: stop one of them; if it is a copy, revoke the zone and let the right one join again",
+		c.log.Error("two servers run with the credentials of one zone and alternate: stop one of them; if it is a copy, revoke the zone and let the right one join again",
 			"zone", zone, "instances", z.instances)
 	}
 }

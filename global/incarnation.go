@@ -28,7 +28,7 @@ func renameCopy(ctx context.Context, keeper *secrets.Keeper, dir string, log *sl
 		return err
 	}
 	if copied {
-		log.Warn("this data folder is a copy: zones take what it lacks for unknown, not for deleted, and hold what they would remove", "data_dir", dir)
+		log.Warn("this data folder is a copy: zones treat what it lacks as unknown, not as deleted, and hold their deletions", "data_dir", dir)
 		_, version, err := keeper.Get(ctx, kds.IncarnationSecret)
 		if err == nil {
 			_, err = keeper.Put(ctx, kds.IncarnationSecret, []byte(uuid.NewString()), version)

@@ -263,7 +263,7 @@ func (i *insights) flush(ctx context.Context) {
 		// Encode without the lock, which each acknowledgement of a zone takes.
 		spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
 		if err != nil {
-			i.log.Error("a zone's insight cannot be written", "zone", zone, "error", err)
+			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
 			continue
 		}
 		b.Ops = append(b.Ops, store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}})
@@ -272,7 +272,7 @@ func (i *insights) flush(ctx context.Context) {
 		return
 	}
 	if _, err := i.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
-		i.log.Error("the zones' status cannot be written", "error", err)
+		i.log.Error("cannot write the zones' status", "error", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func (i *insights) forget(ctx context.Context, zone string) {
 	}
 	i.mu.Unlock()
 	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil && ctx.Err() == nil {
-		i.log.Error("a zone's status cannot be removed", "zone", zone, "error", err)
+		i.log.Error("cannot remove a zone's status", "zone", zone, "error", err)
 	}
 }
 

@@ -188,6 +188,6 @@ func (r *replicas) forget(ctx context.Context, zone string) {
 	delete(r.heard, zone)
 	r.mu.Unlock()
 	if err := r.board.Clear(ctx, zonePrefix(zone)); err != nil && ctx.Err() == nil {
-		r.log.Error("the status of a deleted zone stays with the other replicas", "zone", zone, "error", err)
+		r.log.Error("cannot remove the status of a deleted zone from the other replicas", "zone", zone, "error", err)
 	}
 }

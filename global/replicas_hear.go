@@ -37,7 +37,7 @@ func (r *replicas) hear(news etcd.News) {
 	}
 	if len(b.Ops) > 0 {
 		if _, err := r.status.Apply(context.Background(), b); err != nil { // in memory: it does not block
-			r.log.Error("what another replica says of its zones cannot be kept", "error", err)
+			r.log.Error("cannot store another replica's status of its zones", "error", err)
 		}
 	}
 	poke(r.wake)
@@ -49,7 +49,7 @@ func (r *replicas) meet(members []etcd.Member) {
 	for _, m := range members {
 		one := replica{}
 		if err := json.Unmarshal(m.Value, &one); err != nil {
-			r.log.Error("another replica cannot be understood", "replica", m.ID, "error", err)
+			r.log.Error("cannot decode another replica's entry", "replica", m.ID, "error", err)
 		}
 		one.Instance = m.ID
 		present = append(present, one)
@@ -72,7 +72,7 @@ func (r *replicas) hearState(zone string, value []byte) {
 		return
 	}
 	if err := json.Unmarshal(value, &note); err != nil || note.State == nil {
-		r.log.Error("what another replica says of a zone cannot be understood", "zone", zone, "error", err)
+		r.log.Error("cannot decode another replica's status of a zone", "zone", zone, "error", err)
 		return
 	}
 	if !r.has(zone) {
@@ -97,7 +97,7 @@ func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, 
 	if value != nil {
 		var err error
 		if said, err = store.DecodeEntry(store.EncodeKey(key), value); err != nil {
-			r.log.Error("what another replica says of a zone cannot be understood", "zone", zone, "error", err)
+			r.log.Error("cannot decode another replica's status of a zone", "zone", zone, "error", err)
 			return
 		}
 	}

@@ -19,7 +19,7 @@ func (r *replicas) self() replica {
 func (r *replicas) shown() []byte {
 	value, err := json.Marshal(r.self())
 	if err != nil {
-		r.log.Error("what this replica is cannot be written", "error", err)
+		r.log.Error("cannot encode this replica's entry", "error", err)
 	}
 	return value
 }

@@ -63,7 +63,7 @@ func (r *replicas) tellAlways(ctx context.Context) error {
 		if next, err := r.tell(ctx, seen); err == nil {
 			seen = next
 		} else if ctx.Err() == nil {
-			r.log.Warn("the other replicas are not told how zones stand: trying again", "error", err)
+			r.log.Warn("cannot send the status of zones to the other replicas: trying again", "error", err)
 		}
 		pause := time.NewTimer(tellInterval)
 		select {
@@ -101,7 +101,7 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 	}
 	err := r.board.Put(ctx, notes)
 	if errors.Is(err, etcd.ErrNoteTooLarge) {
-		r.log.Error("the other replicas cannot be told all of how zones stand", "error", err)
+		r.log.Error("cannot send the whole status of zones to the other replicas", "error", err)
 		return next, nil
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.Zo
 	}
 	value, err := json.Marshal(zoneNote{Replica: r.instance, State: state})
 	if err != nil {
-		r.log.Error("how a zone stands cannot be written", "zone", zone, "error", err)
+		r.log.Error("cannot encode the status of a zone", "zone", zone, "error", err)
 		return notes
 	}
 	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
@@ -193,7 +193,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 		}
 		value, err := store.EncodeValue(store.EncodeKey(key), found)
 		if err != nil {
-			r.log.Error("a resource cannot be told to the other replicas", "type", string(key.Type), "name", key.Name, "error", err)
+			r.log.Error("cannot encode a resource for the other replicas", "type", string(key.Type), "name", key.Name, "error", err)
 			continue
 		}
 		r.told[key] = zone
@@ -238,7 +238,7 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []et
 		if value, err := store.EncodeValue(store.EncodeKey(ended.Key), ended); err == nil {
 			notes = append(notes, etcd.Note{Key: noteKey(zone, ended.Key), Value: value})
 		}
-		r.log.Warn("the replica that had a zone is gone, and the zone has not come to another one", "zone", zone)
+		r.log.Warn("the replica that had a zone is gone, and the zone has not connected to another one", "zone", zone)
 	}
 	return notes, gone
 }

@@ -50,7 +50,7 @@ func (r *rotations) now() (signing string, changed <-chan struct{}) {
 func (r *rotations) look(ctx context.Context) {
 	signing, err := r.authority.Signing(ctx)
 	if err != nil {
-		r.log.Error("the zone CA cannot be read", "error", err)
+		r.log.Error("cannot read the zone CA", "error", err)
 		return
 	}
 	r.mu.Lock()
@@ -78,7 +78,7 @@ func (r *rotations) run(ctx context.Context) error {
 				continue
 			}
 			if err := r.retireUnused(ctx); err != nil && ctx.Err() == nil {
-				r.log.Error("a zone CA that no zone depends on cannot be retired", "error", err)
+				r.log.Error("cannot retire a zone CA that no zone depends on", "error", err)
 			}
 		case <-ctx.Done():
 			return nil

@@ -30,7 +30,7 @@ func (z *zones) run(ctx context.Context) error {
 	for {
 		for _, zone := range gone {
 			if err := z.withdraw(ctx, zone); err != nil && ctx.Err() == nil {
-				z.log.Error("resources of a deleted zone could not be removed: they will be at the next start", "zone", zone, "error", err)
+				z.log.Error("cannot remove the resources of a deleted zone: trying again at the next start", "zone", zone, "error", err)
 			}
 		}
 		_, changed := z.store.Changed()
@@ -109,7 +109,7 @@ func (z *zones) withdraw(ctx context.Context, zone string) error {
 	if len(b.Ops) == 0 {
 		return nil
 	}
-	z.log.Info("zone deleted: its resources go with it", "zone", zone, "resources", len(b.Ops))
+	z.log.Info("zone deleted: removed its resources", "zone", zone, "resources", len(b.Ops))
 	_, err := z.store.Apply(ctx, b)
 	return err
 }
@@ -138,6 +138,6 @@ func (z *zones) withdrawStatus(ctx context.Context, zone string) {
 		return
 	}
 	if _, err := z.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
-		z.log.Error("the status of a deleted zone's proxies cannot be removed", "zone", zone, "error", err)
+		z.log.Error("cannot remove the status of a deleted zone's proxies", "zone", zone, "error", err)
 	}
 }

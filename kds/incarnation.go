@@ -103,11 +103,11 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 		a.settle(nil)
 	case known != h.incarnation:
 		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
-		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew: it was restored, or begun anew; nothing is deleted for what it lacks until it has that again or an operator accepts it",
+		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"known", known, "announced", h.incarnation)
 	case h.forgotten:
 		a.settle(rolledBack(known, a.known.seenOf(), h.point))
-		a.log.Warn("the store of the global is an older copy of the one that this zone knew: its disk or file was put back; nothing is deleted for what it lacks until it has that again or an operator accepts it",
+		a.log.Warn("the store of the global is an older copy of the one that this zone knew: its disk or file was rolled back; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"store", known, "seen", a.known.seenOf().String(), "is_at", h.point.String())
 	default:
 		a.settle(nil)
@@ -189,7 +189,7 @@ func (a *peerStore) replaces(t resources.Type, names []string) {
 	}
 	a.replaced.Count += len(names)
 	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), tracker.MaxHeldNames-len(a.replaced.Names))]...)
-	a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew, and has other content of what was here: it was replaced by that, which may be older",
+	a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew, and has other content of resources here: that content, which may be older, replaced ours",
 		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
@@ -237,7 +237,7 @@ func (a *peerStore) review(ctx context.Context) error {
 	if a.point.Word != "" {
 		a.known.see(a.point)
 	}
-	a.log.Info("came to terms with the store of the "+a.peer()+": nothing that this "+a.here()+" has of it is missing there", "incarnation", a.announced)
+	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it", "incarnation", a.announced)
 	a.strange = nil
 	return nil
 }

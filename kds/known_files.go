@@ -56,7 +56,7 @@ func (f *KnownFiles) of(peer string) *Known {
 	if k == nil {
 		k = newKnown()
 		if err := f.load(peer, k); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.Log.Warn("what a peer's copies were is not known any more: they are compared in full", "peer", peer, "error", err)
+			f.Log.Warn("the record of a peer's copies is unreadable: comparing them in full", "peer", peer, "error", err)
 			k = newKnown()
 		}
 		k.changed = f.wake
@@ -108,7 +108,7 @@ func (f *KnownFiles) save() {
 			continue
 		}
 		if err := f.saveOne(peer, k); err != nil {
-			f.Log.Warn("what is known of a peer's copies cannot be written", "peer", peer, "error", err)
+			f.Log.Warn("cannot write the record of a peer's copies", "peer", peer, "error", err)
 			k.touch()
 		}
 	}

@@ -29,7 +29,7 @@ type outage struct {
 func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, why error) error {
 	if o.pause == 0 {
 		o.pause, o.told = shortestOutage, time.Now()
-		v.log.Warn("the store cannot write: what arrived waits, and is not acknowledged", "type", string(t), "error", why)
+		v.log.Warn("the store cannot write: received messages wait unacknowledged", "type", string(t), "error", why)
 	}
 	if time.Since(o.told) > patience && v.resume {
 		// A request without a nonce is a sign of life only, which only our own senders understand.

@@ -191,7 +191,7 @@ func (v *receiver) reportUnknown(t resources.Type) {
 		return
 	}
 	v.types[t] = &reception{unknown: true}
-	v.log.Warn("the peer sends a type that is not known here", "type", truncate(string(t)))
+	v.log.Warn("the peer sends an unknown type", "type", truncate(string(t)))
 	v.session.observe(Event{Kind: UnknownType, Direction: v.arrival.Direction, Type: t})
 }
 

@@ -192,7 +192,7 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 		}
 		behind, err := z.sendReport(ctx, conn)
 		if err != nil {
-			z.config.Log.Warn("the global was not told how far the proxies are", "zone", z.config.Zone, "error", err)
+			z.config.Log.Warn("cannot report the state of the proxies to the global", "zone", z.config.Zone, "error", err)
 		}
 		if again = behind > 0 || err != nil; again {
 			timer.Reset(look)

@@ -53,6 +53,6 @@ func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (er
 	if err := place.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	c.logger().Info("kept a backup of the store, as it was in an older format", "file", path, "format", format, "revision", revision, "resources", len(rs))
+	c.logger().Info("wrote a backup of the store in its older format", "file", path, "format", format, "revision", revision, "resources", len(rs))
 	return nil
 }

@@ -113,7 +113,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	if config.Program != "" {
 		if err := f.sign(config.Program); err != nil { // a disk that refuses writes now may accept them later
-			s.log.Warn("store: the version of this program was not noted", "path", config.Path, "error", err)
+			s.log.Warn("store: cannot record the version of this program", "path", config.Path, "error", err)
 		}
 	}
 	go s.queue.Serve(s.commit)

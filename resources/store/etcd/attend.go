@@ -29,7 +29,7 @@ type Attendance struct {
 func (b *Board) Attend(ctx context.Context, a Attendance) {
 	for ctx.Err() == nil {
 		if err := b.attend(ctx, a); err != nil && ctx.Err() == nil {
-			b.log.Debug("not on the board: trying again", "error", err)
+			b.log.Debug("cannot join the board: trying again", "error", err)
 			wait(ctx, b.lease/10)
 		}
 	}
@@ -72,7 +72,7 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 		case <-a.Changed:
 			shown, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 			if err := show(shown); err != nil {
-				b.log.Debug("the board shows what was before", "error", err) // until the next change
+				b.log.Debug("cannot update this server's entry on the board", "error", err) // until the next change
 			}
 			cancel()
 		}

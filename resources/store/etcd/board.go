@@ -129,7 +129,7 @@ func (b *Board) Follow(ctx context.Context, hear func(News)) {
 		if time.Since(begin) > time.Minute {
 			pause.Reset()
 		}
-		b.log.Debug("the board is followed anew", "error", err)
+		b.log.Debug("following the board again", "error", err)
 		wait(ctx, pause.NextBackOff())
 	}
 }

@@ -42,7 +42,7 @@ func (s *Store) follow(ctx context.Context) {
 			return
 		}
 		if err != nil && s.health.suspect(err) {
-			s.log.Warn("store: lost etcd; reads go on with what is known", "endpoints", s.config.Endpoints, "error", err)
+			s.log.Warn("store: lost etcd; reads continue from memory", "endpoints", s.config.Endpoints, "error", err)
 		}
 		if time.Since(begin) > time.Minute {
 			pause.Reset()

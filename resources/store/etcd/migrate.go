@@ -40,7 +40,7 @@ func (s *Store) migrate(ctx context.Context, from int) error {
 		wait(ctx, busyInterval)
 		return errors.Join(err, ctx.Err())
 	}
-	s.log.Info("store: bringing it to a newer format", "prefix", s.config.Prefix, "from", from, "to", s.keys.version)
+	s.log.Info("store: migrating to a newer format", "prefix", s.config.Prefix, "from", from, "to", s.keys.version)
 	if err := m.run(ctx); err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("%s: from format %d to %d: %w", s.config.Prefix, from, s.keys.version, err)
 	}
