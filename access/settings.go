@@ -33,6 +33,10 @@ type Settings struct {
 // auditDir is the audit log's folder in a server's data directory.
 const auditDir = "audit"
 
+// LogPath is the path, in a server's data directory, of a file of the audit log that exists from the server's first start
+// on. A data directory that holds it has been in use.
+const LogPath = auditDir + "/" + intentsFile
+
 // Parts holds what a Guard needs besides Settings.
 type Parts struct {
 	// DataDir holds the audit log. Required, like Store and Log.

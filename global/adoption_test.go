@@ -3,6 +3,7 @@ package global_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,17 +15,24 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/global"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
+
+// loseStore removes the store and the audit log: without the one alone, the global does not start.
+func (g *gated) loseStore() {
+	g.t.Helper()
+	g.must(os.Remove(filepath.Join(g.dir, "causeway.db")))
+	if err := refusesToStart(g.t, g.dir); !errors.Is(err, backend.ErrLost) {
+		g.t.Errorf("without its store it starts, or says %v", err)
+	}
+	g.must(os.RemoveAll(filepath.Join(g.dir, "audit")))
+}
 
 // rebuilt starts the global again without its store, on the same folder and address.
 func (g *gated) rebuilt() *gated {
 	g.t.Helper()
 	g.must(g.stop())
-	for _, name := range []string{"causeway.db", "audit.log"} {
-		if err := os.Remove(filepath.Join(g.dir, name)); err != nil && !os.IsNotExist(err) {
-			g.t.Fatal(err)
-		}
-	}
+	g.loseStore()
 	again := *g
 	again.running = start(g.t, g.dir, func(c *global.Config) {
 		c.KDSInsecureAnonymous, c.Now = false, g.clock.Now
@@ -173,7 +181,7 @@ func TestZoneCABesideTheStore(t *testing.T) {
 	g.must(err)
 	sealed[len(sealed)-1] ^= 1
 	g.must(os.WriteFile(path, sealed, 0o600))
-	g.must(os.Remove(filepath.Join(g.dir, "causeway.db")))
+	g.loseStore()
 	if err := refusesToStart(t, g.dir); err == nil || !strings.Contains(err.Error(), "zone-ca.sealed") {
 		t.Errorf("it starts, or says only %v", err)
 	}

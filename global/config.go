@@ -90,7 +90,7 @@ func (c *Config) fill() error {
 	if c.Log == nil {
 		return errors.New("no logger")
 	}
-	c.Store.Path, c.Store.Log = c.storePath(), c.Log
+	c.Store.Path, c.Store.Trace, c.Store.Log = c.storePath(), filepath.Join(c.DataDir, access.LogPath), c.Log
 	c.Store.Owner = archive.Header{Server: "global", Version: server.Version()}
 	if err := c.Store.Validate(); err != nil {
 		return err

@@ -90,6 +90,7 @@ func (d *disaster) restore() {
 
 func (d *disaster) rebuild() {
 	d.must(os.Remove(filepath.Join(d.global.DataDir, "causeway.db")))
+	d.must(os.RemoveAll(filepath.Join(d.global.DataDir, "audit")))
 }
 
 // adopted adopts the zones that the global does not know, as soon as they ask. A zone that the global knows reconnects

@@ -3,7 +3,9 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -91,7 +93,7 @@ func TestDiskThatFillsUp(t *testing.T) {
 	d.agrees()
 }
 
-// TestDamagedFileIsNotServed checks that a server with a damaged store does not start, names the file, advises what to
+// TestDamagedFileIsNotServed checks that a server with a damaged store, or without the one that it had, does not start, names the file, advises what to
 // do, and leaves the file unchanged. It never starts with less, or with nothing.
 func TestDamagedFileIsNotServed(t *testing.T) {
 	t.Parallel()
@@ -125,6 +127,15 @@ func TestDamagedFileIsNotServed(t *testing.T) {
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, damaged) {
 				t.Errorf("%s, %s: the file was changed (%v)", s.Name(), name, err)
 			}
+		}
+		d.must(os.Remove(path))
+		before := len(s.Log())
+		if err := s.Start(t.Context()); err == nil {
+			t.Fatalf("%s starts without its file", s.Name())
+		}
+		said := s.Log()[min(before, len(s.Log())):]
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(said, path) || !strings.Contains(said, "backup") {
+			t.Errorf("%s without its file makes one (%v), or does not say what to do:\n%s", s.Name(), err, said)
 		}
 		d.must(os.WriteFile(path, whole, 0o600))
 		d.must(s.Start(t.Context()))

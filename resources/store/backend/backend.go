@@ -7,7 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,6 +42,9 @@ type Config struct {
 	Kind string
 	// Path is the file of a bolt store.
 	Path string
+	// Trace, if set, is a file that the server creates after the file of a bolt store. If it exists and the store's file
+	// does not, the store was lost: Open fails with ErrLost instead of starting an empty one.
+	Trace string
 	// Endpoints, Prefix, CAFile, CertFile, KeyFile, Username and Password are for etcd. Endpoints are client URLs, all
 	// http:// or all https://. CAFile verifies the members; without it the system's CAs do. CertFile and KeyFile are
 	// this server's own.
@@ -140,12 +146,15 @@ func (s *Store) Healthy() error {
 	return s.healthy()
 }
 
-// Open opens the store. Errors: those of Validate, of bolt.Open and of etcd.Open.
+// Open opens the store. Errors: ErrLost, those of Validate, of bolt.Open and of etcd.Open.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if c.Kind != Etcd {
+		if err := c.checkLost(); err != nil {
+			return nil, err
+		}
 		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
@@ -168,6 +177,26 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{Store: s, healthy: s.Healthy, held: c.Held, heldBefore: c.Held, shared: s}, nil
+}
+
+// ErrLost reports that a data folder has been in use, and the file of its store is gone.
+var ErrLost = errors.New("the store's file is gone, and this folder has been in use")
+
+// checkLost returns ErrLost, or an error of the operating system.
+func (c *Config) checkLost() error {
+	if c.Trace == "" {
+		return nil
+	}
+	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // what else is wrong with it, whoever opens it says
+	}
+	if _, err := os.Stat(c.Trace); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w: put it back, or restore a backup (causewayctl restore); a store in etcd needs --store etcd; to begin with an empty store, move %s away too, which tells what was in the lost one",
+		c.Path, ErrLost, filepath.Dir(c.Trace))
 }
 
 func (c *Config) logger() *slog.Logger {

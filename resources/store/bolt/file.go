@@ -134,7 +134,7 @@ func readAhead(path string) error {
 
 // damaged returns the error for a file that cannot be used in its present state.
 func damaged(path, format string, args ...any) error {
-	return fmt.Errorf("%s: %w: %w: restore it from a backup, or move it away to start with an empty store",
+	return fmt.Errorf("%s: %w: %w: restore it from a backup, or move it away, with the folder audit, to start with an empty store",
 		path, fmt.Errorf(format, args...), ErrDamaged)
 }
 
