@@ -19,9 +19,9 @@ func newApply(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create or update the resources of files, all of them or none",
-		Long: "All resources of all files are one request: when one of them is refused, nothing is stored. A file holds one or\n" +
+		Long: "Sends all resources of all files as one request: if the server refuses one, it stores none. A file holds one or\n" +
 			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form.\n\n" +
-			"With --dry-run=server nothing is stored: the server says what would become of each resource, a policy's role, where\n" +
+			"With --dry-run=server the server stores nothing. It reports the outcome for each resource, a policy's role, where\n" +
 			"it would be synced, and which proxies would change (-o wide names them).",
 		Example: "  causewayctl apply -f permission.yaml\n" +
 			"  causewayctl apply -f services/ -f policies/\n" +

@@ -30,8 +30,8 @@ func newAudit(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show what was done on a server, and what was refused",
-		Long: "Shows the audit log of one server, oldest first: every change with who made it and the fields that differ, every token and key,\n" +
-			"and every request that was refused. Without --since the last entries are shown.",
+		Long: "Shows the audit log of one server, oldest first: every change with its author and the fields that differ, every token and key,\n" +
+			"and every request that was refused. Without --since it shows the last entries.",
 		Example: "  causewayctl audit --since 1h --outcome denied\n" +
 			"  causewayctl audit --type meshtrafficpermission --user alice -o json\n" +
 			"  causewayctl audit --follow",

@@ -55,8 +55,8 @@ func newCanI(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "can-i VERB TYPE [NAME]",
 		Short: "Check whether you have a permission",
-		Long: "Asks whether you, or with --as and --as-group somebody else, have a permission. Nothing is done for it. Exit status: 0 yes,\n" +
-			"1 no, 2 when that could not be found out.\n\n" +
+		Long: "Checks whether you, or with --as and --as-group another user, have a permission. It changes nothing. Exit status: 0 yes,\n" +
+			"1 no, 2 unknown.\n\n" +
 			"VERB is one of " + strings.Join(resources.AccessVerbs(), ", ") + ".\n" +
 			"TYPE is a type of resources, or one of " + strings.Join(resources.AccessThings(), ", ") + ".",
 		Example: "  causewayctl auth can-i update meshtrafficpermissions --namespace payments\n" +

@@ -31,8 +31,8 @@ func newBackupCreate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create FILE",
 		Short: "Write everything that a server keeps to a file, at one revision, while it runs",
-		Long: "Write everything that a server keeps to a file, at one revision, while it runs: resources, certificates, and keys as they\n" +
-			"are kept, sealed. The key that they are sealed with (secrets.key, or the passphrase) is not in it: keep that elsewhere.",
+		Long: "Writes everything that a server keeps to a file, at one revision, while it runs: resources, certificates, and keys as they\n" +
+			"are stored, sealed. It does not include the key that seals them (secrets.key, or the passphrase): keep that elsewhere.",
 		Example: "  causewayctl backup create global-$(date +%F).backup\n" +
 			"  causewayctl backup create zone-1.backup --address http://127.0.0.1:15681",
 		Args: cobra.ExactArgs(1),

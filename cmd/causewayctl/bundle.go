@@ -35,9 +35,9 @@ func newSupportBundle(c *cli) *cobra.Command {
 		Use:   "support-bundle FILE",
 		Short: "Collect what somebody needs to help with a server into one file, without secrets",
 		Long: "Writes a .tar.gz: versions, what doctor finds, readiness, metrics, goroutines, zones, sync with refusals, proxies, keys (never\n" +
-			"the keys themselves), and of all resources their names, labels and times; with --with-specs all that is in them. What looks\n" +
-			"like a key, a token, a password or a join string is replaced by REDACTED in every file. manifest.json lists the files with their\n" +
-			"SHA-256, and what could not be had. Names of zones, services and people who bind roles are in it: look before you pass it on.",
+			"the keys themselves), and the names, labels and times of all resources; with --with-specs all of their content. What\n" +
+			"looks like a key, a token, a password or a join string is replaced by REDACTED in every file. manifest.json lists the files with their\n" +
+			"SHA-256, and what could not be read. It contains names of zones, services and people who bind roles: check it before you share it.",
 		Example: "  causewayctl support-bundle causeway-support.tar.gz\n" +
 			"  causewayctl support-bundle support.tar.gz --config /etc/causeway/global.yaml --log global.log   # on the server's machine\n" +
 			"  causewayctl support-bundle zone-1.tar.gz --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680",

@@ -17,7 +17,7 @@ func newDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TYPE NAME | delete KRI | delete -f FILE",
 		Short: "Delete a resource, or all resources that files name",
-		Long:  "With -f, resources are deleted in the reverse order of the files; their specs do not matter.",
+		Long:  "With -f, it deletes resources in the reverse order of the files; their specs do not matter.",
 		Example: "  causewayctl delete meshtrafficpermission allow-frontend\n" +
 			"  causewayctl delete -f policies/ --ignore-not-found",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -20,9 +20,9 @@ func newDiff(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show what apply would change",
-		Long: "Compares the resources of files with what the server has, after it has judged them as apply would. Nothing is\n" +
-			"stored. Labels that servers compute are left out.\n\n" +
-			"Exit status: 0 nothing would change, 1 something would, 2 a resource would be refused or that could not be found out.",
+		Long: "Compares the resources of files with those of the server, after the server has checked them as for apply. It\n" +
+			"stores nothing, and leaves out labels that servers compute.\n\n" +
+			"Exit status: 0 nothing would change, 1 something would, 2 a resource would be refused, or the result is unknown.",
 		Example: "  causewayctl diff -f policies/\n" +
 			"  causewayctl diff -f policies/ || causewayctl apply -f policies/",
 		Args: cobra.NoArgs,

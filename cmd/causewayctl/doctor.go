@@ -26,8 +26,8 @@ func newDoctor(c *cli) *cobra.Command {
 		Short: "Check a server and its parts, and show how to fix what is wrong",
 		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions, the store, the audit\n" +
 			"log, each zone (online, behind, refusals, removals that are held, credentials), and the proxies. On the server's machine\n" +
-			"--data-dir adds the disk, the certificates in files, and who may read the keys. What could not be looked at is told too.\n\n" +
-			"A problem needs somebody to do something; a warning may. Exit status: 0 no problems, 1 problems, 2 the server could not be asked.",
+			"--data-dir adds the disk, the certificates in files, and who may read the keys. It also reports what it could not check.\n\n" +
+			"A problem needs action; a warning may. Exit status: 0 no problems, 1 problems, 2 the server could not be asked.",
 		Example: "  causewayctl doctor\n" +
 			"  causewayctl doctor --data-dir /var/lib/causeway --port 127.0.0.1:5685   # on the global's machine\n" +
 			"  causewayctl doctor --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680   # a zone\n" +

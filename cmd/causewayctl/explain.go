@@ -28,8 +28,8 @@ func newExplain(c *cli) *cobra.Command {
 		Short: "Explain whether a request is allowed, which policy decides, and what would change that",
 		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes (app=backend).\n" +
 			"A zone answers for its own proxies, the global for those of all zones; --zone narrows it to one. With -f, the\n" +
-			"resources of files are judged and no server is asked.\n\n" +
-			"Exit status: 0 allowed, 1 denied, 2 that could not be found out.",
+			"command judges the resources of files and asks no server.\n\n" +
+			"Exit status: 0 allowed, 1 denied, 2 unknown.",
 		Example: "  causewayctl explain --to backend --inbound http-port --from spiffe://default.zone-1.mesh.local/workload/frontend\n" +
 			"  causewayctl explain --to backend --zone zone-1 --from spiffe://default.zone-2.mesh.local/ns/a/sa/b --method POST --path /orders\n" +
 			"  causewayctl explain -f policies/ -f services/ --to app=backend --inbound 8080 --from spiffe://default.local.mesh.local/workload/x",

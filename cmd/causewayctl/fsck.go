@@ -29,10 +29,10 @@ func newFsck(c *cli) *cobra.Command {
 		Use:   "fsck FOLDER",
 		Short: "Check a server's data folder, while the server does not run",
 		Long: "Checks the data folder of a global or a zone that does not run: whether the store's file is whole, page by page and as the\n" +
-			"server itself judges it; whether each resource can be read and is what it says; certificates, the audit log and permissions.\n" +
-			"Each finding says what to do. Nothing is changed without --repair, which mends what is safe and keeps what was there beside.\n" +
+			"server itself checks it; whether each resource is readable and consistent; certificates, the audit log and permissions.\n" +
+			"Each finding includes what to do. It changes nothing without --repair, which repairs what is safe and keeps the originals.\n" +
 			"--salvage writes a backup of all that can still be read of a damaged store, for causewayctl restore.\n\n" +
-			"Exit status: 0 nothing is wrong, or all was repaired; 1 something is; 2 it could not be checked.",
+			"Exit status: 0 nothing is wrong, or all was repaired; 1 something is wrong; 2 unknown.",
 		Example: "  causewayctl fsck /var/lib/causeway\n" +
 			"  causewayctl fsck /var/lib/causeway --repair\n" +
 			"  causewayctl fsck /var/lib/causeway --salvage rescued.backup",

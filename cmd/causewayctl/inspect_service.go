@@ -18,7 +18,7 @@ func newInspectService(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service NAME | service KRI",
 		Short: "Show the proxies behind a service, who may call it, and what shapes the traffic to it",
-		Long: "Inbounds of several proxies on which the same rules hold are shown once, and so are callers for whom the same policies win.\n" +
+		Long: "Shows inbounds of several proxies with the same rules once, and so callers for whom the same policies win.\n" +
 			"A name is that of a MeshService; a KRI can name a MeshMultiZoneService or a MeshExternalService too.\n" +
 			"A zone knows its own proxies and callers, the global those of all zones.",
 		Example: "  causewayctl inspect service backend --address http://127.0.0.1:15681\n" +

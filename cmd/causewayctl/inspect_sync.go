@@ -22,7 +22,7 @@ func newInspectSync(c *cli) *cobra.Command {
 		Use:   "sync",
 		Short: "Show the sync progress of each type between the global and its zones, and what was refused",
 		Long: "Asked of the global: all its zones, or the one that --zone names. Asked of a zone: its own session with the global.\n" +
-			"-o wide shows types that have nothing to tell, too.",
+			"-o wide also shows types without anything to report.",
 		Example: "  causewayctl inspect sync\n" +
 			"  causewayctl inspect sync --zone zone-1 --type meshtrafficpermission\n" +
 			"  causewayctl inspect sync --address http://127.0.0.1:15681",

@@ -40,7 +40,7 @@ func newKeysList(c *cli) *cobra.Command {
 		Use:   "list",
 		Short: "List the keys of a server: which one signs, and which are accepted",
 		Long: "Lists the keys that a server signs with, never the keys themselves. For each purpose one signs; what others have signed is\n" +
-			"accepted until they are retired. USES counts who depends on a key, where that is known.",
+			"accepted until they are retired. USES counts what depends on a key, if that is known.",
 		Example: "  causewayctl keys list",
 		Args:    cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -55,11 +55,11 @@ func newKeysRotate(c *cli) *cobra.Command {
 		Use:   "rotate PURPOSE",
 		Short: "Start signing with a new key; signatures of the old one stay valid",
 		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
-			"new zone CA while they are connected, and the old CA is retired by itself when the last has; the keys of tokens are retired\n" +
-			"by keys retire, when all tokens that they signed have been replaced. causewayctl keys list shows the purposes.\n\n" +
+			"new zone CA while they are connected, and the old CA retires by itself after the last has; retire the keys of tokens\n" +
+			"with keys retire, once all tokens that they signed are replaced. causewayctl keys list shows the purposes.\n\n" +
 			"An authority of identities (identity:MESH, in the zone that it is of) is published first. It signs when all connected zones,\n" +
 			"and this zone's proxies, have acknowledged it; for zones that are offline it waits at most for the zone's --identity-overlap.\n" +
-			"keys list shows for whom it waits, and for whom it did not.",
+			"keys list shows what it waits for, and what it did not wait for.",
 		Example: "  causewayctl keys rotate zone-ca\n  causewayctl keys rotate token-signing\n" +
 			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of\n" +
 			"  causewayctl keys rotate identity --zone zone-1 --address http://127.0.0.1:15681   # and no other",
@@ -96,7 +96,7 @@ func newKeysImport(c *cli) *cobra.Command {
 		Use:   "import PURPOSE",
 		Short: "Have a zone sign the identities of a mesh with an authority of yours",
 		Long: "Gives a zone an intermediate of your own root: its certificate, those above it and last the root, and its key. The zone seals\n" +
-			"the key, publishes the root as MeshTrust, and signs with the intermediate when that is known everywhere, as after keys rotate.\n" +
+			"the key, publishes the root as MeshTrust, and signs with the intermediate once all peers trust it, as after keys rotate.\n" +
 			"Import the next one before it expires. The identities of one zone are safe from another zone's intermediate only where name\n" +
 			"constraints permit each its own trust domain.",
 		Example: "  causewayctl keys import identity:default --certificates chain.pem --key key.pem --address http://127.0.0.1:15681",
@@ -131,8 +131,8 @@ func newKeysRetire(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire PURPOSE ID",
 		Short: "Stop accepting what a key has signed",
-		Long: "Removes a key that no longer signs: what it has signed is refused from now on. A zone CA that zones still depend on is kept,\n" +
-			"unless --force says that they may be locked out.",
+		Long: "Removes a key that no longer signs: servers then refuse what it has signed. It keeps a zone CA that zones still depend on,\n" +
+			"unless --force allows locking them out.",
 		Example: "  causewayctl keys retire token-signing bBlF0s4AMO0YorIP",
 		Args:    cobra.ExactArgs(2),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {

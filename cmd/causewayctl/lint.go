@@ -20,9 +20,9 @@ func newLint(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Find permissions that may not do what their author expects",
-		Long: "Looks at the permissions of files (-f), without a server, or at those that the server has. Some checks need to know\n" +
+		Long: "Checks the permissions of files (-f), without a server, or those that the server has. Some checks need\n" +
 			"the Dataplanes and MeshTrusts: give their files as well, or ask the server.\n\nChecks:\n" + checksText() + "\n\n" +
-			"Exit status: 0 nothing is wrong, 1 there are errors (with --strict, warnings too), 2 that could not be found out.",
+			"Exit status: 0 nothing is wrong, 1 there are errors (with --strict, warnings too), 2 unknown.",
 		Example: "  causewayctl lint -f policies/ -f services/ --strict\n" +
 			"  causewayctl lint --mesh payments",
 		Args: cobra.NoArgs,

@@ -26,9 +26,9 @@ func newReportShadow(c *cli) *cobra.Command {
 		Short: "Show who would be denied if shadow denials were enforced",
 		Long: "Requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method and the beginning of the\n" +
 			"path, and for each policy whether it is safe to enforce. A zone counts what its own proxies report, since it was\n" +
-			"started: --address has to name the zone. Of what it has not seen, it knows nothing.\n\n" +
-			"Exit status: 0 it was answered, 2 nothing is known: the zone does not collect what its proxies report, there is no such\n" +
-			"policy, or it could not be asked.",
+			"started: --address must name the zone. It knows nothing of traffic that it has not seen.\n\n" +
+			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, there is no such\n" +
+			"policy, or the zone did not answer.",
 		Example: "  causewayctl report shadow --address http://127.0.0.1:15681\n" +
 			"  causewayctl report shadow --policy kri_mtp_default___strict_",
 		Args: cobra.NoArgs,

@@ -39,12 +39,12 @@ func newRestore(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE --data-dir FOLDER",
 		Short: "Restore a server's data from a backup, while the server does not run",
-		Long: "Make a server's data anew from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
-			"from, and the certificates and sealed keys in the data folder. What is there already stays, and is an error, unless\n" +
+		Long: "Restores a server's data from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
+			"from, and the certificates and sealed keys in the data folder. Existing data stays, and is an error, unless\n" +
 			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
 			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).\n\n" +
-			"A backup is believed as the server's own data is: its roles, keys and certificates are the server's afterwards. Nothing is\n" +
-			"restored of one that holds other files than a server keeps, or resources that no server has under such names and labels.",
+			"The server trusts a backup like its own data: its roles, keys and certificates become the server's. It restores nothing\n" +
+			"of a backup with files that no server keeps, or with resources that no server has under such names and labels.",
 		Example: "  causewayctl restore global.backup --data-dir /var/lib/causeway\n" +
 			"  causewayctl restore global.backup --data-dir /var/lib/causeway --store etcd --etcd-endpoints https://10.0.0.1:2379 --etcd-ca ca.crt",
 		Args: cobra.ExactArgs(1),

@@ -28,11 +28,11 @@ func newRolloutStatus(c *cli) *cobra.Command {
 		Short: "Show the rollout of the newest revision of a resource",
 		Long: "Asked of the global: which zones acknowledged it, and how many proxies enforce it, of all Dataplanes that it selects.\n" +
 			"Asked of a zone: whether the global has it, and its own proxies; of other zones it knows nothing. Of a copy it does not\n" +
-			"know whether it is the newest while the global is away. A proxy that is away keeps what it had, and so does one whose\n" +
-			"zone is away: what it enforces is not known, and is said so, with since when. So is what no proxy of this version makes\n" +
-			"anything of.\n\n" +
-			"Exit status: 0 it is everywhere that the server knows of, 1 it is not, or that is not known, 2 that could not be found out. With --wait it waits\n" +
-			"until it is everywhere, a zone refuses it, it turns out that nothing enforces it, or --timeout is over.",
+			"know whether it is the newest while the global is away. A proxy that is not connected keeps its configuration, and so does one\n" +
+			"of a zone that is away: what it enforces shows as unknown, with since when. So does what no proxy of this version\n" +
+			"enforces.\n\n" +
+			"Exit status: 0 it is everywhere that the server knows of, 1 it is not, or that is unknown, 2 no answer. With --wait it waits\n" +
+			"until it is everywhere, a zone refuses it, nothing enforces it, or --timeout expires.",
 		Example: "  causewayctl rollout status meshtrafficpermission allow-frontend\n" +
 			"  causewayctl rollout status mtp allow-frontend --wait --timeout 2m && ./next-step.sh",
 		Args:              cobra.RangeArgs(1, 2),

@@ -22,12 +22,12 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "permissions --dataplane NAME",
 		Short: "Write the least MeshTrafficPermission that allows the traffic that was observed",
-		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, change and apply. They allow what\n" +
+		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, edit and apply. They allow what\n" +
 			"the zone saw the Dataplane allow: each client with its methods, and the paths one by one. What it saw denied is replayed\n" +
-			"against them, and warnings say what becomes of it. With --paths prefix they allow all below the first segment of each path\n" +
-			"too, which may be more than was seen, and may be what was denied. --address has to name the Dataplane's zone.\n\n" +
-			"Exit status: 0 it was answered, 2 nothing is known: the zone does not collect what its proxies report, no call was seen,\n" +
-			"there is no such Dataplane, or the zone could not be asked.",
+			"against them, and warnings report the result. With --paths prefix they also allow all below the first segment of each path,\n" +
+			"which may be more than was seen, and may be what was denied. --address must name the Dataplane's zone.\n\n" +
+			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, no call was seen,\n" +
+			"there is no such Dataplane, or the zone did not answer.",
 		Example: "  causewayctl suggest permissions --dataplane backend-1 --since 24h > allow.yaml\n" +
 			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
 		Args: cobra.NoArgs,

@@ -42,9 +42,9 @@ func newSVID(c *cli) *cobra.Command {
 			"proxy can call into the mesh. The key never leaves this machine. --address names the zone of the Dataplane.\n" +
 			"For gRPC servers (causeway-zone bootstrap --grpc) it also writes " + ownBundleFile + ", the CAs of its own trust\n" +
 			"domain, and " + bundleMapFile + ", those of each trust domain as a SPIFFE bundle map.\n\n" +
-			"With --watch it goes on until it is interrupted, and replaces the files by a new key and certificate once half of the\n" +
-			"old one's life is over, and the bundle when the trust of the mesh changes. A zone that is away is asked again; the\n" +
-			"files stay what they are meanwhile.",
+			"With --watch it runs until it is interrupted, and replaces the files by a new key and certificate after half of the\n" +
+			"old one's lifetime, and the bundle when the trust of the mesh changes. It retries while the zone does not answer;\n" +
+			"the files stay as they are meanwhile.",
 		Example: "  causewayctl svid frontend-1 --out-dir ./frontend --address http://127.0.0.1:15681\n" +
 			"  causewayctl svid frontend-1 --out-dir ./frontend --watch\n" +
 			"  curl --cert frontend/svid.pem --key frontend/svid_key.pem --insecure https://127.0.0.1:8443/",

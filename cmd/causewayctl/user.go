@@ -24,7 +24,7 @@ func newUserToken(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Issue a user token",
-		Long: "Prints a token with which its holder is the user on this server, and in the groups. What they may do is said by AccessRoles\n" +
+		Long: "Prints a token whose holder is the user on this server, in the groups. Permissions come from AccessRoles\n" +
 			"and AccessRoleBindings; the group " + access.AdminGroup + " may do everything. Its id, for causewayctl user revoke, is in the\n" +
 			"audit log and in causewayctl auth whoami.",
 		Example: "  causewayctl user token --name alice --group payments-team --valid-for 720h > alice.token && chmod 600 alice.token\n" +
@@ -65,7 +65,7 @@ func newUserRevoke(c *cli) *cobra.Command {
 		Long: "From now on the token, or the client certificate, is refused, on all servers that share the store. The id of a token is in the\n" +
 			"audit log: causewayctl audit --event issue. The serial number of a certificate is in its user's causewayctl auth whoami, and in\n" +
 			"openssl x509 -noout -serial -in FILE; certificates of that number are refused for good, whichever authority of --api-client-ca\n" +
-			"has signed them, and others of the same user go on to be accepted.",
+			"has signed them. Others of the same user remain accepted.",
 		Example: "  causewayctl user revoke 4b1de5e0-9c3f-4d25-8a55-0b6a6d7f2f10\n" +
 			"  causewayctl user revoke --certificate 5A:0F:92:C4",
 		Args: cobra.MaximumNArgs(1),

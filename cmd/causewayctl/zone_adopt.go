@@ -27,10 +27,10 @@ func newZoneAdopt(c *cli) *cobra.Command {
 		Use:   "adopt [ZONE...]",
 		Short: "Readmit zones whose certificates a restored or rebuilt global does not know",
 		Long: "A global whose store was restored from a backup, or begun anew beside the old kds-tls folder, does not know the zones and\n" +
-			"certificates that came after. Their servers are turned away, and try again. Without a name this lists the servers that tried\n" +
+			"certificates that came after. It refuses their servers, which retry. Without a name this lists the servers that tried\n" +
 			"in the last ten minutes with a certificate of the global's own zone CA; with names it registers these zones and lets their\n" +
 			"servers in as they are, without a join string. A certificate that is older than a revocation the store knows of stays out;\n" +
-			"revocations that the store has lost are not known any more, so look at what is listed.",
+			"the global no longer knows revocations that the store has lost, so check the list.",
 		Example: "  causewayctl zone adopt\n" +
 			"  causewayctl zone adopt zone-1 zone-2\n" +
 			"  causewayctl zone adopt zone-1 --id 5e0c3a0e-6c7e-4b6e-9d1e-8d6a5b0f5b44   # one of two servers",

@@ -32,8 +32,8 @@ func newZoneCreate(c *cli) *cobra.Command {
 		Use:   "create ZONE",
 		Short: "Register a zone and print the join string for its server",
 		Long: "Registers a zone on the global and prints one line, the join string: where the global is, the SHA-256 of its CA, and a\n" +
-			"token that is good once and for a short time. Whoever has the line becomes the zone, so carry it as you would a password.\n" +
-			"A zone that has joined is not given away again: --rejoin lets a new server take its place, when the old one is lost.",
+			"token that is valid once and for a short time. Whoever has the line can become the zone, so treat it like a password.\n" +
+			"A zone that has joined cannot join again, unless --rejoin lets a new server replace a lost one.",
 		Example: "  causewayctl zone create zone-3\n" +
 			"  causewayctl zone create zone-3 | ssh zone-3 causeway-zone join - --data-dir /var/lib/causeway-zone\n" +
 			"  causewayctl zone create zone-3 --rejoin --ttl 10m\n" +
@@ -86,7 +86,7 @@ func newZoneToken(c *cli) *cobra.Command {
 		Use:   "token ZONE",
 		Short: "Print a bearer token for a zone that cannot join",
 		Long: "Prints a token (JWT) by which a peer that knows no join strings may speak as the zone: it sends it in the metadata of its\n" +
-			"calls, `authorization: Bearer TOKEN`. The global takes tokens only when it was started with --kds-zone-tokens.",
+			"calls, `authorization: Bearer TOKEN`. The global accepts tokens only if it was started with --kds-zone-tokens.",
 		Example: "  causewayctl zone token zone-9 --ttl 720h > token && chmod 600 token",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -127,7 +127,7 @@ func newZoneRename(*cli) *cobra.Command {
 		Use:   "rename ZONE NAME",
 		Short: "Explain how to rename a zone: replace it by another one",
 		Long: "A zone's name is in the names of all its resources elsewhere and in the identities of its workloads, so it cannot be\n" +
-			"changed. This command says what to do instead.",
+			"changed. This command shows what to do instead.",
 		Example: "  causewayctl zone rename zone-1 zone-one",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
