@@ -22,7 +22,7 @@ const (
 	// tellInterval is the shortest time between two messages to the other replicas; the first after a pause is sent at
 	// once.
 	tellInterval = time.Second
-	// DefaultEtcdHistory is the default of Config.EtcdHistory in the command line.
+	// DefaultEtcdHistory is how long etcd keeps old revisions unless the operator configures it.
 	DefaultEtcdHistory = time.Hour
 )
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Collect reads the files in folders of a data folder: those that a backup may hold. Missing folders count as empty. Names
-// that begin with a dot are unfinished files and are left out, and so is what no server has written: links, deeper
-// folders, and names that no restore would take.
+// Collect reads the files in folders of a data folder: those that a backup may hold. Missing folders count as empty. It
+// skips names that begin with a dot, which are unfinished files, and what no server writes: links, deeper folders, and
+// names that no restore would accept.
 func Collect(dataDir string, folders ...string) ([]File, error) {
 	var files []File
 	for _, folder := range folders {

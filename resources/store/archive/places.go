@@ -32,8 +32,8 @@ func isHeld(path string) bool {
 	return !slices.ContainsFunc(parts[1:], func(part string) bool { return !fileName.MatchString(part) })
 }
 
-// check refuses a file that a backup of this kind of server does not hold: what is restored is written to the place where
-// the server believes what it reads.
+// check refuses a file that a backup of this kind of server does not hold: a restore writes files to places whose
+// content the server trusts.
 func (f *File) check(server string) error {
 	folder, _, _ := strings.Cut(f.Path, "/")
 	if !slices.Contains(folders[server], folder) || !isHeld(f.Path) {

@@ -121,7 +121,7 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 	return l.Trailer, nil
 }
 
-// zoneName is what a zone may be called: its name becomes a part of where its store is in etcd.
+// zoneName matches valid names of zones: the name becomes a part of the store's prefix in etcd.
 var zoneName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // maxRevision leaves room for the revisions after a restore.

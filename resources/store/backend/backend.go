@@ -54,7 +54,7 @@ type Config struct {
 	Username, Password        string
 	// StartTimeout is how long Insist retries while etcd does not answer. Zero means one attempt.
 	StartTimeout time.Duration
-	// Held, if set, is called by Healthy, and before each write; in a bolt store once for all that are written together. Its
+	// Held, if set, is called by Healthy, and before each write; in a bolt store once for each group of batches. Its
 	// error refuses the write. It must be quick.
 	Held func() error
 	// Owner describes the owner of the store, for later programs that open it and for the backup in the folder of Path
@@ -107,7 +107,7 @@ type Store struct {
 	store.Store
 	healthy func() error
 	held    func() error
-	// heldBefore is held where each batch has to ask before it is applied; nil where the store asks.
+	// heldBefore is Held if each batch must call it before it is applied; nil if the store calls it.
 	heldBefore func() error
 	shared     *etcd.Store
 }

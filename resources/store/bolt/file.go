@@ -78,8 +78,8 @@ func openFile(path string, lockTimeout time.Duration) (*file, error) {
 	return f, nil
 }
 
-// inPlace returns nil while the next start would open this file. It costs one system call. Its path leads through the
-// folder, which needs no look of its own.
+// inPlace returns nil while the next start would open this file. It costs one system call. The path leads through the
+// folder, so the folder needs no check of its own.
 func (f *file) inPlace() error { return f.here.Check() }
 
 // createFile makes a complete file under another name and then renames it. An empty or half-written file under path is

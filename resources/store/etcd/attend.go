@@ -15,8 +15,8 @@ const revokeTimeout = time.Second
 
 // Attendance describes a server as a member of a board.
 type Attendance struct {
-	// ID is the member's; Value is called for what it shows, when it arrives and each time that there is something in Changed, which
-	// may be nil. It must not wait.
+	// ID identifies the member. Value returns what the member shows; it is called when the member arrives and on each
+	// signal of Changed, which may be nil. Value must not block.
 	ID      string
 	Value   func() []byte
 	Changed <-chan struct{}

@@ -158,8 +158,9 @@ func (f *follower) one(at int64, events []*clientv3.Event) error {
 	return nil
 }
 
-// continues judges whether a write at etcd's revision follows the last that was seen. A watch under way is not recognised anew when
-// its connection is: the client makes it again by itself, whatever is behind the endpoint by then.
+// continues judges whether a write at etcd's revision follows the last one that was seen. A running watch is not
+// checked again when its connection is restored: the client resumes the watch by itself, whatever store is behind the
+// endpoint by then.
 func (f *follower) continues(h head, at int64) error {
 	last, value := f.store.place.mark()
 	if f.at > last {

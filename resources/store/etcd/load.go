@@ -44,7 +44,8 @@ func (s *Store) load(ctx context.Context) error {
 // state is the contents of the store at one revision of etcd.
 type state struct {
 	resources []*resources.Resource
-	// revision is the store's; at is where head was last written, next where to watch from, both etcd's. head is what was written.
+	// revision is the store's. at is the etcd revision of the last write to head, next the etcd revision to watch from;
+	// head is the value that was written.
 	revision uint64
 	at, next int64
 	head     string

@@ -8,8 +8,9 @@ import (
 // place is the position of the view in etcd: the write of head that the view shows.
 type place struct {
 	mu sync.Mutex
-	// at, value, confirmed and moved are guarded by mu. at is the etcd revision of the write, value what it left in head; both
-	// change only within a transaction of the view. confirmed is an etcd revision up to which there is no later write.
+	// at, value, confirmed and moved are guarded by mu. at is the etcd revision of the write, value what it left in
+	// head; both change only within a transaction of the view. confirmed is an etcd revision up to which there is no
+	// later write.
 	at        int64
 	value     string
 	confirmed int64

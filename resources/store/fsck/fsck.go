@@ -69,9 +69,9 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Check checks everything in the data folder of a server whose system namespace is that, and changes nothing. ctx bounds the reading. Errors: bolt.ErrInUse while a
-// server runs on it, fs.ErrNotExist if there is no folder, and the operating system's. Problems of the data are in the
-// report.
+// Check checks everything in the data folder of a server with this system namespace, and changes nothing. ctx bounds
+// the reading. Errors: bolt.ErrInUse while a server runs on it, fs.ErrNotExist if there is no folder, and the operating
+// system's. Problems of the data are in the report.
 func Check(ctx context.Context, dir, systemNamespace string) (*Report, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
