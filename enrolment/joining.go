@@ -60,7 +60,8 @@ func (s *Holder) SameZone(zone string) error {
 }
 
 // Join exchanges the join string's token for a credential at the first of addresses that answers, and keeps it; without
-// addresses, at those of the join string. It tries for two minutes. Errors wrap ErrOtherZone, or contain the global's answer.
+// addresses, at those of the join string. It tries for two minutes. Errors wrap ErrOtherZone, or contain the global's
+// answer.
 func (s *Holder) Join(ctx context.Context, offer *JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
 	if err := s.SameZone(offer.Zone); err != nil {
 		return nil, err
