@@ -32,6 +32,8 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshCircuitBreaker, "rule"}:      reflect.TypeFor[BreakerConf](),
 	{TypeMeshRetry, "to"}:                 reflect.TypeFor[RetryConf](),
 	{TypeMeshTrace, "rule"}:               reflect.TypeFor[TraceConf](),
+	{TypeMeshTLS, "from"}:                 reflect.TypeFor[TLSConf](),
+	{TypeMeshTLS, "rule"}:                 reflect.TypeFor[TLSConf](),
 	{TypeMeshHTTPRoute, "routes"}:         reflect.TypeFor[[]HTTPRouteRule](),
 	{TypeMeshTCPRoute, "routes"}:          reflect.TypeFor[[]TCPRouteRule](),
 }

@@ -9,6 +9,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshTrafficPermission:     {From: true, Rules: true},
 	TypeMeshHTTPRoute:             {To: true},
 	TypeMeshTCPRoute:              {To: true},
+	TypeMeshTLS:                   {From: true, Rules: true},
 	TypeMeshTimeout:               {To: true, From: true, Rules: true},
 	TypeMeshRateLimit:             {From: true, Rules: true},
 	TypeMeshFaultInjection:        {From: true, Rules: true},

@@ -230,6 +230,7 @@ var receivedFields = map[Type]confField{
 		"backends[].type", "backends[].prometheus.port", "backends[].prometheus.path", "backends[].prometheus.tls.mode",
 		"sidecar.regex", "sidecar.includeUnused", "sidecar.profiles.appendProfiles[].name",
 	),
+	TypeMeshTLS: fieldsOf("tlsVersion.min", "tlsVersion.max", "tlsCiphers", "mode"),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
 		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall", "sampling.client", "sampling.random",
@@ -250,6 +251,9 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	_, out.typed = confTypes[confKey{t, "rule"}]
 	look := func(conf json.RawMessage, at *fieldPath) {
 		var value any
+		if t == TypeMeshTLS {
+			out.parts = append(out.parts, ciphersWithoutUse(conf, at)...)
+		}
 		if known == nil || json.Unmarshal(conf, &value) != nil || isEmpty(value) {
 			out.taken = true
 			return
@@ -274,6 +278,10 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 			}
 			if t == TypeMeshCircuitBreaker && len(p.Rules[i].Matches) > 0 {
 				out.parts = append(out.parts, fmt.Sprintf("%s: the limits are of the application, whatever is asked of it, so a rule with matches has no effect", at.item(i).field("matches")))
+				continue
+			}
+			if t == TypeMeshTLS && len(p.Rules[i].Matches) > 0 {
+				out.parts = append(out.parts, fmt.Sprintf("%s: a connection is made before there is a request, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
 			}
 			if t == TypeMeshTimeout && len(p.Rules[i].Matches) > 0 {

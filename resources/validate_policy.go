@@ -154,6 +154,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).healthCheck)
 	case TypeMeshRetry:
 		decodeConf(v, raw, at, (*validation).retry)
+	case TypeMeshTLS:
+		decodeConf(v, raw, at, (*validation).tls)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshFaultInjection:
@@ -244,6 +246,9 @@ func (v *validation) toRef() refRules {
 }
 
 func (v *validation) fromRef() refRules {
+	if v.resource.Type == TypeMeshTLS && !v.peer {
+		return refRules{kinds: []string{KindMesh}, because: ": who a client is shows in the handshake only"}
+	}
 	if byRoute(v.resource.Type) && !v.peer {
 		return refRules{kinds: []string{KindMesh}, because: ": identities carry no tags, so clients cannot be told apart by them"}
 	}

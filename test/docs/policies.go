@@ -110,6 +110,20 @@ var policyTypes = []policyType{
 			{"sidecar.profiles.appendProfiles[].name", "`filter` for All, Basic or None", "Basic: requests, connections, permissions and the proxy's state"},
 		},
 		"applications, backends[].openTelemetry, backends[].prometheus.clientId, sidecar.profiles.include, sidecar.profiles.exclude"},
+	{resources.TypeMeshTLS,
+		"In `rules`, `from` and `default`, for connections between proxies of the mesh. Without one, inbounds take mutual TLS only, of version 1.2 or 1.3. `tlsVersion` and " +
+			"`tlsCiphers` are for what a proxy receives and sends, so they stand in policies whose `targetRef` is of kind Mesh. A change of them replaces listeners and clusters, " +
+			"whose connections drain: a filter chain holds them, and nothing else can. `mode` is of inbounds. A change of it adds or takes away a filter chain beside the one with TLS, so " +
+			"that only clients in the clear lose their connections. What `Permissive` lets in is in [Permissions](../permissions.md#clients-in-the-clear). An inbound whose " +
+			"application speaks first takes mutual TLS only, which is among the problems of the DataplaneInsight. `rules[].matches` is not enforced, and neither are `tlsCiphers` where " +
+			"the oldest version is TLS13, which has its own.",
+		[]policyField{
+			{"tlsVersion.min", "`tls_minimum_protocol_version` of inbounds and outbounds: TLS12 or TLS13; TLSAuto is TLS12", "a client of an older version is refused in its handshake"},
+			{"tlsVersion.max", "`tls_maximum_protocol_version`; TLSAuto is TLS13", "connections are of no newer version"},
+			{"tlsCiphers[]", "`cipher_suites`, of TLS 1.2", "a client with other ciphers is refused in its handshake"},
+			{"mode", "Permissive: a filter chain for `raw_buffer`, with filters of its own", "clients in the clear are judged, and get in where everybody may"},
+		},
+		""},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
 			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +

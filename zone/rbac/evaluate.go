@@ -20,6 +20,8 @@ type Request struct {
 	SNI string
 	// Method and Path are empty on TCP. Path is normalised, as Envoy forwards it, and may carry a query.
 	Method, Path string
+	// Plaintext: it came in the clear, which only an inbound with a MeshTLS of the mode Permissive takes. It has no URISANs and no SNI.
+	Plaintext bool
 	// Headers are by lower-case name; several with one name are joined by commas.
 	Headers map[string]string
 }
@@ -138,9 +140,16 @@ func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
 	return nil
 }
 
-// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method.
+// inClear is why a part counts as matching for a client in the clear.
+const inClear = "nothing is known of a client in the clear"
+
+// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method, and in the clear
+// identity and server name.
 func denies(m *resources.PermissionMatch, req *Request) bool {
 	bad := faultsOf(m)
+	if req.Plaintext { // it may be anybody's
+		bad = append(bad, fault{partIdentity, inClear}, fault{partSNI, inClear})
+	}
 	if m.SpiffeID != nil && !bad.has(partIdentity) && !matchesIdentity(m.SpiffeID, req) {
 		return false
 	}
@@ -157,17 +166,22 @@ func denies(m *resources.PermissionMatch, req *Request) bool {
 }
 
 // allows reports whether an allow entry matches. Invalid entries never match, nor, on TCP, do entries that need a
-// request. A client without a SPIFFE ID is never allowed.
+// request. A client without a SPIFFE ID is never allowed, but one in the clear by entries for every identity.
 func allows(m *resources.PermissionMatch, req *Request) bool {
 	switch {
 	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
 		return false
+	case req.Plaintext && (m.SNI != nil || m.SpiffeID != nil && *m.SpiffeID != resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}):
+		return false
+	case req.Plaintext:
 	case !matchesIdentity(&resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}, req):
 		return false
 	case m.SpiffeID != nil && !matchesIdentity(m.SpiffeID, req):
 		return false
 	case m.SNI != nil && !matchesSNI(m.SNI, req):
 		return false
+	}
+	switch {
 	case m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) && climbingPath.MatchString(req.Path)):
 		return false
 	}

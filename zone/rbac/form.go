@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Form is how rules are written for Envoy. Every form gives the same verdicts under the same names.
+// Form is how rules are written for Envoy. Every form but Plaintext gives the same verdicts under the same names.
 type Form string
 
 const (
@@ -20,6 +20,8 @@ const (
 	Compiled Form = "compiled"
 	// Auto, like the empty Form, selects the form that FormFor picks.
 	Auto Form = "auto"
+	// Plaintext judges connections in the clear. It is for no others, and denies where a verdict depends on who the client is.
+	Plaintext Form = "plaintext"
 )
 
 // ParseForm parses a Form as users write it.
@@ -47,17 +49,20 @@ func FormFor(rules matching.Rules) Form {
 	return Compiled
 }
 
-// chosen returns List or Compiled.
+// chosen returns a form other than Auto.
 func (f Form) chosen(rules matching.Rules) Form {
-	if f == List || f == Compiled {
+	if f == List || f == Compiled || f == Plaintext {
 		return f
 	}
 	return FormFor(rules)
 }
 
 func (f Form) matcher(list []step, by toldBy) *xdsmatcher.Matcher {
-	if f == Compiled {
+	switch f {
+	case Compiled:
 		return compiledMatcher(list, by)
+	case Plaintext:
+		return plaintextMatcher(list, by)
 	}
 	return listMatcher(list, by)
 }

@@ -44,7 +44,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck:
 		x.workInConfLocked(revision, key, c.New)
-	case resources.TypeMeshTrace, resources.TypeMeshMetric:
+	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS:
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)

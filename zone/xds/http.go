@@ -77,6 +77,10 @@ func unregistered(in *inbound) (*routev3.Route, error) {
 	if err != nil {
 		return nil, err
 	}
+	unasked := map[string]*anypb.Any{}
+	for _, side := range in.judged() {
+		unasked[side.httpFilter()] = same.unasked
+	}
 	return &routev3.Route{
 		Name: "unregistered-method",
 		Match: &routev3.RouteMatch{
@@ -84,7 +88,7 @@ func unregistered(in *inbound) (*routev3.Route, error) {
 			Headers:       same.unregistered,
 		},
 		Action:               &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusBadRequest}},
-		TypedPerFilterConfig: map[string]*anypb.Any{in.httpFilter(): same.unasked},
+		TypedPerFilterConfig: unasked,
 	}, nil
 }
 

@@ -24,6 +24,8 @@ type inbound struct {
 	refused []*accesslogv3.AccessLog // logs of connections without a request
 	// serverFirst means that the application may speak before the client does.
 	serverFirst bool
+	// permissive means that it also accepts connections in the clear; plaintext marks the side of it that does.
+	permissive, plaintext bool
 	// limits are the limits of its connections.
 	limits connectionLimits
 	// breaker limits how much the application takes; nil for no limit.
@@ -64,6 +66,22 @@ func (in *inbound) http2() bool {
 // name returns the name of the inbound's listener.
 func (in *inbound) name() string { return "self_inbound_dp_" + in.section }
 
+// chainName returns the name of the filter chain of this side of the inbound.
+func (in *inbound) chainName() string {
+	if in.plaintext {
+		return in.name() + "_plaintext"
+	}
+	return in.name()
+}
+
+// accessKey returns the name of this side's access. A section has no space.
+func (in *inbound) accessKey() string {
+	if in.plaintext {
+		return in.section + " plaintext"
+	}
+	return in.section
+}
+
 // cluster returns the name of the inbound's cluster. If the application speaks first, its cluster connects only clients
 // that the handshake admitted (newCluster). It has a name of its own, so that no filter chain refers to the other kind
 // while the setting changes.
@@ -75,9 +93,9 @@ func (in *inbound) cluster() string {
 }
 
 // Names of the filters that come by ECDS. They include the protocol: a name never changes the type of its filter.
-func (in *inbound) httpFilter() string { return in.name() + "_rbac_http" }
-func (in *inbound) tcpFilter() string  { return in.name() + "_rbac_tcp" }
-func (in *inbound) tcpDryRun() string  { return in.name() + "_rbac_tcp_dryrun" }
+func (in *inbound) httpFilter() string { return in.chainName() + "_rbac_http" }
+func (in *inbound) tcpFilter() string  { return in.chainName() + "_rbac_tcp" }
+func (in *inbound) tcpDryRun() string  { return in.chainName() + "_rbac_tcp_dryrun" }
 func (in *inbound) handshake() string  { return in.name() + "_handshake" }
 func (in *inbound) filterNames() []string {
 	if in.http() {

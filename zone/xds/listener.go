@@ -27,26 +27,19 @@ type secretNames struct {
 	wait  time.Duration
 }
 
-// newListener builds the listener of an inbound. Of policies, it contains only the mark of a TCP inbound's access: when
-// the mark changes, the inbound's connections drain.
-func newListener(in *inbound, t *target, clients access) (*resource, error) {
-	filters := tcpFilters
-	alpn := []string(nil)
-	if in.http() {
-		filters = httpFilters
-		alpn = []string{"h2", "http/1.1"}
-	}
-	chain, err := filters(in, t)
-	if err != nil {
-		return nil, err
-	}
-	tls, err := pack(downstreamTLS(t.secrets, alpn))
-	if err != nil {
-		return nil, err
-	}
-	var metadata *corev3.Metadata
-	if !in.http() {
-		metadata = clients.metadata()
+// handshakeTime is the time limit for a client's handshake.
+var handshakeTime = durationpb.New(10 * time.Second)
+
+// newListener builds the listener of an inbound. Of policies, it contains the mark of a TCP inbound's access, and what
+// MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog say of it: when one of them changes, connections drain.
+func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
+	var chains []*listenerv3.FilterChain
+	for _, side := range in.judged() {
+		chain, err := side.chain(t, clients[side.accessKey()])
+		if err != nil {
+			return nil, err
+		}
+		chains = append(chains, chain)
 	}
 	same, err := theUnvarying()
 	if err != nil {
@@ -61,15 +54,7 @@ func newListener(in *inbound, t *target, clients access) (*resource, error) {
 		ListenerFilters: []*listenerv3.ListenerFilter{{
 			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
-		FilterChains: []*listenerv3.FilterChain{{
-			Name:     in.name(),
-			Filters:  chain,
-			Metadata: metadata,
-			TransportSocket: &corev3.TransportSocket{
-				Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
-			},
-			TransportSocketConnectTimeout: durationpb.New(10 * time.Second),
-		}},
+		FilterChains: chains,
 	})
 }
 
@@ -84,16 +69,14 @@ var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 // downstreamTLS returns mutual TLS: a client needs a certificate of an authority that the mesh trusts. It disables
 // resumption: in a resumed session Envoy would not request a certificate, and would accept a client whose own has
 // expired.
-func downstreamTLS(secrets secretNames, alpn []string) *tlsv3.DownstreamTlsContext {
+func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
+	secrets := t.secrets
 	return &tlsv3.DownstreamTlsContext{
 		RequireClientCertificate:         wrapperspb.Bool(true),
 		SessionTicketKeysType:            &tlsv3.DownstreamTlsContext_DisableStatelessSessionResumption{DisableStatelessSessionResumption: true},
 		DisableStatefulSessionResumption: true,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			TlsParams: &tlsv3.TlsParameters{
-				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-			},
+			TlsParams:                      t.observed.tls.params(),
 			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: secrets.trust, SdsConfig: secrets.source()},

@@ -107,7 +107,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 	}}}
 	if backend.TLS != nil && backend.TLS.Mode == resources.MetricsInTheMesh {
-		tls, err := pack(downstreamTLS(t.secrets, []string{"h2", "http/1.1"}))
+		tls, err := pack(downstreamTLS(t, []string{"h2", "http/1.1"}))
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 // come by EDS.
 func (s *sender) cluster(b *backend) (*resource, error) {
 	limits := s.timeoutsOf(s.timeouts.For(b.key()))
-	tls, err := upstreamTLS(b, s.secrets)
+	tls, err := upstreamTLS(b, s.secrets, s.target)
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +42,11 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 
 // upstreamTLS asks for the service by its server name, which routes through ingresses, and presents the proxy's own
 // identity.
-func upstreamTLS(b *backend, secrets secretNames) (*corev3.TransportSocket, error) {
+func upstreamTLS(b *backend, secrets secretNames, t *target) (*corev3.TransportSocket, error) {
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: b.sni(),
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			TlsParams: &tlsv3.TlsParameters{
-				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-			},
+			TlsParams:                      t.observed.tls.params(),
 			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: b.trust(), SdsConfig: overADS()},

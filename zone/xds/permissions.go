@@ -12,12 +12,15 @@ import (
 // permissions builds the filters that judge an inbound's clients, as ECDS serves them, and the access that follows the
 // one before. The access of an HTTP inbound is the zero value.
 func permissions(t *target, in *inbound, policies []*matching.Policy, before access) ([]*resource, access, error) {
-	rules := matching.Inbound(t.match, in.port, policies)
+	rules, form := matching.Inbound(t.match, in.port, policies), t.form
+	if in.plaintext {
+		form = rbac.Plaintext
+	}
 	if in.http() {
-		filter, err := newExtension(in.httpFilter(), t.form.HTTPFilter(rules))
+		filter, err := newExtension(in.httpFilter(), form.HTTPFilter(rules))
 		return []*resource{filter}, access{}, err
 	}
-	dryRun, enforced := t.form.NetworkFilters(rules, in.statPrefix())
+	dryRun, enforced := form.NetworkFilters(rules, in.statPrefix())
 	first, err := newExtension(in.tcpDryRun(), dryRun)
 	if err != nil {
 		return nil, access{}, err
@@ -25,6 +28,9 @@ func permissions(t *target, in *inbound, policies []*matching.Policy, before acc
 	second, err := newExtension(in.tcpFilter(), enforced)
 	if err != nil {
 		return nil, access{}, err
+	}
+	if in.plaintext { // whoever is let in, is by these rules only: any change may be a loss
+		return []*resource{first, second}, access{filter: second.version, mark: second.version}, nil
 	}
 	next := before.next(rules, second.version)
 	if !in.serverFirst {

@@ -196,7 +196,7 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 func (s *state) buildListeners(t *target, old *state) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		listener, err := newListener(in, t, s.accesses[in.section])
+		listener, err := newListener(in, t, s.accesses)
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}
@@ -216,15 +216,16 @@ func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *sta
 	var out []*resource
 	s.accesses = accesses{}
 	for i := range t.inbounds {
-		in := &t.inbounds[i]
-		filters, clients, err := permissions(t, in, policies, before[in.section])
-		if err != nil {
-			return fmt.Errorf("inbound %q: %w", in.section, err)
+		for _, side := range t.inbounds[i].judged() {
+			filters, clients, err := permissions(t, &side, policies, before[side.accessKey()])
+			if err != nil {
+				return fmt.Errorf("inbound %q: %w", side.section, err)
+			}
+			if !side.http() {
+				s.accesses[side.accessKey()] = clients
+			}
+			out = append(out, filters...)
 		}
-		if !in.http() {
-			s.accesses[in.section] = clients
-		}
-		out = append(out, filters...)
 	}
 	s.receiving[kindExtension] = newSet(out...)
 	if old != nil {

@@ -10,7 +10,7 @@ import (
 
 // wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
 // it selects; what stays the same is not sent.
-var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric}
+var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric, resources.TypeMeshTLS}
 
 // isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
 // on what inbounds receive.
@@ -26,6 +26,8 @@ type observed struct {
 	metrics *resource
 	// collectors are the clusters of the collectors that the proxy reports to.
 	collectors []*resource
+	// tls is what the proxy's connections in the mesh may negotiate.
+	tls handshakes
 	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
 	// with.
 	problems, unsaid []string
@@ -48,6 +50,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 		slices.Sort(t.observed.unsaid)
 		return nil
 	}
+	t.secure(policies)
 	t.logInbounds(policies)
 	t.limitInbounds(policies)
 	t.breakInbounds(policies)

@@ -1,0 +1,115 @@
+package xds
+
+import (
+	"encoding/json"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// handshakes are what both ends of a connection of the mesh may agree on. The zero value is what holds without a MeshTLS.
+type handshakes struct {
+	// oldest and newest are TLS12 or TLS13 of resources; empty for the usual.
+	oldest, newest string
+	ciphers        []string
+}
+
+func (h *handshakes) params() *tlsv3.TlsParameters {
+	out := &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+		TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+		CipherSuites:              h.ciphers,
+	}
+	if h.oldest == resources.TLS13 {
+		out.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
+	} else if h.newest == resources.TLS12 {
+		out.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_2
+	}
+	return out
+}
+
+// secure gives a target what MeshTLSs say of its connections. What they say of versions and ciphers holds for all inbounds and
+// outbounds alike, so it is that of rules without a sectionName.
+func (t *target) secure(policies []*matching.Policy) {
+	if conf, origin := t.tlsConf(&matching.InboundPort{}, policies); conf != nil {
+		t.observed.tls = handshakes{oldest: conf.Oldest(), newest: conf.Newest()}
+		ciphers, err := conf.Ciphers()
+		if err != nil {
+			t.observed.problem(origin, "tlsCiphers: "+err.Error())
+		}
+		t.observed.tls.ciphers = ciphers
+		for _, reason := range conf.Unsaid() {
+			t.observed.problem(origin, reason)
+		}
+	}
+	for i := range t.inbounds {
+		in := &t.inbounds[i]
+		conf, origin := t.tlsConf(in.port, policies)
+		in.permissive = conf != nil && conf.Mode != nil && *conf.Mode == resources.TLSPermissive
+		if in.permissive && in.serverFirst {
+			in.permissive = false
+			t.observed.problem(origin, "inbound "+in.section+" takes mutual TLS only: its application speaks first, and would speak to clients in the clear before they are judged")
+		}
+	}
+}
+
+// tlsConf is the merged conf of an inbound, nil for none, and the policy that spoke last.
+func (t *target) tlsConf(in *matching.InboundPort, policies []*matching.Policy) (*resources.TLSConf, string) {
+	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: t.match, Inbound: in, Policies: policies})
+	for i := range rules.Items {
+		rule := &rules.Items[i]
+		if rule.Match != nil {
+			continue // apply and rollout status tell that requests come too late
+		}
+		origin, conf := rule.Origins[len(rule.Origins)-1].KRI().String(), new(resources.TLSConf)
+		if err := json.Unmarshal(rule.Conf, conf); err != nil {
+			t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
+			continue
+		}
+		return conf, origin
+	}
+	return nil, ""
+}
+
+// judged are an inbound and, where it takes connections in the clear, its other side, which has filters of its own.
+func (in *inbound) judged() []inbound {
+	if !in.permissive {
+		return []inbound{*in}
+	}
+	clear := *in
+	clear.plaintext = true
+	return []inbound{*in, clear}
+}
+
+// chain is the filter chain of an inbound. The one in the clear is beside that with TLS, which takes all else and stays as it is: clients
+// with TLS keep their connections when the mode changes.
+func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, error) {
+	filters, alpn := tcpFilters, []string(nil)
+	if in.http() {
+		filters, alpn = httpFilters, []string{"h2", "http/1.1"}
+	}
+	list, err := filters(in, t)
+	if err != nil {
+		return nil, err
+	}
+	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list, TransportSocketConnectTimeout: handshakeTime}
+	if !in.http() {
+		chain.Metadata = clients.metadata()
+	}
+	if in.plaintext {
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer"}
+		return chain, nil
+	}
+	tls, err := pack(downstreamTLS(t, alpn))
+	if err != nil {
+		return nil, err
+	}
+	chain.TransportSocket = &corev3.TransportSocket{
+		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
+	}
+	return chain, nil
+}
