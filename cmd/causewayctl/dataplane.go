@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 func newDataplane(c *cli) *cobra.Command {
@@ -102,10 +100,7 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 			return err
 		})
 	}
-	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // an old file may be readable by others
-		return err
-	}
-	if err := os.WriteFile(out, []byte(issued.Token+"\n"), 0o600); err != nil {
+	if err := server.WriteFile(out, []byte(issued.Token+"\n"), 0o600); err != nil {
 		return err
 	}
 	issued.Token = ""

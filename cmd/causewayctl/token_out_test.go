@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestTokenFilesReplaceOnlyFiles names as --out what is no regular file, which others use: it is left where it is, and an
+// old file that everybody may read is replaced by one that only its owner may.
+func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
+	t.Parallel()
+	zone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"token":"a.b.c","id":"1","expirationTime":"2030-01-01T00:00:00Z"}`))
+	}))
+	t.Cleanup(zone.Close)
+	dir := t.TempDir()
+	folder, pipe, old := filepath.Join(dir, "folder"), filepath.Join(dir, "pipe"), filepath.Join(dir, "old")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, []byte("old"), 0o644); err != nil { //nolint:gosec // that others may read it is the point
+		t.Fatal(err)
+	}
+	token := func(out string) (string, error) {
+		said, err := exec.Command(filepath.Join(programs, "causewayctl"), "dataplane", "token", "a",
+			"--address", zone.URL, "--out", out, "--timeout", "20s").CombinedOutput()
+		return string(said), err
+	}
+	for out, mode := range map[string]os.FileMode{folder: os.ModeDir, pipe: os.ModeNamedPipe} {
+		said, err := token(out)
+		if err == nil || !strings.Contains(said, "no regular file") {
+			t.Errorf("%s: %v: %s", out, err, said)
+		}
+		if there, err := os.Lstat(out); err != nil || there.Mode().Type() != mode {
+			t.Errorf("%s was replaced: %v, %v", out, there, err)
+		}
+	}
+	if said, err := token(old); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	there, err := os.Lstat(old)
+	if err != nil || there.Mode().Perm() != 0o600 {
+		t.Errorf("the token is in %v, %v", there, err)
+	}
+	if is, err := os.ReadFile(old); err != nil || string(is) != "a.b.c\n" {
+		t.Errorf("the file has %q, %v", is, err)
+	}
+}
