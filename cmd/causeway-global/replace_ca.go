@@ -20,8 +20,8 @@ func newReplaceCA() *cobra.Command {
 	run := newRun(cfg)
 	cmd := &cobra.Command{
 		Use:   "replace-ca",
-		Short: "Replace the CA that zones pin, while the global does not run; all zones have to join again",
-		Long: "Replaces the CA that signs the global's own certificates. Give it the settings of run, by flags, environment or --config. The\n" +
+		Short: "Replace the CA that zones pin, while the global is stopped; all zones must join again",
+		Long: "Replace the CA that signs the global's own certificates. Give it the settings of run, by flags, environment or --config. The\n" +
 			"global, and with --store etcd each of its replicas, must not run. The old files are moved into a folder below kds-tls.\n\n" +
 			"Replicas share their CA: replace it with one of them, and with --take have each of the others take it. Zones pinned the old CA:\n" +
 			"each joins again, with what causewayctl zone create ZONE --rejoin prints. Clients of the HTTP API need the new ca.crt.",
@@ -56,6 +56,6 @@ func newReplaceCA() *cobra.Command {
 		cmd.Flags().AddFlag(run.Flags().Lookup(name))
 	}
 	ofStore.VisitAll(func(f *pflag.Flag) { cmd.Flags().AddFlag(run.Flags().Lookup(f.Name)) })
-	cmd.Flags().BoolVar(&take, "take", false, "take the CA that replicas share, which was replaced with another of them")
+	cmd.Flags().BoolVar(&take, "take", false, "use the CA that the replicas share, after another replica has replaced it")
 	return cmd
 }

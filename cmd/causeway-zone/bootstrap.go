@@ -18,8 +18,8 @@ func newBootstrap() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print the bootstrap of an Envoy, or of a gRPC program",
-		Long: "Prints the bootstrap of a proxy, from which Envoy begins. With --grpc it is that of a program that takes its listeners\n" +
-			"and permissions by itself, through gRPC, and whose identity `causewayctl svid --watch` keeps in --identity-dir.",
+		Long: "Print the bootstrap with which Envoy starts. With --grpc, print that of a program that gets its listeners and\n" +
+			"permissions through gRPC itself. `causewayctl svid --watch` keeps its identity in --identity-dir.",
 		Example: "  causeway-zone bootstrap --dataplane backend-1 --mesh default > envoy.yaml\n" +
 			"  envoy -c envoy.yaml --drain-time-s 30\n\n" +
 			"  causewayctl dataplane token backend-1 --out token\n" +
@@ -56,18 +56,18 @@ func newBootstrap() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&grpc, "grpc", false, "print the bootstrap of a gRPC program without a proxy")
-	f.StringVar(&identityDir, "identity-dir", "", "with --grpc: `directory` of the identity, as causewayctl svid --out-dir")
-	f.StringVar(&file, "out", "", "`file` for the bootstrap, readable by its owner only; by default it is printed")
+	f.StringVar(&identityDir, "identity-dir", "", "with --grpc: `directory` of the identity, as in causewayctl svid --out-dir")
+	f.StringVar(&file, "out", "", "`file` for the bootstrap, readable by its owner only; default: standard output")
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
-	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "", "`name` of the ZoneIngress, for the proxy that takes connections of other zones")
+	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "", "`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
 	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")
-	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, where it has one")
+	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, if it has one")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` of the zone's xDS server")
 	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
 	f.StringVar(&tokenFile, "token-file", "", "`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
 	f.StringVar(&cfg.SpireSocket, "spire-socket", "", "`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
-	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second, "`time` within which TCP connections end whose clients lost their access")
+	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second, "`time` within which connections of TCP clients that lost access end")
 	return cmd
 }
 
