@@ -55,12 +55,16 @@ const (
 	FailoverAny       = "Any"
 )
 
+// Bounds of affinity tags. Envoy refuses endpoints whose weights exceed 32 bits together.
+const (
+	MaxAffinityTags   = 8
+	MaxAffinityWeight = 500_000_000
+)
+
 // Bounds of a LocalityAwareness.
 const (
-	maxAffinityTags   = 8 // the default weight of the first of more would not fit
-	maxAffinityWeight = 1_000_000_000
-	maxFailovers      = 16
-	maxFailoverZones  = 1000
+	maxFailovers     = 16
+	maxFailoverZones = 1000
 )
 
 func (v *validation) locality(l *LocalityAwareness, at *fieldPath) {
@@ -80,7 +84,7 @@ func (v *validation) locality(l *LocalityAwareness, at *fieldPath) {
 }
 
 func (v *validation) affinityTags(tags []AffinityTag, at *fieldPath) {
-	if !v.few(len(tags), maxAffinityTags, at) {
+	if !v.few(len(tags), MaxAffinityTags, at) {
 		return
 	}
 	for i, tag := range tags {
@@ -94,8 +98,8 @@ func (v *validation) affinityTags(tags []AffinityTag, at *fieldPath) {
 		switch {
 		case (tag.Weight == nil) != (tags[0].Weight == nil):
 			v.fail(at.field("weight"), "give all tags a weight, or none")
-		case tag.Weight != nil && (*tag.Weight == 0 || *tag.Weight > maxAffinityWeight):
-			v.fail(at.field("weight"), "want 1 to %d, got %d", maxAffinityWeight, *tag.Weight)
+		case tag.Weight != nil && (*tag.Weight == 0 || *tag.Weight > MaxAffinityWeight):
+			v.fail(at.field("weight"), "want 1 to %d, got %d", MaxAffinityWeight, *tag.Weight)
 		}
 	}
 }

@@ -154,7 +154,7 @@ const oddProxy = `{"address": "127.0.0.1", "advertisedAddress": "192.0.2.8", "in
   {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}],
   "outbound": [{"port": %d, "backendRef": {"kind": "MeshService", "name": "backend", "port": 80}}, {"port": %d, "address": "127.0.0.1", "backendRef": {"kind": "MeshService", "labels": {"app": "backend"}}}]}`
 
-const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend"}, "networking": {"address": "127.0.0.1", "inbound": [
+const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend", "node": "n1"}, "networking": {"address": "127.0.0.1", "inbound": [
   {"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}, {"name": "grpc", "port": %d, "servicePort": 9, "protocol": "grpc"}, {"name": "h2", "port": %d, "servicePort": 9, "protocol": "http2"},
   {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp"}, {"name": "mail", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}]}}
 {"type": "MeshService", "mesh": "default", "name": "backend", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "http", "port": 80, "targetPort": "main", "appProtocol": "http"}]}}
@@ -162,7 +162,7 @@ const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "l
 {"type": "MeshService", "mesh": "default", "name": "streams", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "grpc", "port": 82, "targetPort": "grpc", "appProtocol": "grpc"}]}}
 {"type": "MeshService", "mesh": "default", "name": "database", "spec": {"selector": {"dataplaneLabels": {"matchLabels": {"app": "backend"}}}, "ports": [{"name": "db", "port": 81, "targetPort": "db", "appProtocol": "tcp"}]}}
 {"type": "MeshExternalService", "mesh": "default", "name": "outside", "spec": {"match": {"type": "HostnameGenerator", "port": 80, "protocol": "http"}, "endpoints": [{"address": "192.0.2.7", "port": 80}]}}
-{"type": "Dataplane", "mesh": "default", "name": "caller", "networking": {"address": "127.0.0.1", "inbound": [{"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}], "outbound": [
+{"type": "Dataplane", "mesh": "default", "name": "caller", "labels": {"node": "n1"}, "networking": {"address": "127.0.0.1", "inbound": [{"name": "main", "port": %d, "servicePort": 9, "protocol": "http"}], "outbound": [
   {"port": %d, "backendRef": {"kind": "MeshService", "name": "backend"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "plain"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "streams"}},
   {"port": %d, "backendRef": {"kind": "MeshService", "name": "database"}}, {"port": %d, "backendRef": {"kind": "MeshExternalService", "name": "outside"}}]}}`
 

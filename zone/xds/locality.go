@@ -86,10 +86,11 @@ func preferenceOf(l *resources.LocalityAwareness, caller *matching.Proxy, ofMany
 // affinitiesOf returns the affinities for the tags that the caller has. Without weights, each tag gets nine tenths of
 // what the previous one leaves.
 func affinitiesOf(tags []resources.AffinityTag, caller *matching.Proxy) (out []affinity) {
+	tags = tags[:min(len(tags), resources.MaxAffinityTags)] // only a peer has more
 	for i, tag := range tags {
 		a := affinity{Key: tag.Key, Values: tagValues(caller, tag.Key), Weight: 9 * uint32(math.Pow10(min(len(tags)-1-i, 8)))}
 		if tag.Weight != nil {
-			a.Weight = max(*tag.Weight, 1)
+			a.Weight = min(max(*tag.Weight, 1), resources.MaxAffinityWeight)
 		}
 		if len(a.Values) > 0 {
 			out = append(out, a)

@@ -54,6 +54,7 @@ func TestLocalities(t *testing.T) {
 		{"affinity", `{"localZone":{"affinityTags":[{"key":"node"},{"key":"rack"}]}}`, "90:a + 9:b + 1:c"},
 		{"weights", `{"localZone":{"affinityTags":[{"key":"node","weight":9000},{"key":"rack","weight":9}]}}`, "9000:a + 9:b + 1:c"},
 		{"a tag that the caller lacks", `{"localZone":{"affinityTags":[{"key":"shelf"},{"key":"rack"}]}}`, "9:a,b + 1:c"},
+		{"weights that only a peer has", `{"localZone":{"affinityTags":[{"key":"node","weight":4294967295},{"key":"rack","weight":0}]}}`, "500000000:a + 1:b + 1:c"},
 		{"none", `{"crossZone":{}}`, "0:a,b,c"},
 		{"any", `{"crossZone":{"failover":[{"to":{"type":"Any"}}]}}`, "0:a,b,c | 0:x,y"},
 		{"in order", `{"crossZone":{"failover":[{"to":{"type":"Only","zones":["zone-3"]}},{"to":{"type":"Any"}}]}}`, "0:a,b,c | 0:y | 0:x"},
