@@ -41,10 +41,14 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 		return err
 	}
 	verb := resources.VerbCreate
-	if s.config.Store.Snapshot().Get(key) != nil {
+	old := s.config.Store.Snapshot().Get(key)
+	if old != nil {
 		verb = resources.VerbUpdate
 	}
-	return s.config.Guard.Authorize(subject, access.On(verb, key))
+	if needed := access.On(verb, key); !s.config.Guard.Allows(subject, needed) {
+		return &access.DeniedError{Subject: subject, Missing: s.unrevealing(subject, needed, old)}
+	}
+	return nil
 }
 
 // readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, after it has

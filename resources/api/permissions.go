@@ -56,10 +56,24 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 			if i > 0 && a.Type == string(doc.Type) {
 				a = needed[0] // only callers that may read the copy learn its owner
 			}
-			return &access.DeniedError{Subject: subject, Missing: a}
+			return &access.DeniedError{Subject: subject, Missing: s.unrevealing(subject, a, old)}
 		}
 	}
 	return nil
+}
+
+// unrevealing returns what a denial names as missing for a write to old, which is nil if there is no such resource. To
+// a caller that may neither read nor create it, an update is called a creation, as if there were nothing.
+func (s *Server) unrevealing(subject access.Subject, missing access.Action, old *resources.Resource) access.Action {
+	if old == nil || missing.Verb != resources.VerbUpdate || s.config.Guard.Allows(subject, access.OnResource(resources.VerbRead, old)) {
+		return missing
+	}
+	creation := missing
+	creation.Verb = resources.VerbCreate
+	if s.config.Guard.Allows(subject, creation) {
+		return missing
+	}
+	return creation
 }
 
 // identityLabels returns the labels by which the MeshIdentities of a mesh identify a Dataplane.
