@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,7 +69,7 @@ func (a Action) String() string {
 		return "everything (the role " + resources.RoleAdmin + ")"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s", a.Verb, a.Type)
+	fmt.Fprintf(&b, "%s %s", a.Verb, cmp.Or(a.Type, "anything"))
 	if a.Name != "" {
 		fmt.Fprintf(&b, " %q", a.Name)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,11 +14,7 @@ import (
 // WriteFile replaces the file at path with data, atomically and durably: a reader, or a crash, sees the old file or the
 // whole new one. The folder must exist. It does not replace a device or a pipe, which others use.
 func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
-	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
-		return fmt.Errorf("write %s: it is no regular file, and would be replaced by one: give another name", path)
-	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	f, err := beside(path)
 	if err != nil {
 		return err
 	}
@@ -38,6 +35,24 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 		return err
 	}
 	return place.Rename(f.Name(), path)
+}
+
+// CheckFile returns an error if WriteFile cannot write to path now. Call it before a secret is made that can be shown
+// only once.
+func CheckFile(path string) error {
+	f, err := beside(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// beside creates a temporary file in path's folder, unless path is something other than a file.
+func beside(path string) (*os.File, error) {
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		return nil, fmt.Errorf("write %s: it is no regular file, and would be replaced by one: give another name", path)
+	}
+	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 }
 
 // WriteReadyFile reports that the server serves, and where, to the program that started it: a JSON object of names

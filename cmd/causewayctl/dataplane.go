@@ -86,6 +86,11 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 	if err != nil {
 		return err
 	}
+	if out != "" {
+		if err := server.CheckFile(out); err != nil {
+			return err
+		}
+	}
 	var issued issuedToken
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path, Query: query, Body: body}, &issued)
 	if api.IsNotFound(err) {

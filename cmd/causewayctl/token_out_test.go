@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -15,7 +16,9 @@ import (
 // old file that everybody may read is replaced by one that only its owner may.
 func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	t.Parallel()
+	var made atomic.Int32
 	zone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		made.Add(1)
 		_, _ = w.Write([]byte(`{"token":"a.b.c","id":"1","expirationTime":"2030-01-01T00:00:00Z"}`))
 	}))
 	t.Cleanup(zone.Close)
@@ -43,6 +46,12 @@ func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 		if there, err := os.Lstat(out); err != nil || there.Mode().Type() != mode {
 			t.Errorf("%s was replaced: %v, %v", out, there, err)
 		}
+	}
+	if said, err := token(filepath.Join(dir, "absent", "token")); err == nil {
+		t.Errorf("into a folder that does not exist: %s", said)
+	}
+	if n := made.Load(); n != 0 {
+		t.Errorf("%d tokens were made for files that cannot be written", n)
 	}
 	if said, err := token(old); err != nil {
 		t.Fatalf("%v: %s", err, said)

@@ -40,6 +40,11 @@ func newZoneCreate(c *cli) *cobra.Command {
 			"  causewayctl zone create zone-3 --out join",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+			if out != "" {
+				if err := server.CheckFile(out); err != nil {
+					return err
+				}
+			}
 			offer := &joinOffer{}
 			order := map[string]any{"rejoin": rejoin}
 			if ttl != 0 {
