@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -23,6 +25,10 @@ type zoneKnowledge struct {
 	Started time.Time `json:"started,omitzero"`
 	// Reported is when the zone last reported on its proxies.
 	Reported time.Time `json:"reported,omitzero"`
+	// Behind are the types of which the zone has not acknowledged all that is shown; Refused are the KRIs, or names, of
+	// what it was not sent or did not take.
+	Behind  []resources.Type `json:"behind,omitempty"`
+	Refused []string         `json:"refused,omitempty"`
 	// Unknown is the reason why none of this is known.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -34,7 +40,7 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 		if zone == "" {
 			continue
 		}
-		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), resources.TypeMesh)
+		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), "")
 		var refused *api.Error
 		switch {
 		case api.IsNotFound(err):
@@ -43,22 +49,64 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 		case err != nil:
 			out = append(out, zoneKnowledge{Zone: zone, Unknown: err.Error()})
 		default:
-			out = append(out, zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported})
+			out = append(out, knowledgeFrom(zone, s))
 		}
 	}
 	return out
 }
 
+// knowledgeFrom returns what a session tells of a zone.
+func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
+	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported}
+	for i := range s.Types {
+		t := &s.Types[i]
+		if t.Direction != "toZone" {
+			continue
+		}
+		if t.LagSeconds > 0 {
+			k.Behind = append(k.Behind, t.Type)
+		}
+		for _, r := range t.Refused {
+			k.Refused = append(k.Refused, cmp.Or(r.KRI, r.Name))
+		}
+	}
+	return k
+}
+
 // String returns the knowledge as text.
-func (k zoneKnowledge) String() string {
+func (k zoneKnowledge) String() string { return k.presence() + k.lacking() }
+
+// lacking names what the zone may not have of what is shown.
+func (k zoneKnowledge) lacking() string {
+	text := ""
+	if len(k.Behind) > 0 {
+		text = fmt.Sprintf("; what it has of %s may be older than what is shown", joinTypes(k.Behind))
+	}
+	if len(k.Refused) > 0 {
+		text += "; it has not taken " + firstOf(k.Refused, 5)
+	}
+	return text
+}
+
+// joinTypes joins the names of types.
+func joinTypes(types []resources.Type) string {
+	names := make([]string, 0, len(types))
+	for _, t := range types {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+// presence tells since when the zone is there, or away, and how old what it told is.
+func (k zoneKnowledge) presence() string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
 	case k.Unknown != "":
 		return fmt.Sprintf("%s: whether it is connected is unknown: %s", k.Zone, k.Unknown)
 	case !k.Connected && k.Since.IsZero():
-		return fmt.Sprintf("%s: not seen since the global started%s: what is shown of it is what the store has kept", k.Zone, sinceText(k.Started))
+		return fmt.Sprintf("%s: not seen since the global started%s: its own resources are what the store has kept, and whether it has all else that is shown is unknown", k.Zone, sinceText(k.Started))
 	case !k.Connected:
-		return fmt.Sprintf("%s: offline since %s: what is shown of it is as it was then", k.Zone, at(k.Since))
+		return fmt.Sprintf("%s: offline since %s: its own resources are as they were then", k.Zone, at(k.Since))
 	case k.Reported.Before(k.Since):
 		return fmt.Sprintf("%s: online since %s, and has not told how its proxies are", k.Zone, at(k.Since))
 	}

@@ -98,7 +98,12 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 	}
 	m.must(zone.Stop(t.Context()))
 	for _, ask := range asked {
-		m.says(m.global, ask.status, []string{"zone-1: offline since 20"}, ask.args...)
+		m.says(m.global, ask.status, []string{"zone-1: offline since 20", "its own resources are as they were then"}, ask.args...)
+	}
+	// What is written now is shown, and the zone does not have it.
+	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/ns/")))
+	for _, ask := range asked {
+		m.says(m.global, ask.status, []string{"zone-1: offline since 20", "what it has of MeshTrafficPermission may be older than what is shown"}, ask.args...)
 	}
 	m.must(m.global.Stop(t.Context()))
 	m.must(m.global.Start(t.Context()))
