@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ownFindings judges a zone's report of its own session.
@@ -20,8 +21,12 @@ func ownFindings(s *syncSession) []finding {
 	}
 	var out []finding
 	if !s.Connected {
+		what := "not connected to the global"
+		if !s.Since.IsZero() {
+			what += " since " + s.Since.UTC().Format(time.RFC3339)
+		}
 		out = append(out, finding{
-			findingProblem, "sync", s.Zone, "not connected to the global",
+			findingProblem, "sync", s.Zone, what,
 			"the zone works on with what it has; changes from the global do not reach it",
 			"look in this zone's log for why; on the global: causewayctl doctor",
 		})

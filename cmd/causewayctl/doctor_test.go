@@ -72,6 +72,7 @@ func TestFindings(t *testing.T) {
 		"too large":                             {session(syncSession{Over: []overLimit{{Limit: "bytes", Most: 5, Count: 2}}}), "problem as large as a zone's may be"},
 		"too many refusals":                     {session(syncSession{Over: []overLimit{{Limit: "refusals", Most: 5, Count: 2}}}), "warning counted only"},
 		"another store":                         {session(syncSession{NewStore: &newStore{}}), "warning restored"},
+		"zone knows since when":                 {ownFindings(&syncSession{Zone: "z", Since: now.Add(-time.Hour), Types: []syncType{{}}}), "problem not connected to the global since " + now.Add(-time.Hour).UTC().Format(time.RFC3339)},
 		"zone has lost its global":              {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}), "problem not connected to the global"},
 		"a MeshTrust that is not believed":      {trustFindings(notBelieved), "warning is a MeshTrust that this zone does not believe: it lives elsewhere"},
 		"all is believed":                       {trustFindings(&believed{}), ""},
