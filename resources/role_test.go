@@ -280,6 +280,14 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestGatewayWarnings checks that a MeshGateway, which no proxy serves, says so when it is written.
+func TestGatewayWarnings(t *testing.T) {
+	r := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Name: "g"}}
+	if got := resources.Warnings(r); len(got) != 1 || !strings.Contains(got[0], "no effect") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestRoleOfCopy checks that a copy has the role that the receiver computed before it rewrote the references.
 func TestRoleOfCopy(t *testing.T) {
 	zone := resources.Home{Zone: "zone-1"}

@@ -15,6 +15,8 @@ func Warnings(r *Resource) []string {
 		return serverFirstWarnings(r)
 	case TypeMeshTrust:
 		return trustWarnings(r)
+	case TypeMeshGateway:
+		return []string{"MeshGateway has no effect yet: no proxy of this version is a gateway"}
 	case TypeMeshExternalService:
 		return append(externalWarnings(r), inlineWarnings(r)...)
 	}
